@@ -1,0 +1,3 @@
+//! The bookguard command line.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Bookguard: evidence and protection for bookings.

@@ -1,0 +1,1 @@
+//! The Bookguard HTTP server.
