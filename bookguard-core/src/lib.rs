@@ -1,1 +1,8 @@
 //! Bookguard: evidence and protection for bookings.
+
+pub mod error;
+pub mod input;
+pub mod limits;
+pub mod model;
+
+pub use error::{Error, FieldError, Kind};

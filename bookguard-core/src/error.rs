@@ -1,0 +1,153 @@
+//! The one error of the product: what kind it is, a stable code to branch on, words for people.
+//!
+//! Each frontend translates [`Kind`] once (HTTP status, exit code). A message names the thing and the
+//! rule and never holds a secret; internal causes are logged at the edge and not put in here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, in the coarsest terms a caller can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The request is malformed or breaks a rule on its fields (400).
+    Invalid,
+    /// No key, or one that is not valid (401).
+    Unauthorized,
+    /// The key is valid but may not do this (403).
+    Forbidden,
+    /// Unknown, or another partner's: the two answer alike (404).
+    NotFound,
+    /// The state of the thing does not allow it (409).
+    Conflict,
+    /// An idempotency key came back with another request (422).
+    KeyReused,
+    /// Too many requests; [`Error::retry_after_s`] says when to come back (429).
+    RateLimited,
+    /// A fault of ours (500).
+    Internal,
+    /// Not now: overloaded, or the outcome of the write is unknown; repeat with the same idempotency key (503).
+    Unavailable,
+}
+
+/// One faulty field of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct FieldError {
+    /// RFC 6901 JSON pointer into the body, or `?name` for a query parameter, or a header's name.
+    pub pointer: String,
+    /// Stable snake_case code.
+    pub code: String,
+    /// What is wrong, for people.
+    pub message: String,
+    /// What would be right.
+    pub fix: String,
+}
+
+/// Why an operation did not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The coarse kind.
+    pub kind: Kind,
+    /// Stable snake_case code.
+    pub code: Cow<'static, str>,
+    /// For people: names the thing, the rule and the way out.
+    pub message: String,
+    /// Every faulty field, when the request itself was at fault.
+    pub details: Vec<FieldError>,
+    /// Seconds to wait before trying again, where that is known.
+    pub retry_after_s: Option<u32>,
+}
+
+impl Error {
+    /// An error of `kind` with its code and message.
+    pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            code: Cow::Borrowed(code),
+            message: message.into(),
+            details: Vec::new(),
+            retry_after_s: None,
+        }
+    }
+
+    /// A request that breaks a rule.
+    pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, code, message)
+    }
+
+    /// A refusal because of the state of things.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, code, message)
+    }
+
+    /// An id that is unknown to this caller: `noun` is the resource ("booking"). Says nothing about the
+    /// id itself, so that an unknown and another partner's id answer with the same bytes.
+    pub fn not_found(noun: &str) -> Self {
+        Self::new(
+            Kind::NotFound,
+            "not_found",
+            format!(
+                "No such {noun}. Check the id, and that this key belongs to the partner that owns it."
+            ),
+        )
+    }
+
+    /// A fault of ours. `message` goes to the log, never to a client.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, "internal", message)
+    }
+
+    /// The write's outcome is not known, or the store does not answer.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(Kind::Unavailable, "unavailable", message)
+        }
+    }
+
+    /// The writer's queue is full.
+    pub fn busy() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                Kind::Unavailable,
+                "busy",
+                "The service has more writes waiting than it accepts. Nothing was written; try again after Retry-After seconds.",
+            )
+        }
+    }
+
+    /// One or more faulty fields. The first fault's code becomes the error's when it is the only one.
+    pub fn faults(details: Vec<FieldError>) -> Self {
+        let (code, message) = match details.as_slice() {
+            [one] => (
+                Cow::Owned(one.code.clone()),
+                format!("{}: {}", one.pointer, one.message),
+            ),
+            many => (
+                Cow::Borrowed("invalid_request"),
+                format!(
+                    "{} fields are not as they must be; see details.",
+                    many.len()
+                ),
+            ),
+        };
+        Self {
+            kind: Kind::Invalid,
+            code,
+            message,
+            details,
+            retry_after_s: None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Error {}

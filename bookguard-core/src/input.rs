@@ -1,0 +1,628 @@
+//! Reads a JSON request body and reports every fault in it at once, each by JSON pointer with a fix.
+//!
+//! serde stops at the first fault, accepts nothing about duplicates and turns numbers into floats; a partner
+//! integrating deserves the whole list, and money needs the digits as they were written. The grammar itself is
+//! serde_json's: a [`Value`] is a slice it has already accepted.
+//!
+//! Reading a form: bind every field first, then build, so that one fault does not hide the next.
+//!
+//! ```
+//! use bookguard_core::input;
+//!
+//! let error = input::read(br#"{"nmae": 7}"#, |form| {
+//!     let name = form.required("name", |v| v.text(200));
+//!     Some(name?)
+//! })
+//! .unwrap_err();
+//! let codes: Vec<_> = error.details.iter().map(|d| (d.pointer.as_str(), d.code.as_str())).collect();
+//! assert_eq!(codes, [("/name", "missing_field"), ("/nmae", "unknown_field")]);
+//! assert!(error.details[1].fix.contains("\"name\""));
+//! ```
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, FieldError};
+
+/// Reads the body as one JSON object with `read`. Fails with every fault found.
+///
+/// Errors: `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
+pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -> Result<T, Error> {
+    let text = std::str::from_utf8(body).map_err(|e| {
+        Error::invalid(
+            "invalid_json",
+            format!("The body is not UTF-8 (byte {}).", e.valid_up_to()),
+        )
+    })?;
+    let raw: &RawValue = serde_json::from_str(text).map_err(|e| {
+        Error::invalid(
+            "invalid_json",
+            format!("The body is not JSON: {e}. Send one JSON object."),
+        )
+    })?;
+    let mut faults = Vec::new();
+    let value = Value {
+        raw: raw.get(),
+        path: &Path::Root,
+        faults: &mut faults,
+    }
+    .object(read);
+    match value {
+        Some(value) if faults.is_empty() => Ok(value),
+        _ if faults.is_empty() => Err(Error::internal(
+            "a reader gave up on a body without recording a fault",
+        )),
+        _ => Err(Error::faults(faults)),
+    }
+}
+
+/// Where a value stands in the body; written out as a JSON pointer only when there is a fault to report.
+enum Path<'p> {
+    Root,
+    Field(&'p Path<'p>, &'p str),
+    Item(&'p Path<'p>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Field(parent, name) => {
+                write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
+            }
+            Path::Item(parent, index) => write!(f, "{parent}/{index}"),
+        }
+    }
+}
+
+/// One JSON value of the body and where to report its faults.
+pub struct Value<'a, 'f> {
+    raw: &'a str,
+    path: &'f Path<'f>,
+    faults: &'f mut Vec<FieldError>,
+}
+
+impl<'a> Value<'a, '_> {
+    /// Records a fault at this value. Always `None`, so that a reader can end with it.
+    pub fn fault<T>(
+        &mut self,
+        code: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Option<T> {
+        self.faults.push(FieldError {
+            pointer: self.path.to_string(),
+            code: code.to_owned(),
+            message: message.into(),
+            fix: fix.into(),
+        });
+        None
+    }
+
+    /// The value's own JSON text.
+    pub fn json(&self) -> &'a str {
+        self.raw
+    }
+
+    /// What the value is, in the words of JSON.
+    pub fn type_name(&self) -> &'static str {
+        match self.raw.as_bytes().first() {
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b'"') => "a string",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+    }
+
+    fn wrong_type<T>(&mut self, wanted: &str) -> Option<T> {
+        let got = self.type_name();
+        self.fault(
+            "wrong_type",
+            format!("is {got}; {wanted} is required"),
+            format!("Send {wanted}."),
+        )
+    }
+
+    /// A string, exactly as sent, with no rule on its content.
+    pub fn string(&mut self) -> Option<String> {
+        if !self.raw.starts_with('"') {
+            return self.wrong_type("a string");
+        }
+        match serde_json::from_str(self.raw) {
+            Ok(text) => Some(text),
+            Err(_) => self.fault(
+                "invalid_string",
+                "holds an escape that is no Unicode character",
+                "Send surrogate pairs whole, or the characters themselves as UTF-8.",
+            ),
+        }
+    }
+
+    /// Text for people: 1 to `max` characters, not only spaces, no control characters.
+    pub fn text(&mut self, max: usize) -> Option<String> {
+        let text = self.string()?;
+        let chars = text.chars().count();
+        if text.trim().is_empty() {
+            return self.fault("empty", "is empty", format!("Send 1 to {max} characters."));
+        }
+        if chars > max {
+            return self.fault(
+                "too_long",
+                format!("has {chars} characters; at most {max} are allowed"),
+                format!("Shorten it to {max} characters."),
+            );
+        }
+        if let Some(c) = text.chars().find(|c| c.is_control()) {
+            return self.fault(
+                "control_character",
+                format!("holds the control character U+{:04X}", u32::from(c)),
+                "Remove control characters, line breaks and tabs included.",
+            );
+        }
+        Some(text)
+    }
+
+    /// One of a closed set of words.
+    pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.string()?;
+        if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let fix = match nearest(&text, &words) {
+            Some(word) => format!("Did you mean \"{word}\"? Allowed: {}.", words.join(", ")),
+            None => format!("Send one of: {}.", words.join(", ")),
+        };
+        self.fault(
+            "not_allowed",
+            format!("\"{}\" is not an allowed value", shorten(&text)),
+            fix,
+        )
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self) -> Option<bool> {
+        match self.raw {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => self.wrong_type("true or false"),
+        }
+    }
+
+    /// The digits of a number as they were written.
+    pub fn number(&mut self) -> Option<&'a str> {
+        if self.type_name() == "a number" {
+            Some(self.raw)
+        } else {
+            self.wrong_type("a number")
+        }
+    }
+
+    /// A whole number from `min` to `max`, written without fraction or exponent.
+    pub fn integer(&mut self, min: i64, max: i64) -> Option<i64> {
+        let digits = self.number()?;
+        match digits.parse::<i64>() {
+            Ok(n) if (min..=max).contains(&n) => Some(n),
+            _ => self.fault(
+                "out_of_range",
+                format!(
+                    "{} is not a whole number from {min} to {max}",
+                    shorten(digits)
+                ),
+                format!("Send a whole number from {min} to {max}."),
+            ),
+        }
+    }
+
+    /// An object, read by `read`; unknown and repeated fields are faults.
+    pub fn object<T>(self, read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>) -> Option<T> {
+        let Value { raw, path, faults } = self;
+        let mut value = Value { raw, path, faults };
+        if !raw.starts_with('{') {
+            return value.wrong_type("an object");
+        }
+        let fields: Fields<'a> = match serde_json::from_str(raw) {
+            Ok(fields) => fields,
+            Err(_) => {
+                return value.fault(
+                    "invalid_string",
+                    "has a field name that is no Unicode text",
+                    "Send surrogate pairs whole, or the characters themselves as UTF-8.",
+                );
+            }
+        };
+        let before = value.faults.len();
+        let mut form = Form {
+            path,
+            fields: fields.0,
+            known: Vec::new(),
+            faults: value.faults,
+        };
+        form.refuse_duplicates();
+        let read = read(&mut form);
+        form.refuse_unknown();
+        if form.faults.len() > before {
+            None
+        } else {
+            read
+        }
+    }
+
+    /// An array of at most `max` items, each read by `read`.
+    pub fn array<T>(
+        self,
+        max: usize,
+        mut read: impl FnMut(Value<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let Value { raw, path, faults } = self;
+        let mut value = Value { raw, path, faults };
+        if !raw.starts_with('[') {
+            return value.wrong_type("an array");
+        }
+        let items: Vec<&'a RawValue> = match serde_json::from_str(raw) {
+            Ok(items) => items,
+            Err(_) => return value.wrong_type("an array"),
+        };
+        if items.len() > max {
+            return value.fault(
+                "too_many",
+                format!("has {} items; at most {max} are allowed", items.len()),
+                format!("Send at most {max} items."),
+            );
+        }
+        let mut out = Vec::with_capacity(items.len());
+        let mut whole = true;
+        for (index, item) in items.iter().enumerate() {
+            let at = Path::Item(path, index);
+            match read(Value {
+                raw: item.get(),
+                path: &at,
+                faults: value.faults,
+            }) {
+                Some(item) => out.push(item),
+                None => whole = false,
+            }
+        }
+        whole.then_some(out)
+    }
+
+    /// An object of at most `max` pairs of text, as metadata is.
+    pub fn text_map(
+        self,
+        max: usize,
+        key_chars: usize,
+        value_chars: usize,
+    ) -> Option<Vec<(String, String)>> {
+        self.object(|form| {
+            let names: Vec<String> = form.fields.iter().map(|(name, _)| name.to_string()).collect();
+            if names.len() > max {
+                return form.fault_here(
+                    "too_many",
+                    format!("has {} pairs; at most {max} are allowed", names.len()),
+                    format!("Send at most {max} pairs."),
+                );
+            }
+            let mut pairs = Vec::with_capacity(names.len());
+            for name in names {
+                let value = form.optional(&name, |v| v.text(value_chars));
+                if name.is_empty() || name.chars().count() > key_chars || name.chars().any(char::is_control) {
+                    form.fault_at(
+                        &name,
+                        "bad_key",
+                        format!("its name must have 1 to {key_chars} characters and no control characters"),
+                        "Rename the key.",
+                    );
+                } else if let Some(value) = value {
+                    pairs.push((name, value));
+                }
+            }
+            Some(pairs)
+        })
+    }
+}
+
+/// The fields of one object while they are read.
+pub struct Form<'a, 'f> {
+    path: &'f Path<'f>,
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    known: Vec<String>,
+    faults: &'f mut Vec<FieldError>,
+}
+
+impl<'a> Form<'a, '_> {
+    /// A field that must be there. `None` means a fault was recorded.
+    pub fn required<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        if !self.has(name) {
+            self.known.push(name.to_owned());
+            self.fault_at(
+                name,
+                "missing_field",
+                "is required and missing",
+                format!("Add \"{name}\"."),
+            );
+            return None;
+        }
+        self.optional(name, read)
+    }
+
+    /// A field that may be left out. `None` means it was, or a fault was recorded. `null` is a fault.
+    pub fn optional<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(name.to_owned());
+        let raw = self.fields.iter().find(|(field, _)| field == name)?.1;
+        let path = Path::Field(self.path, name);
+        let mut value = Value {
+            raw: raw.get(),
+            path: &path,
+            faults: self.faults,
+        };
+        if raw.get() == "null" {
+            return value.fault(
+                "null",
+                "is null",
+                format!("Send a value, or leave \"{name}\" out."),
+            );
+        }
+        read(&mut value)
+    }
+
+    /// A field that must be there and is an object.
+    pub fn required_object<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        self.required(name, |v| v.reborrow().object(read))
+    }
+
+    /// A field that may be left out and is an object.
+    pub fn optional_object<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        self.optional(name, |v| v.reborrow().object(read))
+    }
+
+    /// Whether the object has this field.
+    pub fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(field, _)| field == name)
+    }
+
+    /// Records a fault at one field of this object, for rules that span several.
+    pub fn fault_at(
+        &mut self,
+        name: &str,
+        code: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let path = Path::Field(self.path, name);
+        Value {
+            raw: "",
+            path: &path,
+            faults: self.faults,
+        }
+        .fault::<()>(code, message, fix);
+    }
+
+    /// Records a fault at the object itself. Always `None`.
+    pub fn fault_here<T>(
+        &mut self,
+        code: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Option<T> {
+        Value {
+            raw: "",
+            path: self.path,
+            faults: self.faults,
+        }
+        .fault(code, message, fix)
+    }
+
+    fn refuse_duplicates(&mut self) {
+        let mut names: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        let mut twice: Vec<String> = names
+            .windows(2)
+            .filter(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0].to_owned())
+            .collect();
+        twice.dedup();
+        for name in twice {
+            self.fault_at(
+                &name,
+                "duplicate_key",
+                "is there more than once",
+                "Send each field once.",
+            );
+        }
+    }
+
+    fn refuse_unknown(&mut self) {
+        let mut unknown: Vec<String> = Vec::new();
+        for (name, _) in &self.fields {
+            if !self.known.iter().any(|known| known == name)
+                && !unknown.iter().any(|seen| seen == name)
+            {
+                unknown.push(name.to_string());
+            }
+        }
+        let known: Vec<String> = self.known.clone();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        for name in unknown {
+            let fix = match nearest(&name, &known) {
+                Some(word) => format!("Did you mean \"{word}\"?"),
+                None => format!("Remove it. Known fields: {}.", known.join(", ")),
+            };
+            self.fault_at(&name, "unknown_field", "is not a field of this object", fix);
+        }
+    }
+}
+
+impl<'a> Value<'a, '_> {
+    /// The same value for a reader that consumes it.
+    pub fn reborrow(&mut self) -> Value<'a, '_> {
+        Value {
+            raw: self.raw,
+            path: self.path,
+            faults: self.faults,
+        }
+    }
+}
+
+/// The word a person most likely meant, if any is near enough.
+pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
+    if typed.len() > 64 {
+        return None;
+    }
+    let lower = typed.to_lowercase();
+    words
+        .iter()
+        .map(|word| {
+            (
+                strsim::damerau_levenshtein(&lower, &word.to_lowercase()),
+                *word,
+            )
+        })
+        .min()
+        .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
+        .map(|(_, word)| word)
+}
+
+/// A piece of the client's own input short enough to show back.
+pub fn shorten(text: &str) -> String {
+    let cleaned = text
+        .chars()
+        .take(40)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut out: String = cleaned.collect();
+    if text.chars().nth(40).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// The fields of an object in order, repeated names and all.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some((Name(name), value)) =
+                    map.next_entry::<Name<'de>, &'de RawValue>()?
+                {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// A field name, borrowed from the body unless it holds escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a field name")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// Parses any JSON into a tree and refuses repeated names, which readers of the same bytes would see differently.
+///
+/// Used where documents from outside are kept or hashed whole (evidence packets).
+pub fn strict_json(bytes: &[u8]) -> Result<serde_json::Value, String> {
+    let Strict(value) = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    Ok(value)
+}
+
+struct Strict(serde_json::Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tree;
+        impl<'de> Visitor<'de> for Tree {
+            type Value = Strict;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON without repeated names")
+            }
+            fn visit_unit<E>(self) -> Result<Strict, E> {
+                Ok(Strict(serde_json::Value::Null))
+            }
+            fn visit_bool<E>(self, v: bool) -> Result<Strict, E> {
+                Ok(Strict(v.into()))
+            }
+            fn visit_i64<E>(self, v: i64) -> Result<Strict, E> {
+                Ok(Strict(v.into()))
+            }
+            fn visit_u64<E>(self, v: u64) -> Result<Strict, E> {
+                Ok(Strict(v.into()))
+            }
+            fn visit_f64<E>(self, v: f64) -> Result<Strict, E> {
+                Ok(Strict(v.into()))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Strict, E> {
+                Ok(Strict(v.into()))
+            }
+            fn visit_string<E>(self, v: String) -> Result<Strict, E> {
+                Ok(Strict(v.into()))
+            }
+            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Strict, S::Error> {
+                let mut items = Vec::new();
+                while let Some(Strict(item)) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Strict(items.into()))
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Strict, M::Error> {
+                let mut object = serde_json::Map::new();
+                while let Some((name, Strict(value))) = map.next_entry::<String, Strict>()? {
+                    if object.contains_key(&name) {
+                        return Err(serde::de::Error::custom(format_args!(
+                            "\"{}\" is there twice",
+                            shorten(&name)
+                        )));
+                    }
+                    object.insert(name, value);
+                }
+                Ok(Strict(object.into()))
+            }
+        }
+        deserializer.deserialize_any(Tree)
+    }
+}

@@ -1,0 +1,58 @@
+//! Every maximum in the product, with its reason.
+
+/// Bytes of a request body. A booking with an inline policy and full metadata is below 20 KiB.
+pub const BODY_BYTES: usize = 64 * 1024;
+/// Characters of a name (partner, talent, organizer, key).
+pub const NAME_CHARS: usize = 200;
+/// Characters of free text.
+pub const TEXT_CHARS: usize = 2_000;
+/// Characters of a partner's own id of a talent or organizer.
+pub const PARTY_ID_CHARS: usize = 128;
+/// Metadata pairs on a booking.
+pub const METADATA_PAIRS: usize = 20;
+/// Characters of a metadata key.
+pub const METADATA_KEY_CHARS: usize = 64;
+/// Characters of a metadata value.
+pub const METADATA_VALUE_CHARS: usize = 500;
+/// Characters of an address (website, webhook URL).
+pub const URL_CHARS: usize = 2_048;
+/// Characters of a mail address (RFC 5321: 64 + @ + 255, less the brackets).
+pub const EMAIL_CHARS: usize = 254;
+/// Minor units: 15 significant digits, what every IEEE-double JSON reader keeps exactly.
+pub const AMOUNT_MINOR_UNITS: i64 = 999_999_999_999_999;
+/// Scopes named on one key.
+pub const SCOPES: usize = 32;
+/// API keys of one partner that are not revoked.
+pub const KEYS_PER_PARTNER: usize = 100;
+/// Webhook endpoints of one partner: each multiplies the partner's deliveries.
+pub const ENDPOINTS_PER_PARTNER: usize = 20;
+/// Characters of an Idempotency-Key.
+pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
+/// How long an Idempotency-Key is remembered, milliseconds.
+pub const IDEMPOTENCY_TTL_MS: i64 = 24 * 60 * 60 * 1000;
+/// Rows of one page.
+pub const PAGE_ROWS: u32 = 100;
+/// Rows of a page when the caller does not say.
+pub const PAGE_ROWS_DEFAULT: u32 = 25;
+/// Commands waiting for the writer; above it callers get `busy` at once.
+pub const INBOX: usize = 4_096;
+/// Commands in one commit: keeps the time to the first answer bounded.
+pub const BATCH: usize = 256;
+/// How long a delivery stays with the node that holds it, milliseconds.
+pub const LEASE_MS: i64 = 60_000;
+/// Deliveries of one endpoint in flight at a time.
+pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;
+/// Deliveries of one endpoint held in memory, in flight or queued; the rest wait in the store.
+pub const QUEUED_PER_ENDPOINT: usize = 512;
+/// Deliveries in flight on one node.
+pub const IN_FLIGHT: usize = 1_024;
+/// Bytes kept of an attempt's response.
+pub const RESPONSE_HEAD_BYTES: usize = 1_024;
+/// Bytes read of an attempt's response before it is dropped.
+pub const RESPONSE_BYTES: usize = 16 * 1024;
+/// Milliseconds one delivery attempt may take, response body included.
+pub const ATTEMPT_MS: u64 = 15_000;
+/// Milliseconds a manual retry waits for the outcome.
+pub const RETRY_WAIT_MS: u64 = 10_000;
+/// Seconds an API key may be remembered by a node: a revoked key dies within this.
+pub const KEY_CACHE_MS: i64 = 3_000;
