@@ -1,7 +1,23 @@
 //! The nouns. One noun, one type; serde on the noun is the JSON of the HTTP API.
 
+pub mod api_key;
+pub mod booking;
+pub mod endpoint;
+pub mod event;
+pub mod id;
 pub mod money;
+#[cfg(feature = "openapi")]
+mod openapi;
+pub mod page;
+pub mod partner;
 pub mod time;
 
-pub use money::{Amount, AmountError, Currency};
+pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
+pub use booking::{Booking, BookingStatus, Party, PolicySummary};
+pub use endpoint::Endpoint;
+pub use event::{Delivery, DeliveryStatus, Event, EventType};
+pub use id::{ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RequestId};
+pub use money::{Amount, AmountError, Currency, Decimal};
+pub use page::Page;
+pub use partner::{Partner, PartnerStatus};
 pub use time::Timestamp;

@@ -191,12 +191,24 @@ impl Amount {
 
     /// The amount as a JSON number: whole amounts without a fraction, the shortest form otherwise, which is also
     /// how RFC 8785 writes it. Exact, because 15 significant digits survive a double.
-    pub fn json_number(self) -> serde_json::Value {
+    pub fn json_number(self) -> Decimal {
         let unit = 10_i64.pow(self.currency.decimals());
         if self.minor % unit == 0 {
-            return (self.minor / unit).into();
+            return Decimal((self.minor / unit).into());
         }
-        (self.minor as f64 / unit as f64).into()
+        let double = self.minor as f64 / unit as f64;
+        Decimal(serde_json::Number::from_f64(double).unwrap_or_else(|| 0.into()))
+    }
+}
+
+/// A decimal number as JSON carries it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Decimal(serde_json::Number);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

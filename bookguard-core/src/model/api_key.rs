@@ -1,0 +1,306 @@
+//! API keys and their scopes.
+//!
+//! A key is `bgk_` + 30 base62 characters (178 random bits) + 6 base62 characters of their CRC-32, so that a
+//! mistyped or cut key is told from a revoked one without asking the store, and leaked keys can be found by
+//! scanners. Only its SHA-256 is kept: 178 bits need no slow hash.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use super::{ApiKeyId, Timestamp};
+
+/// One permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Scope {
+    /// Read bookings and their policy evaluation.
+    BookingsRead,
+    /// Create and protect bookings.
+    BookingsWrite,
+    /// Read webhook events and endpoints.
+    WebhooksRead,
+    /// Manage endpoints and retry events.
+    WebhooksWrite,
+    /// Read policies.
+    PoliciesRead,
+    /// Write policies.
+    PoliciesWrite,
+    /// Read evidence packets.
+    EvidenceRead,
+    /// Add to evidence.
+    EvidenceWrite,
+    /// List keys.
+    ApiKeysRead,
+    /// Create and revoke keys.
+    ApiKeysWrite,
+}
+
+impl Scope {
+    /// All scopes with their words.
+    pub const ALL: [(Self, &'static str); 10] = [
+        (Self::BookingsRead, "bookings:read"),
+        (Self::BookingsWrite, "bookings:write"),
+        (Self::WebhooksRead, "webhooks:read"),
+        (Self::WebhooksWrite, "webhooks:write"),
+        (Self::PoliciesRead, "policies:read"),
+        (Self::PoliciesWrite, "policies:write"),
+        (Self::EvidenceRead, "evidence:read"),
+        (Self::EvidenceWrite, "evidence:write"),
+        (Self::ApiKeysRead, "api-keys:read"),
+        (Self::ApiKeysWrite, "api-keys:write"),
+    ];
+
+    /// The scope's word.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    fn bit(self) -> u16 {
+        1 << self as u8
+    }
+}
+
+/// A set of scopes, kept in the words it was given in (`bookings:*` stays that).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scopes {
+    words: Vec<String>,
+    bits: u16,
+}
+
+impl Scopes {
+    /// Every scope: `*`.
+    pub fn all() -> Self {
+        Self {
+            words: vec!["*".to_owned()],
+            bits: (1 << Scope::ALL.len()) - 1,
+        }
+    }
+
+    /// From words; `Err` names the first word that is no scope.
+    pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
+        let mut scopes = Self {
+            words: Vec::with_capacity(words.len()),
+            bits: 0,
+        };
+        for word in words {
+            let word = word.as_ref();
+            let bits = Self::bits_of(word).ok_or_else(|| word.to_owned())?;
+            if !scopes.words.iter().any(|seen| seen == word) {
+                scopes.words.push(word.to_owned());
+            }
+            scopes.bits |= bits;
+        }
+        Ok(scopes)
+    }
+
+    fn bits_of(word: &str) -> Option<u16> {
+        let bits = Scope::ALL
+            .iter()
+            .filter(|(_, w)| {
+                word == "*"
+                    || *w == word
+                    || word.strip_suffix(":*").is_some_and(|resource| {
+                        w.split_once(':').is_some_and(|(r, _)| r == resource)
+                    })
+            })
+            .fold(0, |bits, (scope, _)| bits | scope.bit());
+        (bits != 0).then_some(bits)
+    }
+
+    /// Every word a scope may be written in, for messages.
+    pub fn vocabulary() -> Vec<&'static str> {
+        let mut words: Vec<&str> = Scope::ALL.iter().map(|(_, word)| *word).collect();
+        words.extend([
+            "bookings:*",
+            "webhooks:*",
+            "policies:*",
+            "evidence:*",
+            "api-keys:*",
+            "*",
+        ]);
+        words
+    }
+
+    /// Whether the set holds `scope`.
+    pub fn allow(&self, scope: Scope) -> bool {
+        self.bits & scope.bit() != 0
+    }
+
+    /// Whether every scope of `other` is in this set too.
+    pub fn cover(&self, other: &Self) -> bool {
+        other.bits & !self.bits == 0
+    }
+
+    /// The words as given.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+}
+
+impl Serialize for Scopes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.words.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scopes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = Vec::<String>::deserialize(deserializer)?;
+        Self::parse(&words)
+            .map_err(|word| serde::de::Error::custom(format_args!("\"{word}\" is no scope")))
+    }
+}
+
+/// A key as lists show it: never its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct ApiKey {
+    /// The key's id.
+    pub api_key_id: ApiKeyId,
+    /// The name it was given.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// The last four characters of the secret, to tell keys apart.
+    pub hint: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was revoked, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// The secret text of a key. Debug does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKeySecret(String);
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const PREFIX: &str = "bgk_";
+const RANDOM_CHARS: usize = 30;
+const CHECK_CHARS: usize = 6;
+
+impl ApiKeySecret {
+    /// A new key from a cryptographic source of bytes.
+    pub fn generate(mut random_byte: impl FnMut() -> u8) -> Self {
+        let mut text = String::with_capacity(PREFIX.len() + RANDOM_CHARS + CHECK_CHARS);
+        text.push_str(PREFIX);
+        while text.len() < PREFIX.len() + RANDOM_CHARS {
+            // 248 is the largest multiple of 62 in a byte: bytes above it would favour some letters.
+            let byte = random_byte();
+            if byte < 248 {
+                text.push(char::from(BASE62[usize::from(byte % 62)]));
+            }
+        }
+        text.push_str(&check_of(&text[PREFIX.len()..]));
+        Self(text)
+    }
+
+    /// Reads a key; `None` when its form or its check is wrong, so that it cannot be one of ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(PREFIX)?;
+        if rest.len() != RANDOM_CHARS + CHECK_CHARS
+            || !rest.bytes().all(|b| b.is_ascii_alphanumeric())
+        {
+            return None;
+        }
+        let (random, check) = rest.split_at(RANDOM_CHARS);
+        (check_of(random) == check).then(|| Self(text.to_owned()))
+    }
+
+    /// What the store keeps: SHA-256 of the text.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+
+    /// The last four characters.
+    pub fn hint(&self) -> String {
+        self.0[self.0.len() - 4..].to_owned()
+    }
+
+    /// The text itself, to be shown once.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKeySecret(…)")
+    }
+}
+
+fn check_of(random: &str) -> String {
+    let mut crc = crc32fast::hash(random.as_bytes());
+    let mut check = [0_u8; CHECK_CHARS];
+    for slot in check.iter_mut().rev() {
+        *slot = BASE62[(crc % 62) as usize];
+        crc /= 62;
+    }
+    check.iter().map(|b| char::from(*b)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> ApiKeySecret {
+        let mut n = 0_u8;
+        ApiKeySecret::generate(|| {
+            n = n.wrapping_add(37);
+            n
+        })
+    }
+
+    #[test]
+    fn every_changed_character_of_a_key_is_noticed() {
+        let text = key().reveal().to_owned();
+        assert_eq!(text.len(), 40);
+        assert!(ApiKeySecret::parse(&text).is_some());
+        for i in 0..text.len() {
+            for c in ['0', 'z', '-'] {
+                let mut other = text.clone();
+                other.replace_range(i..=i, &c.to_string());
+                assert!(
+                    other == text || ApiKeySecret::parse(&other).is_none(),
+                    "{i} {c}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn debug_never_shows_the_secret() {
+        assert!(!format!("{:?}", key()).contains(&key().reveal()[4..10]));
+    }
+
+    #[test]
+    fn scopes_cover_what_their_words_say() {
+        let scopes = |words: &[&str]| Scopes::parse(words).unwrap();
+        assert!(scopes(&["*"]).allow(Scope::ApiKeysWrite));
+        assert!(scopes(&["bookings:*"]).allow(Scope::BookingsRead));
+        assert!(!scopes(&["bookings:read"]).allow(Scope::BookingsWrite));
+        assert!(scopes(&["*"]).cover(&scopes(&["webhooks:*", "evidence:read"])));
+        assert!(!scopes(&["webhooks:*"]).cover(&scopes(&["*"])));
+        assert!(scopes(&[]).words().is_empty() && !scopes(&[]).allow(Scope::BookingsRead));
+        for word in [
+            "",
+            ":",
+            ":*",
+            "bookings",
+            "bookings:",
+            "Bookings:read",
+            "bookings:delete",
+            "**",
+        ] {
+            assert_eq!(Scopes::parse(&[word]), Err(word.to_owned()));
+        }
+        for (i, (scope, word)) in Scope::ALL.iter().enumerate() {
+            assert_eq!((*scope as usize, scope.word()), (i, *word));
+        }
+    }
+}

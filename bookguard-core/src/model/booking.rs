@@ -1,0 +1,122 @@
+//! A booking and its states.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Amount, BookingId, Currency, Decimal, PartnerId, Timestamp};
+
+/// Where a booking stands: `created → protected → canceled` or `created → canceled`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "lowercase"))]
+pub enum BookingStatus {
+    /// Recorded.
+    Created,
+    /// Locked into the ledger with its frozen terms.
+    Protected,
+    /// Canceled, with a resolution.
+    Canceled,
+}
+
+impl BookingStatus {
+    /// All statuses with their words.
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("created", Self::Created),
+        ("protected", Self::Protected),
+        ("canceled", Self::Canceled),
+    ];
+
+    /// The status's word.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// The talent or the organizer, by the partner's own id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct Party {
+    /// The partner's id of them: 1 to 128 characters.
+    pub id: String,
+    /// Their name: 1 to 200 characters.
+    pub name: String,
+}
+
+/// Which policy a booking is under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PolicySummary {
+    /// The policy's id.
+    pub policy_id: String,
+    /// Its version.
+    pub version: u32,
+    /// `sha256:` + hex of its canonical text.
+    pub policy_hash: String,
+    /// Where it came from.
+    pub policy_source: String,
+}
+
+/// A booking as `GET /v1/bookings/{bookingId}` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Booking {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// The partner that owns it.
+    pub partner_id: PartnerId,
+    /// Who performs, or what is booked.
+    pub talent: Party,
+    /// Who books.
+    pub organizer: Party,
+    /// Free text, such as "concert".
+    pub event_type: String,
+    /// When the event starts.
+    pub event_date: Timestamp,
+    /// The event's IANA time zone, when the partner named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub time_zone: Option<String>,
+    /// Total value, a decimal number of `currency`.
+    pub booking_value: Decimal,
+    /// What has been paid so far, when the partner said; else the whole value counts as paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub amount_paid: Option<Decimal>,
+    /// ISO 4217 code.
+    pub currency: Currency,
+    /// Where it stands.
+    pub status: BookingStatus,
+    /// True once protected, and ever after.
+    pub protected: bool,
+    /// When it was protected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub protected_at: Option<Timestamp>,
+    /// When it was canceled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub canceled_at: Option<Timestamp>,
+    /// The policy it is under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub policy: Option<PolicySummary>,
+    /// The partner's own pairs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty))]
+    pub metadata: BTreeMap<String, String>,
+    /// When it was recorded.
+    pub created_at: Timestamp,
+}
+
+impl Booking {
+    /// The value as money.
+    pub fn value(&self) -> Option<Amount> {
+        Amount::parse(&self.booking_value.to_string(), self.currency).ok()
+    }
+}

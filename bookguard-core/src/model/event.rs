@@ -1,0 +1,158 @@
+//! Lifecycle events and the state of their deliveries.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BookingId, EndpointId, EventId, Timestamp};
+
+/// The event types of the specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+pub enum EventType {
+    /// A booking was recorded.
+    #[serde(rename = "booking.created")]
+    #[cfg_attr(feature = "openapi", oai(rename = "booking.created"))]
+    BookingCreated,
+    /// A booking was protected.
+    #[serde(rename = "booking.protected")]
+    #[cfg_attr(feature = "openapi", oai(rename = "booking.protected"))]
+    BookingProtected,
+    /// A cancellation was resolved.
+    #[serde(rename = "resolution.created")]
+    #[cfg_attr(feature = "openapi", oai(rename = "resolution.created"))]
+    ResolutionCreated,
+}
+
+impl EventType {
+    /// All types with their words.
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("booking.created", Self::BookingCreated),
+        ("booking.protected", Self::BookingProtected),
+        ("resolution.created", Self::ResolutionCreated),
+    ];
+
+    /// The type's word.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// Where a delivery, or an event over all its deliveries, stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
+pub enum DeliveryStatus {
+    /// No attempt has ended yet.
+    Pending,
+    /// The receiver answered 2xx.
+    Delivered,
+    /// The last attempt failed; `nextAttemptAt` is there while automatic attempts remain.
+    Failed,
+    /// No endpoint took the event when it happened.
+    NoEndpoints,
+}
+
+impl DeliveryStatus {
+    /// The status of an event over its deliveries (spec: Webhook event).
+    pub fn of_event(deliveries: impl IntoIterator<Item = Self>) -> Self {
+        let mut status = Self::NoEndpoints;
+        for delivery in deliveries {
+            status = match (status, delivery) {
+                (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
+                (Self::Pending, _) | (_, Self::Pending) => Self::Pending,
+                _ => Self::Delivered,
+            };
+        }
+        status
+    }
+
+    /// The status's word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::NoEndpoints => "no_endpoints",
+        }
+    }
+}
+
+/// One event on its way to one endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Delivery {
+    /// Where it goes.
+    pub endpoint_id: EndpointId,
+    /// The endpoint's address.
+    pub url: String,
+    /// Where it stands.
+    pub status: DeliveryStatus,
+    /// Attempts made.
+    pub attempts: u32,
+    /// When the next automatic attempt is due, while one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub next_attempt_at: Option<Timestamp>,
+    /// Status code of the last attempt's answer, when there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub last_status_code: Option<u16>,
+    /// Why the last attempt failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub last_error: Option<String>,
+}
+
+/// An event as listings show it: the delivered envelope, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Event {
+    /// The event's id; receivers deduplicate by it.
+    pub event_id: EventId,
+    /// What happened.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
+    pub event_type: EventType,
+    /// The booking it happened to.
+    pub booking_id: BookingId,
+    /// When it happened.
+    pub timestamp: Timestamp,
+    /// Where its delivery stands.
+    pub status: DeliveryStatus,
+    /// What the type's row in the specification lists.
+    pub payload: serde_json::Value,
+    /// Number in the partner's own gapless sequence of events.
+    pub seq: u64,
+    /// `x-service-signature` of the delivered body under the partner's secret.
+    pub signature: String,
+    /// Manual retries so far.
+    pub retry_count: u32,
+    /// The earliest automatic attempt still to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub next_attempt_at: Option<Timestamp>,
+    /// One per endpoint the event goes to.
+    pub deliveries: Vec<Delivery>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DeliveryStatus::{self, *};
+
+    #[test]
+    fn an_event_is_as_bad_as_its_worst_delivery() {
+        for (deliveries, status) in [
+            (&[][..], NoEndpoints),
+            (&[Delivered], Delivered),
+            (&[Delivered, Pending], Pending),
+            (&[Pending, Failed, Delivered], Failed),
+            (&[Pending], Pending),
+        ] {
+            assert_eq!(DeliveryStatus::of_event(deliveries.iter().copied()), status);
+        }
+    }
+}

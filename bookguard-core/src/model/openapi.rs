@@ -1,0 +1,89 @@
+//! How the nouns that are no JSON objects appear in the OpenAPI document.
+
+use std::borrow::Cow;
+
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
+use serde_json::Value;
+
+use super::id::Noun;
+use super::{Currency, Decimal, Id, Scopes, Timestamp};
+
+fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
+    serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
+}
+
+/// Spells out the parts of [`Type`] that are the same for every such noun.
+macro_rules! scalar_type {
+    ($noun:ty, $name:expr, $schema:expr $(, for $generics:ident)?) => {
+        impl$(<$generics: Noun>)? Type for $noun {
+            const IS_REQUIRED: bool = true;
+            type RawValueType = Self;
+            type RawElementValueType = Self;
+            fn name() -> Cow<'static, str> {
+                $name.into()
+            }
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Inline(Box::new($schema))
+            }
+            fn as_raw_value(&self) -> Option<&Self::RawValueType> {
+                Some(self)
+            }
+            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
+                Box::new(self.as_raw_value().into_iter())
+            }
+        }
+        impl$(<$generics: Noun>)? ToJSON for $noun {
+            fn to_json(&self) -> Option<Value> {
+                serde_json::to_value(self).ok()
+            }
+        }
+        impl$(<$generics: Noun>)? ParseFromJSON for $noun {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                from_serde(value)
+            }
+        }
+    };
+}
+
+scalar_type!(Id<N>, format!("{}_id", N::PREFIX), MetaSchema {
+    pattern: Some(format!("^{}_[0-9a-f]{{32}}$", N::PREFIX)),
+    ..MetaSchema::new("string")
+}, for N);
+scalar_type!(
+    Decimal,
+    "decimal",
+    MetaSchema {
+        minimum: Some(0.0),
+        example: Some(1200.5.into()),
+        ..MetaSchema::new("number")
+    }
+);
+scalar_type!(
+    Timestamp,
+    "timestamp",
+    MetaSchema {
+        example: Some("2026-11-05T10:00:00.000Z".into()),
+        ..MetaSchema::new_with_format("string", "date-time")
+    }
+);
+scalar_type!(
+    Currency,
+    "currency",
+    MetaSchema {
+        pattern: Some("^[A-Z]{3}$".to_owned()),
+        example: Some("USD".into()),
+        ..MetaSchema::new("string")
+    }
+);
+scalar_type!(
+    Scopes,
+    "scopes",
+    MetaSchema {
+        items: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema {
+            enum_items: Scopes::vocabulary().into_iter().map(Value::from).collect(),
+            ..MetaSchema::new("string")
+        })))),
+        ..MetaSchema::new("array")
+    }
+);

@@ -1,0 +1,31 @@
+//! One page of a list.
+
+use serde::{Deserialize, Serialize};
+
+/// A page: rows newest first, and where the next page begins.
+///
+/// Stable under inserts: a cursor names the last row seen, so rows added later neither repeat nor shift others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    /// The rows.
+    pub data: Vec<T>,
+    /// Whether there are more.
+    pub has_more: bool,
+    /// Pass as `?cursor=` to go on; null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page from up to `limit + 1` rows: the extra row only tells that there are more.
+    pub fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
+        let has_more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next_cursor = rows.last().filter(|_| has_more).map(cursor);
+        Self {
+            data: rows,
+            has_more,
+            next_cursor,
+        }
+    }
+}

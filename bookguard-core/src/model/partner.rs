@@ -1,0 +1,43 @@
+//! A partner: a booking platform that uses the service.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PartnerId, Timestamp};
+
+/// Where a partner stands (spec: Partner).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "lowercase"))]
+pub enum PartnerStatus {
+    /// Registered; waits for the administrator.
+    Pending,
+    /// Approved; has no key yet.
+    Approved,
+    /// Has had a key.
+    Active,
+}
+
+/// A partner as `GET /v1/partners/me` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Partner {
+    /// The partner's id.
+    pub partner_id: PartnerId,
+    /// Company or platform name.
+    pub name: String,
+    /// Free text, such as "marketplace".
+    pub business_type: String,
+    /// Primary contact.
+    pub contact_email: String,
+    /// The partner's site.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub website: Option<String>,
+    /// Where the partner stands.
+    pub status: PartnerStatus,
+    /// When it registered.
+    pub created_at: Timestamp,
+}
