@@ -4,5 +4,6 @@ pub mod error;
 pub mod input;
 pub mod limits;
 pub mod model;
+pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};

@@ -52,6 +52,12 @@ pub const RESPONSE_HEAD_BYTES: usize = 1_024;
 pub const RESPONSE_BYTES: usize = 16 * 1024;
 /// Milliseconds one delivery attempt may take, response body included.
 pub const ATTEMPT_MS: u64 = 15_000;
+/// Automatic attempts a retry schedule may hold.
+pub const SCHEDULE_ATTEMPTS: usize = 32;
+/// Milliseconds a retry schedule may wait between two attempts: 7 days, what a secret's overlap lasts at most.
+pub const SCHEDULE_DELAY_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Milliseconds a receiver's `Retry-After` may ask for: 24 h, the longest wait of the default schedule.
+pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 /// Milliseconds a manual retry waits for the outcome.
 pub const RETRY_WAIT_MS: u64 = 10_000;
 /// Seconds an API key may be remembered by a node: a revoked key dies within this.

@@ -1,0 +1,31 @@
+//! Webhooks, the pure part: signing, verifying, the retry schedule and the record of one attempt.
+//!
+//! A receiver of Bookguard's webhooks needs [`Secret`] and [`verify()`], nothing else:
+//!
+//! ```
+//! use bookguard_core::webhook::{Secret, VerifyError, verify};
+//!
+//! fn receive(secret: &str, x_service_signature: &str, body: &[u8]) -> Result<(), VerifyError> {
+//!     verify(&Secret::new(secret), x_service_signature, body)
+//! }
+//! # let header = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+//! # receive("It's a Secret to Everybody", header, b"Hello, World!").unwrap();
+//! ```
+//!
+//! That signature covers the body only and can be replayed for ever: deduplicate by `eventId`, or check the
+//! `webhook-*` headers with [`verify_standard`], which also bounds the age of the request.
+//!
+//! Sending is the server's courier; what is sent when is the store's and the rules'. Invariant: nothing in here reads
+//! a clock, rolls dice or panics, whatever the input.
+
+pub mod attempt;
+pub mod schedule;
+pub mod secret;
+pub mod signature;
+
+pub use attempt::{Attempt, FailureClass, Phase};
+pub use schedule::Schedule;
+pub use secret::{NotStandardSecret, Secret};
+pub use signature::{
+    StandardHeaders, TOLERANCE, VerifyError, sign_body, sign_standard, verify, verify_standard,
+};

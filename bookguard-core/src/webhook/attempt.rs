@@ -1,0 +1,330 @@
+//! The record of one attempt to deliver an event to an endpoint.
+//!
+//! Pure data: the courier fills it, the store keeps it, the schedule reads it, the API shows it. Invariant: text that
+//! came from the receiver is bounded and printable before it gets in here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::RESPONSE_HEAD_BYTES;
+
+/// What happened when an event was sent to an endpoint once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// When it began: milliseconds since the epoch.
+    pub started_at: i64,
+    /// How long it took, in milliseconds, answer included.
+    pub duration_ms: u64,
+    /// How far it came: [`Phase::Body`] once an answer was read, else where it broke.
+    pub phase: Phase,
+    /// Why it failed; `None` means delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<FailureClass>,
+    /// One sentence for people about a failure without an answer; names no internal address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The HTTP status answered, if an answer began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_code: Option<u16>,
+    /// The first [`RESPONSE_HEAD_BYTES`] of the answer's body, made printable; empty if there was none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub response_head: String,
+    /// How many bytes of the answer's body were read: all of it, or what the reading limit let in.
+    #[serde(default)]
+    pub response_len: u32,
+    /// Lower hex SHA-256 of those `response_len` bytes, if an answer began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_sha256: Option<String>,
+    /// How long the receiver asked us to wait (`Retry-After` of a 429 or 503), in milliseconds, at most 24 h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+/// The steps of an attempt, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Checking the address and resolving the name.
+    Dns,
+    /// Connecting; a TLS handshake that stalls until the deadline counts here too.
+    Connect,
+    /// The TLS handshake.
+    Tls,
+    /// Writing the request.
+    Send,
+    /// Waiting for the status and headers of the answer.
+    Headers,
+    /// Reading the answer's body, and everything after it.
+    Body,
+}
+
+/// Why an attempt failed: a closed set, stable on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// The name did not resolve.
+    DnsError,
+    /// The address is one webhooks may not go to.
+    BlockedAddress,
+    /// No connection could be made.
+    ConnectionRefused,
+    /// The connection ended, or stopped being HTTP, before the answer was complete.
+    ConnectionReset,
+    /// The total deadline passed.
+    Timeout,
+    /// The TLS handshake failed: certificate, name, or a peer that does not speak TLS.
+    TlsError,
+    /// The answer points elsewhere (3xx, 101); redirects are never followed.
+    RedirectRefused,
+    /// 4xx, other than the three below.
+    #[serde(rename = "http_4xx")]
+    Http4xx,
+    /// 5xx and above.
+    #[serde(rename = "http_5xx")]
+    Http5xx,
+    /// 410: the receiver wants no more; its endpoint is to be disabled.
+    Gone,
+    /// 413: the same bytes will never fit.
+    PayloadTooLarge,
+    /// 429.
+    Throttled,
+    /// The sending side failed (out of sockets, memory, …); never charged to the endpoint.
+    OurFault,
+}
+
+impl Attempt {
+    /// Whether the receiver accepted the event.
+    pub fn delivered(&self) -> bool {
+        self.class.is_none()
+    }
+}
+
+impl Phase {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Dns => "dns",
+            Phase::Connect => "connect",
+            Phase::Tls => "tls",
+            Phase::Send => "send",
+            Phase::Headers => "headers",
+            Phase::Body => "body",
+        }
+    }
+}
+
+impl FailureClass {
+    /// Every class, in the order of the declaration.
+    pub const ALL: [FailureClass; 13] = [
+        FailureClass::DnsError,
+        FailureClass::BlockedAddress,
+        FailureClass::ConnectionRefused,
+        FailureClass::ConnectionReset,
+        FailureClass::Timeout,
+        FailureClass::TlsError,
+        FailureClass::RedirectRefused,
+        FailureClass::Http4xx,
+        FailureClass::Http5xx,
+        FailureClass::Gone,
+        FailureClass::PayloadTooLarge,
+        FailureClass::Throttled,
+        FailureClass::OurFault,
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureClass::DnsError => "dns_error",
+            FailureClass::BlockedAddress => "blocked_address",
+            FailureClass::ConnectionRefused => "connection_refused",
+            FailureClass::ConnectionReset => "connection_reset",
+            FailureClass::Timeout => "timeout",
+            FailureClass::TlsError => "tls_error",
+            FailureClass::RedirectRefused => "redirect_refused",
+            FailureClass::Http4xx => "http_4xx",
+            FailureClass::Http5xx => "http_5xx",
+            FailureClass::Gone => "gone",
+            FailureClass::PayloadTooLarge => "payload_too_large",
+            FailureClass::Throttled => "throttled",
+            FailureClass::OurFault => "our_fault",
+        }
+    }
+
+    /// What an HTTP status means for a delivery; `None` is delivered (2xx).
+    pub fn of_status(status: u16) -> Option<FailureClass> {
+        match status {
+            200..=299 => None,
+            410 => Some(FailureClass::Gone),
+            413 => Some(FailureClass::PayloadTooLarge),
+            429 => Some(FailureClass::Throttled),
+            400..=499 => Some(FailureClass::Http4xx),
+            0..=399 => Some(FailureClass::RedirectRefused),
+            500.. => Some(FailureClass::Http5xx),
+        }
+    }
+
+    /// Whether the endpoint is to be disabled: only a 410 says so.
+    pub fn disables_endpoint(self) -> bool {
+        self == FailureClass::Gone
+    }
+
+    /// Whether the attempt counts, for the schedule and against the endpoint.
+    pub fn is_charged(self) -> bool {
+        self != FailureClass::OurFault
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for FailureClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The beginning of an answer as text that is safe to store, print and show: at most [`RESPONSE_HEAD_BYTES`] of it,
+/// what is not UTF-8 replaced by U+FFFD, control and direction-changing characters escaped (`\n`, `\u{1b}`).
+///
+/// A character cut in two by the limit is left out.
+pub fn printable_head(response: &[u8]) -> String {
+    let cut = response.len() > RESPONSE_HEAD_BYTES;
+    let head = &response[..response.len().min(RESPONSE_HEAD_BYTES)];
+    let mut text = String::with_capacity(head.len());
+    let mut left = head.len();
+    for chunk in head.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if changes_the_terminal(character) {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        left -= chunk.valid().len() + chunk.invalid().len();
+        let cut_in_two = cut && left == 0 && is_unfinished(chunk.invalid());
+        if !chunk.invalid().is_empty() && !cut_in_two {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}
+
+/// Whether these bytes could have become a character had there been more of them.
+fn is_unfinished(invalid: &[u8]) -> bool {
+    matches!(std::str::from_utf8(invalid), Err(error) if error.error_len().is_none())
+}
+
+/// Control characters, and the invisible ones that reorder or break lines.
+fn changes_the_terminal(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_on_the_wire_and_in_text_are_the_same() {
+        for class in FailureClass::ALL {
+            assert_eq!(serde_json::to_value(class).unwrap(), class.as_str());
+            assert_eq!(
+                serde_json::from_value::<FailureClass>(class.as_str().into()).unwrap(),
+                class
+            );
+        }
+        for phase in [
+            Phase::Dns,
+            Phase::Connect,
+            Phase::Tls,
+            Phase::Send,
+            Phase::Headers,
+            Phase::Body,
+        ] {
+            assert_eq!(serde_json::to_value(phase).unwrap(), phase.as_str());
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_camel_case_and_leaves_out_what_did_not_happen() {
+        let attempt = Attempt {
+            started_at: 1_700_000_000_000,
+            duration_ms: 12,
+            phase: Phase::Body,
+            class: Some(FailureClass::Throttled),
+            detail: None,
+            status_code: Some(429),
+            response_head: String::new(),
+            response_len: 0,
+            response_sha256: Some("e3".into()),
+            retry_after_ms: Some(1500),
+        };
+        let json = serde_json::to_string(&attempt).unwrap();
+        assert_eq!(
+            json,
+            r#"{"startedAt":1700000000000,"durationMs":12,"phase":"body","class":"throttled","statusCode":429,"responseLen":0,"responseSha256":"e3","retryAfterMs":1500}"#
+        );
+        assert_eq!(serde_json::from_str::<Attempt>(&json).unwrap(), attempt);
+    }
+
+    #[test]
+    fn every_status_has_its_class() {
+        for (status, class) in [
+            (200, None),
+            (204, None),
+            (299, None),
+            (101, Some(FailureClass::RedirectRefused)),
+            (301, Some(FailureClass::RedirectRefused)),
+            (399, Some(FailureClass::RedirectRefused)),
+            (400, Some(FailureClass::Http4xx)),
+            (404, Some(FailureClass::Http4xx)),
+            (410, Some(FailureClass::Gone)),
+            (413, Some(FailureClass::PayloadTooLarge)),
+            (429, Some(FailureClass::Throttled)),
+            (499, Some(FailureClass::Http4xx)),
+            (500, Some(FailureClass::Http5xx)),
+            (503, Some(FailureClass::Http5xx)),
+            (999, Some(FailureClass::Http5xx)),
+        ] {
+            assert_eq!(FailureClass::of_status(status), class, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_printable_and_ends_at_a_character() {
+        assert_eq!(printable_head(b"ok\n"), "ok\\n");
+        assert_eq!(printable_head(b"\x1b[31m\0"), "\\u{1b}[31m\\u{0}");
+        assert_eq!(
+            printable_head("a\u{202e}b\u{2028}".as_bytes()),
+            "a\\u{202e}b\\u{2028}"
+        );
+        assert_eq!(printable_head(b"\xff\xfea"), "\u{fffd}\u{fffd}a");
+        assert_eq!(printable_head(b"end \xe2\x82"), "end \u{fffd}");
+
+        let long = format!("{}€ and more", "x".repeat(RESPONSE_HEAD_BYTES - 2));
+        assert_eq!(
+            printable_head(long.as_bytes()),
+            "x".repeat(RESPONSE_HEAD_BYTES - 2)
+        );
+        assert_eq!(printable_head(&vec![b'y'; 5000]).len(), RESPONSE_HEAD_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_leaves_a_control_character_behind(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
+            prop_assert!(!printable_head(&bytes).chars().any(changes_the_terminal));
+        }
+
+        #[test]
+        fn plain_text_is_kept_as_it_is(text in "[a-zA-Zé€ {}\"]{0,300}") {
+            prop_assert_eq!(printable_head(text.as_bytes()), text);
+        }
+    }
+}
