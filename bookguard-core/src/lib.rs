@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod input;
+pub mod ledger;
 pub mod limits;
 pub mod model;
 pub mod webhook;

@@ -1,0 +1,43 @@
+//! The ledger: what a log of bookings' lifecycle facts looks like in bytes, and how anyone checks it.
+//!
+//! Everything here is a pure function of its arguments. Storing tiles, holding the key file, telling the time and
+//! rolling salts belong to the callers, who pass the bytes in. The formats are public standards, so that evidence
+//! outlives this program:
+//!
+//! | module | format |
+//! |---|---|
+//! | [`hash`] | RFC 6962 §2.1 hashes |
+//! | [`tree`] | the growing tree, kept by its right edge |
+//! | [`tile`] | C2SP tlog-tiles: tile paths, tiles, entry bundles |
+//! | [`proof`] | RFC 6962 §2.1.1–2.1.2 inclusion and consistency |
+//! | [`note`] | C2SP signed-note with Ed25519 |
+//! | [`checkpoint`] | C2SP tlog-checkpoint |
+//! | [`tlog_proof`] | C2SP tlog-proof |
+//! | [`leaf`] | `bookguard.leaf/1`, the bytes of one entry |
+//! | [`event`] | `bookguard.event/1`, the committed and disclosable facts behind a leaf |
+//! | [`jcs`] | RFC 8785 canonical JSON and JSON read without tolerance |
+//!
+//! Invariant: a parser accepts exactly the bytes its printer writes. What is accepted twice in different spellings
+//! could be shown to two people as two different things.
+
+pub mod checkpoint;
+pub mod event;
+pub mod hash;
+pub mod jcs;
+pub mod leaf;
+pub mod note;
+pub mod proof;
+pub mod tile;
+pub mod tlog_proof;
+pub mod tree;
+
+pub use checkpoint::Checkpoint;
+pub use event::{
+    Disclosure, EventBody, LeafKind, Sealed, commit_fields, verify_commit, verify_disclosure,
+};
+pub use hash::{Hash, leaf_hash, node_hash};
+pub use leaf::Leaf;
+pub use note::{Signer, VerifierKey};
+pub use tile::{Tile, TilePath};
+pub use tlog_proof::TlogProof;
+pub use tree::{Frontier, Tree};

@@ -1,0 +1,344 @@
+//! `bookguard.event/1`: what happened, committed to by a leaf and disclosed field by field.
+//!
+//! A body holds one digest per field instead of the field; a [`Disclosure`] is a field with the salt of its digest.
+//! Deleting a disclosure erases the field and leaves every proof intact. Which fields an event has, and where bodies,
+//! salts and disclosures are kept, is the caller's. Invariant: with the 32-byte random salts gone, nothing here can
+//! be guessed back; with them there, nothing can be shown that was not committed to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::jcs::{compare_names, write_string, write_value};
+use super::leaf::Leaf;
+
+mod wire;
+
+/// The version in the `v` of every event body this module reads and writes.
+pub const EVENT_VERSION: &str = "bookguard.event/1";
+/// Bytes in a salt, a digest and a commitment.
+pub const SALT_BYTES: usize = 32;
+
+/// What kind of fact a leaf records. The set is closed: a leaf of one kind never stands for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeafKind {
+    /// A booking was created.
+    BookingCreated,
+    /// A booking was protected: its full frozen terms.
+    BookingProtected,
+    /// A booking was canceled.
+    BookingCanceled,
+    /// A cancellation was resolved.
+    ResolutionCreated,
+    /// An evidence item was added.
+    EvidenceAdded,
+    /// Disclosures were erased.
+    EvidenceErased,
+    /// A webhook delivery reached its end.
+    WebhookSettled,
+}
+
+impl LeafKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::BookingCreated,
+        Self::BookingProtected,
+        Self::BookingCanceled,
+        Self::ResolutionCreated,
+        Self::EvidenceAdded,
+        Self::EvidenceErased,
+        Self::WebhookSettled,
+    ];
+
+    /// The kind as it stands in the body.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BookingCreated => "booking.created",
+            Self::BookingProtected => "booking.protected",
+            Self::BookingCanceled => "booking.canceled",
+            Self::ResolutionCreated => "resolution.created",
+            Self::EvidenceAdded => "evidence.added",
+            Self::EvidenceErased => "evidence.erased",
+            Self::WebhookSettled => "webhook.settled",
+        }
+    }
+}
+
+impl fmt::Display for LeafKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for LeafKind {
+    type Err = EventError;
+
+    fn from_str(text: &str) -> Result<Self, EventError> {
+        let known = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        known.ok_or_else(|| EventError::Kind(text.to_owned()))
+    }
+}
+
+/// The body a leaf commits to. As JSON: `{"kind","sd","v"}`, digests in unpadded base64url.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventBody {
+    /// What kind of fact it is; [`LeafKind`] for those this program knows.
+    pub kind: String,
+    /// By field name: HMAC-SHA256(field salt, JCS(`[name, value]`)).
+    pub sd: BTreeMap<String, [u8; 32]>,
+}
+
+impl EventBody {
+    /// The canonical JSON that is committed to (RFC 8785).
+    #[must_use]
+    pub fn to_canonical(&self) -> String {
+        let fields = self
+            .sd
+            .iter()
+            .map(|(name, digest)| (name.as_str(), *digest));
+        let mut fields: Vec<_> = fields.collect();
+        // The map is in UTF-8 order.
+        fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
+        write_body(&self.kind, &fields)
+    }
+
+    /// HMAC-SHA256(salt, canonical body): the `commit` of the leaf.
+    #[must_use]
+    pub fn commit(&self, salt: &[u8; SALT_BYTES]) -> [u8; 32] {
+        hmac(salt, self.to_canonical().as_bytes())
+    }
+
+    /// Checks that the leaf commits to this body under this salt.
+    ///
+    /// # Errors
+    /// [`EventError::Commit`].
+    pub fn verify(&self, leaf: &Leaf, salt: &[u8; SALT_BYTES]) -> Result<(), EventError> {
+        if self.commit(salt) != leaf.commit {
+            return Err(EventError::Commit);
+        }
+        Ok(())
+    }
+}
+
+/// A field of an event with the salt of its digest. As JSON: `{"name","salt","value"}`, the salt in unpadded base64url.
+#[derive(Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Disclosure {
+    /// The field's name.
+    pub name: String,
+    /// The salt; whoever has it can prove the value, whoever lacks it cannot even guess it.
+    #[serde(with = "wire::salt")]
+    pub salt: [u8; SALT_BYTES],
+    /// The field's value. Numbers lie within ±(2^53-1).
+    #[serde(deserialize_with = "super::jcs::deserialize")]
+    pub value: Value,
+}
+
+/// Shows the name only: values are personal data, and salts are what erasure erases.
+impl fmt::Debug for Disclosure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Disclosure")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An event ready for the ledger: `commit` goes into the leaf, the rest is kept beside it.
+#[derive(Clone, PartialEq)]
+pub struct Sealed {
+    /// The canonical body.
+    pub body_json: String,
+    /// HMAC-SHA256(`salt`, `body_json`).
+    pub commit: [u8; 32],
+    /// Salt of the commitment.
+    pub salt: [u8; SALT_BYTES],
+    /// The fields in the order given, each with its salt.
+    pub disclosures: Vec<Disclosure>,
+}
+
+/// Shows the body only, which is all digests.
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealed")
+            .field("body_json", &self.body_json)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Commits to the fields of an event. `salts` is called once per field in the order given, then once for the body;
+/// each result must be fresh and random.
+///
+/// # Errors
+/// [`EventError::Duplicate`] for a field given twice, [`EventError::Number`] for one with a number beyond 2^53-1.
+pub fn commit_fields<'a>(
+    kind: LeafKind,
+    fields: impl IntoIterator<Item = (&'a str, Value)>,
+    mut salts: impl FnMut() -> [u8; SALT_BYTES],
+) -> Result<Sealed, EventError> {
+    let fields = fields.into_iter();
+    let mut disclosures = Vec::with_capacity(fields.size_hint().0);
+    let mut digests = Vec::with_capacity(fields.size_hint().0);
+    let mut scratch = Vec::with_capacity(256);
+    for (name, value) in fields {
+        let salt = salts();
+        digests.push((name, digest_into(&mut scratch, name, &value, &salt)?));
+        let name = name.to_owned();
+        disclosures.push(Disclosure { name, salt, value });
+    }
+    digests.sort_by(|(a, _), (b, _)| compare_names(a, b));
+    if let Some(pair) = digests.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(EventError::Duplicate(pair[0].0.to_owned()));
+    }
+    let body_json = write_body(kind.as_str(), &digests);
+    let salt = salts();
+    Ok(Sealed {
+        commit: hmac(&salt, body_json.as_bytes()),
+        body_json,
+        salt,
+        disclosures,
+    })
+}
+
+/// Reads a body from its canonical text and checks that the leaf commits to it under this salt.
+///
+/// # Errors
+/// As [`EventBody::parse`], then [`EventError::Commit`].
+pub fn verify_commit(
+    leaf: &Leaf,
+    body_json: &str,
+    salt: &[u8; SALT_BYTES],
+) -> Result<EventBody, EventError> {
+    let body = EventBody::parse(body_json)?;
+    // The text is canonical, so hashing it is hashing the body.
+    if hmac(salt, body_json.as_bytes()) != leaf.commit {
+        return Err(EventError::Commit);
+    }
+    Ok(body)
+}
+
+/// Checks that the event had this field with this value.
+///
+/// # Errors
+/// [`EventError::Unknown`] for a name the event does not have, [`EventError::Disclosure`] for another value or salt,
+/// [`EventError::Number`] for a value nothing can commit to.
+pub fn verify_disclosure(body: &EventBody, disclosure: &Disclosure) -> Result<(), EventError> {
+    let Disclosure { name, salt, value } = disclosure;
+    let committed = body
+        .sd
+        .get(name)
+        .ok_or_else(|| EventError::Unknown(name.clone()))?;
+    if digest_into(&mut Vec::new(), name, value, salt)? != *committed {
+        return Err(EventError::Disclosure(name.clone()));
+    }
+    Ok(())
+}
+
+/// HMAC-SHA256(salt, JCS(`[name, value]`)), with `scratch` for the canonical bytes.
+fn digest_into(
+    scratch: &mut Vec<u8>,
+    name: &str,
+    value: &Value,
+    salt: &[u8; SALT_BYTES],
+) -> Result<[u8; 32], EventError> {
+    scratch.clear();
+    scratch.push(b'[');
+    write_string(scratch, name);
+    scratch.push(b',');
+    write_value(scratch, value).map_err(|_| EventError::Number(name.to_owned()))?;
+    scratch.push(b']');
+    Ok(hmac(salt, scratch))
+}
+
+/// The canonical body of fields in canonical order.
+fn write_body(kind: &str, fields: &[(&str, [u8; 32])]) -> String {
+    // Name, quotes, colon, comma and 43 characters of digest; escapes, if any, make it grow.
+    let estimate: usize = fields.iter().map(|(name, _)| name.len() + 49).sum();
+    let mut out = Vec::with_capacity(estimate + kind.len() + 48);
+    out.extend_from_slice(b"{\"kind\":");
+    write_string(&mut out, kind);
+    out.extend_from_slice(b",\"sd\":{");
+    for (at, (name, digest)) in fields.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_string(&mut out, name);
+        let mut text = [0; 43];
+        URL_SAFE_NO_PAD
+            .encode_slice(digest, &mut text)
+            .expect("43 characters hold 32 bytes in base64");
+        out.extend_from_slice(b":\"");
+        out.extend_from_slice(&text);
+        out.push(b'"');
+    }
+    out.extend_from_slice(b"},\"v\":");
+    write_string(&mut out, EVENT_VERSION);
+    out.push(b'}');
+    String::from_utf8(out).expect("only ASCII is added to what names contain")
+}
+
+fn hmac(key: &[u8; SALT_BYTES], message: &[u8]) -> [u8; 32] {
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of every length");
+    mac.chain_update(message).finalize().into_bytes().into()
+}
+
+/// Why an event, its commitment or a disclosure does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventError {
+    /// A body of this other version.
+    Version(String),
+    /// Not the JSON of an event body; the parser's words.
+    Json(String),
+    /// The right content in another spelling.
+    Canonical,
+    /// A kind this program does not know.
+    Kind(String),
+    /// The leaf commits to another body, or under another salt.
+    Commit,
+    /// This field was given twice.
+    Duplicate(String),
+    /// The event has no field of this name.
+    Unknown(String),
+    /// The event has this field with another value, or under another salt.
+    Disclosure(String),
+    /// The value of this field contains a number beyond 2^53-1.
+    Number(String),
+}
+
+impl fmt::Display for EventError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(found) => write!(
+                f,
+                "the event is of version {found:?}; this program reads {EVENT_VERSION}"
+            ),
+            Self::Json(error) => write!(f, "this is not an event body: {error}"),
+            Self::Canonical => f.write_str("the event body is not in canonical form"),
+            Self::Kind(found) => write!(f, "{found:?} is not a kind of ledger entry"),
+            Self::Commit => {
+                f.write_str("the ledger entry does not commit to this body under this salt")
+            }
+            Self::Duplicate(name) => write!(f, "field {name} of the event is given twice"),
+            Self::Unknown(name) => write!(f, "the event has no field {name}"),
+            Self::Disclosure(name) => write!(
+                f,
+                "the disclosed value or salt of field {name} is not the one committed to"
+            ),
+            Self::Number(name) => write!(
+                f,
+                "field {name} contains a number beyond 2^53-1; such numbers are written as strings"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EventError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! Commitments: what holds, what erasure leaves, and that nothing else holds.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::ledger::hash::Hash;
+
+/// Salts 1, 2, 3 …: distinct, and no more random than a test needs.
+fn counting() -> impl FnMut() -> [u8; 32] {
+    let mut next = 0;
+    move || {
+        next += 1;
+        [next; 32]
+    }
+}
+
+fn sealed() -> Sealed {
+    let fields = [
+        ("partnerBookingId", json!("b-1 \"quoted\" \u{1f600}")),
+        ("bookingValue", json!(100.5)),
+        ("guests", json!(4)),
+        ("contact", json!({"name": "Ada", "tags": ["a", null, true]})),
+    ];
+    commit_fields(LeafKind::BookingCreated, fields, counting()).unwrap()
+}
+
+fn leaf(commit: [u8; 32]) -> Leaf {
+    Leaf {
+        commit,
+        prev: Hash::ZERO,
+        seq: 0,
+        stream: [9; 16],
+        t: 0,
+    }
+}
+
+/// The same commitment made naively, from the definition.
+fn by_definition(kind: &str, fields: &[(&str, Value)], salts: &[[u8; 32]]) -> (String, [u8; 32]) {
+    let sd: serde_json::Map<String, Value> = fields
+        .iter()
+        .zip(salts)
+        .map(|((name, value), salt)| {
+            let canonical = serde_json_canonicalizer::to_vec(&json!([name, value])).unwrap();
+            let digest = URL_SAFE_NO_PAD.encode(hmac(salt, &canonical));
+            ((*name).to_owned(), json!(digest))
+        })
+        .collect();
+    let body = json!({"v": "bookguard.event/1", "kind": kind, "sd": sd});
+    let body = serde_json_canonicalizer::to_string(&body).unwrap();
+    let commit = hmac(&salts[fields.len()], body.as_bytes());
+    (body, commit)
+}
+
+#[test]
+fn hmac_is_that_of_rfc_4231() {
+    let mut key = [0; 32];
+    key[..4].copy_from_slice(b"Jefe");
+    // Test case 2; HMAC pads short keys with zeros, so the padded key is the same key.
+    assert_eq!(
+        hex::encode(hmac(&key, b"what do ya want for nothing?")),
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    );
+}
+
+#[test]
+fn a_sealed_event_verifies_with_all_its_disclosures() {
+    let sealed = sealed();
+    let body = verify_commit(&leaf(sealed.commit), &sealed.body_json, &sealed.salt).unwrap();
+    assert_eq!(body.kind.parse(), Ok(LeafKind::BookingCreated));
+    assert_eq!(body.to_canonical(), sealed.body_json);
+    assert_eq!(body.commit(&sealed.salt), sealed.commit);
+    assert_eq!(body.verify(&leaf(sealed.commit), &sealed.salt), Ok(()));
+    let names: Vec<_> = sealed.disclosures.iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["partnerBookingId", "bookingValue", "guests", "contact"]
+    );
+    assert_eq!(body.sd.len(), 4);
+    for disclosure in &sealed.disclosures {
+        assert_eq!(verify_disclosure(&body, disclosure), Ok(()));
+    }
+    // Nothing disclosed stands in the body.
+    for value in ["b-1", "100", "Ada"] {
+        assert!(!sealed.body_json.contains(&format!("\"{value}")));
+    }
+}
+
+#[test]
+fn salts_are_asked_for_once_per_field_and_once_for_the_body() {
+    let sealed = sealed();
+    let salts: Vec<u8> = sealed.disclosures.iter().map(|d| d.salt[0]).collect();
+    assert_eq!(
+        (salts.as_slice(), sealed.salt[0]),
+        ([1, 2, 3, 4].as_slice(), 5)
+    );
+}
+
+#[test]
+fn a_body_with_any_bit_flipped_never_verifies() {
+    let sealed = sealed();
+    let leaf = leaf(sealed.commit);
+    for at in 0..sealed.body_json.len() {
+        for bit in 0..8 {
+            let mut bytes = sealed.body_json.clone().into_bytes();
+            bytes[at] ^= 1 << bit;
+            if let Ok(flipped) = String::from_utf8(bytes) {
+                assert!(
+                    verify_commit(&leaf, &flipped, &sealed.salt).is_err(),
+                    "{flipped}"
+                );
+            }
+        }
+    }
+    for bit in 0..256 {
+        let mut salt = sealed.salt;
+        salt[bit / 8] ^= 1 << (bit % 8);
+        let refused = verify_commit(&leaf, &sealed.body_json, &salt);
+        assert_eq!(refused, Err(EventError::Commit));
+    }
+}
+
+#[test]
+fn a_disclosure_with_any_bit_flipped_never_verifies() {
+    let sealed = sealed();
+    let body = EventBody::parse(&sealed.body_json).unwrap();
+    for disclosure in &sealed.disclosures {
+        let text = serde_json::to_string(disclosure).unwrap();
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[at] ^= 1 << bit;
+                let Ok(flipped) = serde_json::from_slice::<Disclosure>(&bytes) else {
+                    continue;
+                };
+                assert!(
+                    verify_disclosure(&body, &flipped).is_err(),
+                    "byte {at} bit {bit}: {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disclosure_stands_for_its_own_field_only() {
+    let sealed = sealed();
+    let body = EventBody::parse(&sealed.body_json).unwrap();
+    let [first, second, ..] = sealed.disclosures.as_slice() else {
+        panic!("four disclosures");
+    };
+    let renamed = Disclosure {
+        name: second.name.clone(),
+        ..first.clone()
+    };
+    let error = EventError::Disclosure(second.name.clone());
+    assert_eq!(verify_disclosure(&body, &renamed), Err(error));
+    let unknown = Disclosure {
+        name: "other".to_owned(),
+        ..first.clone()
+    };
+    let error = EventError::Unknown("other".to_owned());
+    assert_eq!(verify_disclosure(&body, &unknown), Err(error));
+    let large = Disclosure {
+        value: json!(u64::MAX),
+        ..first.clone()
+    };
+    let error = EventError::Number(first.name.clone());
+    assert_eq!(verify_disclosure(&body, &large), Err(error));
+}
+
+#[test]
+fn a_body_spelled_in_any_other_way_is_refused() {
+    let good = sealed().body_json;
+    let version = "\"v\":\"bookguard.event/1\"";
+    for (from, to) in [
+        ("{\"kind\"", "{ \"kind\""),
+        ("{\"kind\"", "{\"more\":1,\"kind\""),
+        ("{\"kind\"", "{\"kind\":\"booking.created\",\"kind\""),
+        ("\"booking.created\"", "\"booking\\u002ecreated\""),
+        ("\"booking.created\"", "1"),
+        (
+            "\"sd\":{\"",
+            "\"sd\":{\"guests\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\",\"",
+        ),
+        ("\"sd\":{\"", "\"sd\":{\"a\":\"AAAA\",\""),
+        ("\"sd\":{\"", "\"sd\":{\"a\":1,\""),
+        (
+            version,
+            "\"v\":\"bookguard.event/1\",\"v\":\"bookguard.event/1\"",
+        ),
+        (version, ""),
+        ("/1\"}", "/1\"}\n"),
+        ("/1\"}", "/1\"}}"),
+        ("\"},\"v\"", "=\"},\"v\""),
+    ] {
+        let changed = good.replacen(from, to, 1);
+        assert_ne!(changed, good, "{from} is not in the body");
+        let refused = EventBody::parse(&changed).unwrap_err();
+        assert!(
+            matches!(refused, EventError::Json(_) | EventError::Canonical),
+            "{changed}: {refused}"
+        );
+    }
+    let newer = good
+        .replace("event/1", "event/2")
+        .replace("\"sd\":{", "\"sd\":[{");
+    assert!(EventBody::parse(&newer).is_err());
+    let error = EventError::Version("bookguard.event/2".to_owned());
+    assert_eq!(
+        EventBody::parse(&good.replace("event/1", "event/2")),
+        Err(error.clone())
+    );
+    assert_eq!(
+        EventBody::parse(r#"{"v":"bookguard.event/2","sd":1}"#),
+        Err(error)
+    );
+}
+
+#[test]
+fn a_body_within_a_document_may_be_laid_out_freely_but_not_loosely() {
+    let good = EventBody::parse(&sealed().body_json).unwrap();
+    let pretty = serde_json::to_string_pretty(&good).unwrap();
+    assert!(pretty.contains('\n'));
+    assert_eq!(serde_json::from_str::<EventBody>(&pretty).unwrap(), good);
+    for (from, to) in [
+        ("\"kind\"", "\"extra\": 1, \"kind\""),
+        ("\"guests\"", "\"contact\""),
+        ("\"v\"", "\"v\": \"bookguard.event/1\", \"v\""),
+        ("event/1", "event/2"),
+    ] {
+        let changed = pretty.replacen(from, to, 1);
+        assert!(
+            serde_json::from_str::<EventBody>(&changed).is_err(),
+            "{changed}"
+        );
+    }
+}
+
+#[test]
+fn a_disclosure_is_read_without_tolerance_and_its_faults_show_no_salt() {
+    let salt = URL_SAFE_NO_PAD.encode([200; 32]);
+    let good = format!(r#"{{"name":"a","salt":"{salt}","value":{{"b":1}}}}"#);
+    let read: Disclosure = serde_json::from_str(&good).unwrap();
+    assert_eq!(
+        (read.name.as_str(), read.salt, &read.value),
+        ("a", [200; 32], &json!({"b": 1}))
+    );
+    assert_eq!(serde_json::to_string(&read).unwrap(), good);
+    let longer = URL_SAFE_NO_PAD.encode([200; 33]);
+    for (from, to) in [
+        (salt.as_str(), longer.as_str()),
+        (&salt, &salt[1..]),
+        (&salt, &format!("{salt}=")),
+        (&salt, &format!("{}J", &salt[..42])),
+        ("\"name\":\"a\",", ""),
+        ("\"name\":\"a\",", "\"name\":\"a\",\"name\":\"a\","),
+        ("\"name\":\"a\",", "\"name\":\"a\",\"more\":1,"),
+        ("{\"b\":1}", "{\"b\":1,\"b\":1}"),
+        (",\"value\":{\"b\":1}", ""),
+    ] {
+        let changed = good.replacen(from, to, 1);
+        assert_ne!(changed, good);
+        let refused = serde_json::from_str::<Disclosure>(&changed)
+            .unwrap_err()
+            .to_string();
+        assert!(!refused.contains(&salt[1..20]), "{refused}");
+    }
+    let shown = format!("{read:?} {:?}", sealed());
+    assert!(
+        !shown.contains("200") && !shown.contains("Ada") && !shown.contains("salt"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn fields_nothing_can_commit_to_are_refused() {
+    let twice = [("a", json!(1)), ("b", json!(2)), ("a", json!(1))];
+    let refused = commit_fields(LeafKind::EvidenceAdded, twice, counting());
+    assert_eq!(refused, Err(EventError::Duplicate("a".to_owned())));
+    let large = [("a", json!([9_007_199_254_740_992_u64]))];
+    let refused = commit_fields(LeafKind::EvidenceAdded, large, counting());
+    assert_eq!(refused, Err(EventError::Number("a".to_owned())));
+}
+
+#[test]
+fn an_event_without_fields_is_an_event() {
+    let sealed = commit_fields(LeafKind::EvidenceErased, [], counting()).unwrap();
+    assert_eq!(
+        sealed.body_json,
+        r#"{"kind":"evidence.erased","sd":{},"v":"bookguard.event/1"}"#
+    );
+    assert!(verify_commit(&leaf(sealed.commit), &sealed.body_json, &sealed.salt).is_ok());
+}
+
+#[test]
+fn every_kind_is_read_back_from_its_name() {
+    for kind in LeafKind::ALL {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    for bad in ["", "booking.Created", "booking.created ", "booking"] {
+        assert_eq!(
+            bad.parse::<LeafKind>(),
+            Err(EventError::Kind(bad.to_owned()))
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn commitments_are_those_of_the_definition(
+        values in prop::collection::btree_map(
+            prop_oneof!["[a-zA-Z]{1,12}", any::<String>(), "[\u{e000}\u{ffff}\u{10000}\"\\\\\\n]{0,3}"],
+            crate::ledger::jcs::tests::any_value(),
+            0..8,
+        ),
+        kind in prop::sample::select(LeafKind::ALL.to_vec()),
+    ) {
+        // Given in an order that is not the canonical one.
+        let fields: Vec<_> = values.iter().rev().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let sealed = commit_fields(kind, fields.clone(), counting()).unwrap();
+        let mut salts = counting();
+        let salts: Vec<_> = (0..=fields.len()).map(|_| salts()).collect();
+        let (body_json, commit) = by_definition(kind.as_str(), &fields, &salts);
+        prop_assert_eq!(&sealed.body_json, &body_json);
+        prop_assert_eq!(sealed.commit, commit);
+        let body = verify_commit(&leaf(commit), &body_json, &sealed.salt).unwrap();
+        for disclosure in &sealed.disclosures {
+            let text = serde_json::to_string(disclosure).unwrap();
+            let read: Disclosure = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(verify_disclosure(&body, &read), Ok(()));
+        }
+    }
+}

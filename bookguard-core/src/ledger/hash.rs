@@ -1,0 +1,185 @@
+//! RFC 6962 hashing and the text forms of a hash.
+//!
+//! Which bytes form a leaf, and how hashes stand together in a tree, is for the other modules. Invariant: a
+//! [`struct@Hash`] has 32 bytes and one spelling in each text form; every parser here refuses all others.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+/// Bytes in a SHA-256 hash.
+pub const HASH_BYTES: usize = 32;
+
+/// Root of the tree without leaves: SHA-256 of nothing (RFC 6962 §2.1).
+pub const EMPTY_ROOT: Hash = Hash([
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
+    0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+]);
+
+/// A SHA-256 hash of a leaf, a node or a tree. Shown and parsed as 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash(pub [u8; HASH_BYTES]);
+
+impl Hash {
+    /// Thirty-two zero bytes: what a first leaf names as its predecessor.
+    pub const ZERO: Self = Self([0; HASH_BYTES]);
+
+    /// The raw bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; HASH_BYTES] {
+        &self.0
+    }
+
+    /// Standard base64 with padding, 44 characters: the form of checkpoints and proofs.
+    #[must_use]
+    pub fn to_base64(&self) -> String {
+        STANDARD.encode(self.0)
+    }
+
+    /// Reads the form [`Hash::to_base64`] writes, and only that.
+    ///
+    /// # Errors
+    /// [`HashError::Base64`] for anything else: other alphabets, missing padding, stray bits, another length.
+    pub fn from_base64(text: &str) -> Result<Self, HashError> {
+        // Longer than this cannot be 32 bytes; refusing first spares decoding a hostile megabyte.
+        if text.len() != 44 {
+            return Err(HashError::Base64);
+        }
+        let bytes = STANDARD.decode(text).map_err(|_| HashError::Base64)?;
+        Self::try_from(bytes.as_slice()).map_err(|_| HashError::Base64)
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0; HASH_BYTES * 2];
+        hex::encode_to_slice(self.0, &mut text).expect("64 characters hold 32 bytes in hex");
+        f.write_str(std::str::from_utf8(&text).expect("hex digits are ASCII"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hash({self})")
+    }
+}
+
+impl FromStr for Hash {
+    type Err = HashError;
+
+    fn from_str(text: &str) -> Result<Self, HashError> {
+        let mut bytes = [0; HASH_BYTES];
+        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(HashError::Hex);
+        }
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| HashError::Hex)?;
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<&[u8]> for Hash {
+    type Error = HashError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, HashError> {
+        <[u8; HASH_BYTES]>::try_from(bytes)
+            .map(Self)
+            .map_err(|_| HashError::Length(bytes.len()))
+    }
+}
+
+/// Why something is not a hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HashError {
+    /// Not exactly 64 lower-case hex digits.
+    Hex,
+    /// Not the padded standard base64 of exactly 32 bytes.
+    Base64,
+    /// Not 32 bytes but this many.
+    Length(usize),
+}
+
+impl fmt::Display for HashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hex => f.write_str("a hash is written as exactly 64 lower-case hex digits"),
+            Self::Base64 => {
+                f.write_str("a hash is written as the padded standard base64 of exactly 32 bytes")
+            }
+            Self::Length(found) => write!(f, "a hash has exactly 32 bytes, not {found}"),
+        }
+    }
+}
+
+impl std::error::Error for HashError {}
+
+/// The hash under which an entry stands in the tree: SHA-256(0x00 ‖ entry), RFC 6962 §2.1.
+#[must_use]
+pub fn leaf_hash(entry: &[u8]) -> Hash {
+    let digest = Sha256::new().chain_update([0x00]).chain_update(entry);
+    Hash(digest.finalize().into())
+}
+
+/// The hash of an inner node: SHA-256(0x01 ‖ left ‖ right), RFC 6962 §2.1.
+#[must_use]
+pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
+    let mut block = [0x01; 1 + 2 * HASH_BYTES];
+    block[1..=HASH_BYTES].copy_from_slice(&left.0);
+    block[1 + HASH_BYTES..].copy_from_slice(&right.0);
+    Hash(Sha256::digest(block).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_empty_root_is_the_hash_of_nothing() {
+        assert_eq!(EMPTY_ROOT, Hash(Sha256::digest([]).into()));
+    }
+
+    #[test]
+    fn both_text_forms_come_back_as_the_same_hash() {
+        let hash = leaf_hash(b"entry");
+        assert_eq!(hash.to_string().parse::<Hash>(), Ok(hash));
+        assert_eq!(Hash::from_base64(&hash.to_base64()), Ok(hash));
+        assert_eq!(Hash::try_from(hash.as_bytes().as_slice()), Ok(hash));
+    }
+
+    #[test]
+    fn a_hash_of_another_length_or_spelling_is_refused() {
+        let hex = EMPTY_ROOT.to_string();
+        for bad in [
+            "",
+            &hex[1..],
+            &format!("{hex}0"),
+            &format!("{hex} "),
+            &hex.to_uppercase(),
+        ] {
+            assert_eq!(bad.parse::<Hash>(), Err(HashError::Hex), "{bad:?}");
+        }
+        let text = EMPTY_ROOT.to_base64();
+        let stray_bits = text.replace("U=", "V=");
+        assert_ne!(stray_bits, text);
+        for bad in [
+            "",
+            text.trim_end_matches('='),
+            &format!("{text}\n"),
+            &text.replace('+', "-").replace('/', "_"),
+            &stray_bits,
+            &STANDARD.encode([7; 31]),
+            &STANDARD.encode([7; 33]),
+        ] {
+            assert_eq!(Hash::from_base64(bad), Err(HashError::Base64), "{bad:?}");
+        }
+        for length in [0, 31, 33] {
+            let bytes = vec![1; length];
+            assert_eq!(
+                Hash::try_from(bytes.as_slice()),
+                Err(HashError::Length(length))
+            );
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! RFC 8785 canonical JSON, the bytes that are hashed, and JSON read without tolerance.
+//!
+//! Strings, integers, arrays and objects are written directly, because each created booking writes dozens; floating
+//! point numbers go through `serde_json_canonicalizer`, and tests hold everything else to what it writes. Invariant:
+//! two different values never have the same canonical bytes. RFC 8785 alone does not give that: it writes every
+//! number as a double, so integers beyond 2^53 would collapse into each other. They are refused instead.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::io::Write as _;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// The largest magnitude a number may have: integers up to here are exact in a double (RFC 7493 §2.2).
+pub const MAX_NUMBER: u64 = (1 << 53) - 1;
+
+/// A number whose canonical form could be another number's too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberError;
+
+impl fmt::Display for NumberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "numbers that are committed to lie between -{MAX_NUMBER} and {MAX_NUMBER}; larger ones are written as strings"
+        )
+    }
+}
+
+impl std::error::Error for NumberError {}
+
+/// The canonical form of a value.
+///
+/// # Errors
+/// [`NumberError`] when it contains a number beyond [`MAX_NUMBER`].
+pub fn to_canonical(value: &Value) -> Result<String, NumberError> {
+    let mut out = Vec::with_capacity(128);
+    write_value(&mut out, value)?;
+    Ok(String::from_utf8(out).expect("only ASCII is added to what strings contain"))
+}
+
+/// Appends the canonical form of a value.
+///
+/// # Errors
+/// [`NumberError`] as in [`to_canonical`]; `out` then ends in an unfinished value.
+pub fn write_value(out: &mut Vec<u8>, value: &Value) -> Result<(), NumberError> {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) => write_number(out, number)?,
+        Value::String(text) => write_string(out, text),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_value(out, item)?;
+            }
+            out.push(b']');
+        }
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by(|(a, _), (b, _)| compare_names(a, b));
+            out.push(b'{');
+            for (at, (name, member)) in members.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_string(out, name);
+                out.push(b':');
+                write_value(out, member)?;
+            }
+            out.push(b'}');
+        }
+    }
+    Ok(())
+}
+
+/// Appends a string in quotes, escaping what RFC 8785 §3.2.2.2 escapes and nothing else.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut written = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[written..at]);
+        written = at + 1;
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            0x08 => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            0x0c => b'f',
+            b'\r' => b'r',
+            _ => {
+                let digit = b"0123456789abcdef"[usize::from(byte & 0xf)];
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', b'0' + (byte >> 4), digit]);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', short]);
+    }
+    out.extend_from_slice(&bytes[written..]);
+    out.push(b'"');
+}
+
+/// The order of property names in canonical JSON: by UTF-16 code units (RFC 8785 §3.2.3).
+#[must_use]
+pub fn compare_names(a: &str, b: &str) -> Ordering {
+    // For ASCII the orders agree, and nearly all names are ASCII.
+    if a.is_ascii() && b.is_ascii() {
+        return a.cmp(b);
+    }
+    a.encode_utf16().cmp(b.encode_utf16())
+}
+
+fn write_number(out: &mut Vec<u8>, number: &Number) -> Result<(), NumberError> {
+    if let Some(integer) = number.as_i64() {
+        if integer.unsigned_abs() > MAX_NUMBER {
+            return Err(NumberError);
+        }
+        write!(out, "{integer}").expect("a Vec takes every byte");
+        return Ok(());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "2^53 - 1 is exact in a double")]
+    match number.as_f64() {
+        Some(float) if float.abs() <= MAX_NUMBER as f64 => {
+            serde_json_canonicalizer::to_writer(&float, out).map_err(|_| NumberError)
+        }
+        _ => Err(NumberError),
+    }
+}
+
+/// Reads a JSON value, refusing what `serde_json` tolerates: a name given twice in one object.
+///
+/// # Errors
+/// The parser's, which names line and column.
+pub fn parse(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str::<Strict>(text).map(|strict| strict.0)
+}
+
+/// For `#[serde(deserialize_with)]` on a [`Value`]: as [`parse`].
+///
+/// # Errors
+/// The deserializer's.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Strict::deserialize(deserializer).map(|strict| strict.0)
+}
+
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        let number = Number::from_f64(value);
+        number
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("a number must be finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if object.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("duplicate name {name:?}")));
+            }
+            let Strict(member) = members.next_value()?;
+            object.insert(name, member);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Any value whose numbers are within bounds, with strings that need escapes and names that sort differently
+    /// in UTF-8 and UTF-16.
+    pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            any::<String>(),
+            "[ -~]{0,12}",
+            "[\\x00-\\x1f\"\\\\/\\x7f\u{e000}\u{ffff}\u{10000}\u{1f600}]{0,8}",
+        ];
+        let limit = i64::try_from(MAX_NUMBER).unwrap();
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-limit..=limit).prop_map(Value::from),
+            (-1000..1000i64).prop_map(Value::from),
+            // Too large a number stands in for its reciprocal, which is small and as long.
+            prop::num::f64::NORMAL.prop_map(move |f| match f.abs() <= limit as f64 {
+                true => Value::from(f),
+                false => Value::from(f.recip()),
+            }),
+            (-10_000_000..10_000_000i64).prop_map(|cents| Value::from(cents as f64 / 100.0)),
+            text.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((text.clone(), inner), 0..6)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    #[test]
+    fn names_are_ordered_by_utf_16_code_units() {
+        let value = json!({"\u{1f600}": 1, "\u{fb33}": 2, "a": 3, "B": 4, "": 5});
+        assert_eq!(
+            to_canonical(&value).unwrap(),
+            "{\"\":5,\"B\":4,\"a\":3,\"\u{1f600}\":1,\"\u{fb33}\":2}"
+        );
+    }
+
+    #[test]
+    fn numbers_that_would_collapse_into_others_are_refused() {
+        let limit = i64::try_from(MAX_NUMBER).unwrap();
+        for good in [
+            json!(limit),
+            json!(-limit),
+            json!(limit as f64),
+            json!(-0.0),
+        ] {
+            let ours = to_canonical(&good).unwrap();
+            assert_eq!(ours, serde_json_canonicalizer::to_string(&good).unwrap());
+        }
+        for bad in [
+            json!(limit + 1),
+            json!(-limit - 1),
+            json!(i64::MIN),
+            json!(u64::MAX),
+            json!(9_007_199_254_740_992.0),
+            json!([{"deep": 1e300}]),
+        ] {
+            assert_eq!(to_canonical(&bad), Err(NumberError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_given_twice_at_any_depth_is_refused() {
+        for text in [
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"[{"b":{"a":1,"c":2,"a":3}}]"#,
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("duplicate name"), "{error}");
+        }
+        for text in [
+            "{\"a\":1} x",
+            "01",
+            "-",
+            "+1",
+            "1.",
+            "{\"a\":1,}",
+            "NaN",
+            "1e999",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_bytes_are_those_of_the_general_implementation(value in any_value()) {
+            let ours = to_canonical(&value).unwrap();
+            prop_assert_eq!(&ours, &serde_json_canonicalizer::to_string(&value).unwrap());
+            let read = parse(&ours).unwrap();
+            prop_assert_eq!(to_canonical(&read).unwrap(), ours);
+        }
+
+        #[test]
+        fn strict_reading_agrees_with_serde_json_where_it_accepts(value in any_value()) {
+            let text = value.to_string();
+            prop_assert_eq!(parse(&text).unwrap(), serde_json::from_str::<Value>(&text).unwrap());
+        }
+    }
+}

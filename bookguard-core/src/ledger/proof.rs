@@ -1,0 +1,264 @@
+//! Inclusion and consistency proofs (RFC 6962 §2.1.1 and §2.1.2): made from stored tiles, checked against roots.
+//!
+//! The text form of an inclusion proof is `tlog_proof`'s; whether a root is to be trusted is `checkpoint`'s.
+//! Invariant: for given positions exactly one number of hashes is right, and any other is refused.
+
+use std::fmt;
+
+use super::hash::{EMPTY_ROOT, Hash, node_hash};
+use super::tile::{Nodes, ReadError};
+
+/// The longest inclusion proof, in hashes: the height of a tree of 2^64 leaves.
+pub const MAX_PATH: usize = 64;
+
+/// The hashes that lead from leaf `index` to the root of the tree of `size` leaves, the leaf's sibling first.
+///
+/// `read(level, index)` gives a stored tile as far as it has grown, which may be further than `size`.
+///
+/// # Errors
+/// [`ReadError::OutOfRange`] when the tree has no such leaf, otherwise as the tiles fail.
+pub fn prove_inclusion<E>(
+    index: u64,
+    size: u64,
+    read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
+) -> Result<Vec<Hash>, ReadError<E>> {
+    if index >= size {
+        return Err(ReadError::OutOfRange { asked: index, size });
+    }
+    let mut nodes = Nodes::new(read);
+    let mut path = Vec::new();
+    let (mut low, mut high) = (0, size);
+    // RFC 6962 PATH, walked from the root down; the proof lists it from the leaf up.
+    while high - low > 1 {
+        let middle = low + split(high - low);
+        if index < middle {
+            path.push(nodes.range(middle, high)?);
+            high = middle;
+        } else {
+            path.push(nodes.range(low, middle)?);
+            low = middle;
+        }
+    }
+    path.reverse();
+    Ok(path)
+}
+
+/// The hashes that show the tree of `from` leaves to be the beginning of the tree of `to` leaves. Empty for `from`
+/// = 0 and `from` = `to`. `read` as in [`prove_inclusion`].
+///
+/// # Errors
+/// [`ReadError::OutOfRange`] when `from` exceeds `to`, otherwise as the tiles fail.
+pub fn prove_consistency<E>(
+    from: u64,
+    to: u64,
+    read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
+) -> Result<Vec<Hash>, ReadError<E>> {
+    if from > to {
+        return Err(ReadError::OutOfRange {
+            asked: from,
+            size: to,
+        });
+    }
+    if from == 0 || from == to {
+        return Ok(Vec::new());
+    }
+    let mut nodes = Nodes::new(read);
+    let mut path = Vec::new();
+    let (mut low, mut high) = (0, to);
+    // RFC 6962 SUBPROOF, walked from the root down to where the old tree ends.
+    while high != from {
+        let middle = low + split(high - low);
+        if from <= middle {
+            path.push(nodes.range(middle, high)?);
+            high = middle;
+        } else {
+            path.push(nodes.range(low, middle)?);
+            low = middle;
+        }
+    }
+    // Only when the walk never turned right is the subtree at its end the old tree itself, which verifiers know.
+    if low > 0 {
+        path.push(nodes.range(low, high)?);
+    }
+    path.reverse();
+    Ok(path)
+}
+
+/// Checks that `leaf` is the hash of entry `index` in the tree of `size` leaves with this root (RFC 9162 §2.1.3.2).
+///
+/// # Errors
+/// [`ProofError::OutOfRange`], [`ProofError::Length`], [`ProofError::Root`].
+pub fn verify_inclusion(
+    leaf: &Hash,
+    index: u64,
+    size: u64,
+    path: &[Hash],
+    root: &Hash,
+) -> Result<(), ProofError> {
+    if index >= size {
+        return Err(ProofError::OutOfRange { asked: index, size });
+    }
+    let mut climb = Climb::new(index, size);
+    let mut hash = *leaf;
+    for sibling in path {
+        hash = match climb.step().ok_or(ProofError::Length)? {
+            Side::Left => node_hash(sibling, &hash),
+            Side::Right => node_hash(&hash, sibling),
+        };
+    }
+    climb.finish()?;
+    if hash != *root {
+        return Err(ProofError::Root);
+    }
+    Ok(())
+}
+
+/// Checks that the tree of `from` leaves with root `old` is the beginning of the tree of `to` leaves with root `new`
+/// (RFC 9162 §2.1.4.2). The empty tree is the beginning of every tree.
+///
+/// # Errors
+/// [`ProofError::OutOfRange`], [`ProofError::Length`], [`ProofError::OldRoot`], [`ProofError::Root`].
+pub fn verify_consistency(
+    from: u64,
+    old: &Hash,
+    to: u64,
+    new: &Hash,
+    path: &[Hash],
+) -> Result<(), ProofError> {
+    if from > to {
+        return Err(ProofError::OutOfRange {
+            asked: from,
+            size: to,
+        });
+    }
+    if from == 0 && *old != EMPTY_ROOT {
+        return Err(ProofError::OldRoot);
+    }
+    if from == 0 || from == to {
+        return match path {
+            [] if from == to && old != new => Err(ProofError::Root),
+            [] => Ok(()),
+            _ => Err(ProofError::Length),
+        };
+    }
+    let mut climb = Climb::new(from - 1, to);
+    climb.skip_right_turns();
+    // A perfect old tree is itself the node the proof starts from and is not repeated in it.
+    let (start, rest) = if from.is_power_of_two() {
+        (old, path)
+    } else {
+        path.split_first().ok_or(ProofError::Length)?
+    };
+    let (mut old_hash, mut new_hash) = (*start, *start);
+    for sibling in rest {
+        match climb.step().ok_or(ProofError::Length)? {
+            Side::Left => {
+                old_hash = node_hash(sibling, &old_hash);
+                new_hash = node_hash(sibling, &new_hash);
+            }
+            Side::Right => new_hash = node_hash(&new_hash, sibling),
+        }
+    }
+    climb.finish()?;
+    if old_hash != *old {
+        return Err(ProofError::OldRoot);
+    }
+    if new_hash != *new {
+        return Err(ProofError::Root);
+    }
+    Ok(())
+}
+
+/// On which side of the current node its sibling stands.
+enum Side {
+    Left,
+    Right,
+}
+
+/// The way from a node to the root: its index and the index of the last node, both at the current height.
+struct Climb {
+    node: u64,
+    last: u64,
+}
+
+impl Climb {
+    fn new(index: u64, size: u64) -> Self {
+        Self {
+            node: index,
+            last: size - 1,
+        }
+    }
+
+    /// Climbs while the node is a right child: the old tree's own perfect right edge.
+    fn skip_right_turns(&mut self) {
+        let turns = self.node.trailing_ones();
+        self.node = self.node.checked_shr(turns).unwrap_or(0);
+        self.last = self.last.checked_shr(turns).unwrap_or(0);
+    }
+
+    /// The side of the next sibling, and one step up; `None` at the root.
+    fn step(&mut self) -> Option<Side> {
+        if self.last == 0 {
+            return None;
+        }
+        let side = if self.node & 1 == 1 || self.node == self.last {
+            // Without a right neighbour the node rises unchanged until it is itself a right child.
+            let rises = self.node.trailing_zeros();
+            self.node >>= rises;
+            self.last >>= rises;
+            Side::Left
+        } else {
+            Side::Right
+        };
+        self.node >>= 1;
+        self.last >>= 1;
+        Some(side)
+    }
+
+    fn finish(self) -> Result<(), ProofError> {
+        (self.last == 0).then_some(()).ok_or(ProofError::Length)
+    }
+}
+
+/// The largest power of two smaller than `count`, where RFC 6962 divides a range of at least 2.
+fn split(count: u64) -> u64 {
+    1 << (count - 1).ilog2()
+}
+
+/// Why a proof does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProofError {
+    /// The claimed position or older size is not within the tree.
+    OutOfRange {
+        /// Leaf index or older size claimed.
+        asked: u64,
+        /// Size of the tree.
+        size: u64,
+    },
+    /// The proof has too few or too many hashes for its positions.
+    Length,
+    /// The proof leads to another root than the older tree's.
+    OldRoot,
+    /// The proof leads to another root than the tree's.
+    Root,
+}
+
+impl fmt::Display for ProofError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange { asked, size } => {
+                write!(f, "position {asked} is not in a ledger of {size} entries")
+            }
+            Self::Length => f.write_str(
+                "the proof has too few or too many hashes for its position and tree size",
+            ),
+            Self::OldRoot => f.write_str("the proof does not lead to the older tree's root"),
+            Self::Root => f.write_str("the proof does not lead to the tree's root"),
+        }
+    }
+}
+
+impl std::error::Error for ProofError {}
+
+#[cfg(test)]
+mod tests;

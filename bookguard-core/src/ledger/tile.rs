@@ -1,0 +1,216 @@
+//! C2SP tlog-tiles: how the tree and its entries are cut into pieces, what the pieces are called, how one is read.
+//!
+//! A tile holds up to 256 consecutive hashes of one height (0, 8, 16, …). Tiles are stored under (level, index) and
+//! only ever grow, so every narrower partial tile is a prefix of what is stored. Where they are stored is the
+//! caller's business. Invariant: a path has one spelling, and a read never looks past the hashes it needs.
+
+use std::fmt;
+
+use super::hash::{HASH_BYTES, Hash, node_hash};
+
+mod bundle;
+mod path;
+
+pub use bundle::{BundleError, MAX_ENTRY_BYTES, encode_bundle, parse_bundle};
+pub use path::{TileKind, TilePath, TilePathError};
+
+/// Hashes in a full tile.
+pub const TILE_WIDTH: usize = 256;
+/// Bytes in a full tile.
+pub const TILE_BYTES: usize = TILE_WIDTH * HASH_BYTES;
+/// Tree levels one tile spans: 2^8 = 256 hashes.
+pub(super) const TILE_HEIGHT: u32 = 8;
+
+/// One tile as far as it has grown: what the store keeps under (level, index).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    /// 0 holds leaf hashes; each hash of level n+1 is the root of a full tile of level n.
+    pub level: u8,
+    /// Position within the level, from 0.
+    pub index: u64,
+    /// 1 to 256 hashes, 32 bytes each.
+    pub bytes: Vec<u8>,
+}
+
+impl Tile {
+    /// Hashes in the tile, 1 to 256.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.bytes.len() / HASH_BYTES
+    }
+}
+
+/// Why stored tiles do not answer. `E` is the error of whoever reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadError<E> {
+    /// The reader itself failed; the tiles may be fine.
+    Read(E),
+    /// A tile the tree of this size must have is not stored.
+    Missing {
+        /// Level of the tile.
+        level: u8,
+        /// Index of the tile in its level.
+        index: u64,
+    },
+    /// A stored tile is shorter than the tree needs, longer than a tile can be, or cuts a hash in two.
+    Size {
+        /// Level of the tile.
+        level: u8,
+        /// Index of the tile in its level.
+        index: u64,
+        /// Bytes stored.
+        found: usize,
+        /// Bytes the tree needs at least.
+        needed: usize,
+    },
+    /// The proof asked for does not exist in a tree of this size.
+    OutOfRange {
+        /// Leaf index or older size asked for.
+        asked: u64,
+        /// Size of the tree.
+        size: u64,
+    },
+}
+
+impl<E: fmt::Display> fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => write!(f, "ledger tiles could not be read: {error}"),
+            Self::Missing { level, index } => {
+                write!(f, "ledger tile {index} of level {level} is not stored")
+            }
+            Self::Size {
+                level,
+                index,
+                found,
+                needed,
+            } => write!(
+                f,
+                "ledger tile {index} of level {level} has {found} bytes; it needs whole hashes of 32 bytes, \
+                 {needed} to {TILE_BYTES} bytes"
+            ),
+            Self::OutOfRange { asked, size } => {
+                write!(f, "position {asked} is not in a ledger of {size} entries")
+            }
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Read(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Tree nodes looked up in stored tiles, each tile read once.
+pub(super) struct Nodes<R> {
+    read: R,
+    tiles: Vec<Tile>,
+}
+
+impl<R, E> Nodes<R>
+where
+    R: FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
+{
+    pub(super) fn new(read: R) -> Self {
+        Self {
+            read,
+            tiles: Vec::new(),
+        }
+    }
+
+    /// The root of the perfect subtree of 2^height leaves that is `index`-th among those of its height.
+    pub(super) fn subtree(&mut self, height: u32, index: u64) -> Result<Hash, ReadError<E>> {
+        let level = u8::try_from(height / TILE_HEIGHT).expect("a tree of u64 leaves has height 63");
+        let inner = height % TILE_HEIGHT;
+        let tile = index >> (TILE_HEIGHT - inner);
+        let first = usize::try_from((index << inner) % TILE_WIDTH as u64)
+            .expect("a remainder of 256 fits every usize");
+        let bytes = self.prefix(level, tile, first + (1 << inner))?;
+        Ok(fold_perfect(&bytes[first * HASH_BYTES..]))
+    }
+
+    /// The root of the leaves `low..high`. `low` is a multiple of the largest power of two within the range, as
+    /// all ranges are that RFC 6962's splitting produces.
+    pub(super) fn range(&mut self, mut low: u64, high: u64) -> Result<Hash, ReadError<E>> {
+        let mut parts = Vec::new();
+        while low < high {
+            let height = (high - low).ilog2();
+            parts.push(self.subtree(height, low >> height)?);
+            low += 1 << height;
+        }
+        Ok(fold_right(&parts))
+    }
+
+    /// The first `width` hashes of a tile, as bytes.
+    pub(super) fn prefix(
+        &mut self,
+        level: u8,
+        index: u64,
+        width: usize,
+    ) -> Result<&[u8], ReadError<E>> {
+        let known = self
+            .tiles
+            .iter()
+            .position(|tile| (tile.level, tile.index) == (level, index));
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let bytes = (self.read)(level, index)
+                    .map_err(ReadError::Read)?
+                    .ok_or(ReadError::Missing { level, index })?;
+                self.tiles.push(Tile {
+                    level,
+                    index,
+                    bytes,
+                });
+                self.tiles.len() - 1
+            }
+        };
+        let bytes = &self.tiles[at].bytes;
+        let needed = width * HASH_BYTES;
+        if bytes.len() < needed
+            || bytes.len() > TILE_BYTES
+            || !bytes.len().is_multiple_of(HASH_BYTES)
+        {
+            return Err(ReadError::Size {
+                level,
+                index,
+                found: bytes.len(),
+                needed,
+            });
+        }
+        Ok(&bytes[..needed])
+    }
+}
+
+/// Hashes perfect subtrees, biggest and leftmost first, into the root above them all; the empty root for none.
+pub(super) fn fold_right(parts: &[Hash]) -> Hash {
+    let mut from_right = parts.iter().rev();
+    let Some(last) = from_right.next() else {
+        return super::hash::EMPTY_ROOT;
+    };
+    from_right.fold(*last, |right, left| node_hash(left, &right))
+}
+
+/// The root above a power of two of hashes laid end to end.
+fn fold_perfect(bytes: &[u8]) -> Hash {
+    let mut row: Vec<Hash> = hashes(bytes).collect();
+    while row.len() > 1 {
+        row = row
+            .chunks_exact(2)
+            .map(|pair| node_hash(&pair[0], &pair[1]))
+            .collect();
+    }
+    row[0]
+}
+
+/// The hashes laid end to end in a tile.
+pub(super) fn hashes(bytes: &[u8]) -> impl Iterator<Item = Hash> + '_ {
+    bytes
+        .chunks_exact(HASH_BYTES)
+        .map(|chunk| Hash::try_from(chunk).expect("chunks have the length of a hash"))
+}

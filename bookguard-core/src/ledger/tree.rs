@@ -1,0 +1,230 @@
+//! The growing tree, kept in memory by its right edge.
+//!
+//! [`Frontier`] is the least that appends and has a root; [`Tree`] adds the unfinished tile of each level, so that
+//! one batch yields each tile it touched exactly once. Storing the tiles and moving the head atomically is for the
+//! caller: append to a clone, keep the clone when the transaction committed. Invariant: both are functions of the
+//! sequence of leaf hashes alone; how it was cut into batches leaves no trace.
+
+use super::hash::{HASH_BYTES, Hash, node_hash};
+use super::tile::{
+    Nodes, ReadError, TILE_BYTES, TILE_HEIGHT, TILE_WIDTH, Tile, fold_right, hashes,
+};
+
+/// A tree reduced to the roots of its perfect subtrees, biggest and leftmost first: one per 1-bit of its size.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Frontier {
+    size: u64,
+    parts: Vec<Hash>,
+}
+
+impl Frontier {
+    /// The tree without leaves.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A tree of `size` leaves from the roots of its perfect subtrees, biggest first; `None` when their number is
+    /// not the number of 1-bits in `size`.
+    #[must_use]
+    pub fn from_parts(size: u64, parts: Vec<Hash>) -> Option<Self> {
+        (parts.len() == size.count_ones() as usize).then_some(Self { size, parts })
+    }
+
+    /// The tree of `size` leaves from stored tiles. `read(level, index)` gives a tile's bytes as far as it has
+    /// grown, which may be further than `size`. Reads at most one tile per level.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the reader fails or a tile is missing or misshapen. That the root is the signed one is
+    /// for the caller to compare.
+    pub fn load<E>(
+        size: u64,
+        read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<Self, ReadError<E>> {
+        Tree::load(size, read).map(|tree| tree.frontier)
+    }
+
+    /// Leaves in the tree.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The roots of the perfect subtrees, biggest first.
+    #[must_use]
+    pub fn parts(&self) -> &[Hash] {
+        &self.parts
+    }
+
+    /// The Merkle tree hash (RFC 6962 §2.1). Costs one hash per 1-bit of the size.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        fold_right(&self.parts)
+    }
+
+    /// Adds the next leaf by its hash. Costs one hash on average.
+    pub fn append(&mut self, leaf: Hash) {
+        self.grow(leaf, |_, _| ());
+    }
+
+    /// Adds the next leaf and reports every perfect subtree it completes as (height, root), lowest first,
+    /// beginning with the leaf itself at height 0.
+    fn grow(&mut self, leaf: Hash, mut completed: impl FnMut(u32, Hash)) {
+        let merges = self.size.trailing_ones();
+        let mut root = leaf;
+        completed(0, root);
+        for height in 1..=merges {
+            let left = self
+                .parts
+                .pop()
+                .expect("the size has a 1-bit, thus a part, for every merge");
+            root = node_hash(&left, &root);
+            completed(height, root);
+        }
+        self.parts.push(root);
+        self.size += 1;
+    }
+}
+
+/// A [`Frontier`] with the unfinished tile of every level: at most 8 KiB per level, three levels at 16 million leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tree {
+    frontier: Frontier,
+    /// By level: the hashes of the rightmost tile, fewer than 256.
+    unfinished: Vec<Vec<u8>>,
+}
+
+impl Tree {
+    /// The tree without leaves.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The tree of `size` leaves from stored tiles; see [`Frontier::load`].
+    ///
+    /// # Errors
+    /// As [`Frontier::load`].
+    pub fn load<E>(
+        size: u64,
+        read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<Self, ReadError<E>> {
+        let mut nodes = Nodes::new(read);
+        let mut unfinished = Vec::new();
+        let mut level: u8 = 0;
+        let mut count = size;
+        while count > 0 {
+            let width = usize::try_from(count % TILE_WIDTH as u64)
+                .expect("a remainder of 256 fits every usize");
+            // A level that has just filled up keeps no unfinished tile, and none may be read for it.
+            let bytes = match width {
+                0 => Vec::new(),
+                _ => nodes.prefix(level, count >> TILE_HEIGHT, width)?.to_vec(),
+            };
+            unfinished.push(bytes);
+            count >>= TILE_HEIGHT;
+            level += 1;
+        }
+        let parts = perfect_parts(&unfinished);
+        Ok(Self {
+            frontier: Frontier { size, parts },
+            unfinished,
+        })
+    }
+
+    /// Leaves in the tree.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.frontier.size
+    }
+
+    /// The Merkle tree hash (RFC 6962 §2.1).
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        self.frontier.root()
+    }
+
+    /// The tree without its tiles.
+    #[must_use]
+    pub fn frontier(&self) -> &Frontier {
+        &self.frontier
+    }
+
+    /// Adds leaves by their hashes and returns every tile that changed, once and as it stands now, ordered by level
+    /// and index: what the store upserts in the batch's transaction.
+    pub fn append(&mut self, leaves: impl IntoIterator<Item = Hash>) -> Vec<Tile> {
+        let mut full = Vec::new();
+        let before = self.frontier.size;
+        for leaf in leaves {
+            let Self {
+                frontier,
+                unfinished,
+            } = self;
+            let index_of_leaf = frontier.size;
+            frontier.grow(leaf, |height, root| {
+                if height % TILE_HEIGHT == 0 {
+                    extend(unfinished, &mut full, height, index_of_leaf, root);
+                }
+            });
+        }
+        let mut touched = full;
+        for (level, bytes) in (0u8..).zip(&self.unfinished) {
+            let shift = u32::from(level) * TILE_HEIGHT;
+            let changed = before >> shift != self.frontier.size >> shift;
+            if changed && !bytes.is_empty() {
+                touched.push(Tile {
+                    level,
+                    index: tile_index(self.frontier.size, shift),
+                    bytes: bytes.clone(),
+                });
+            }
+        }
+        touched.sort_by_key(|tile| (tile.level, tile.index));
+        touched
+    }
+}
+
+/// Adds a hash to its level's unfinished tile and moves the tile to `full` when that was its last.
+fn extend(
+    unfinished: &mut Vec<Vec<u8>>,
+    full: &mut Vec<Tile>,
+    height: u32,
+    index_of_leaf: u64,
+    hash: Hash,
+) {
+    let level = (height / TILE_HEIGHT) as usize;
+    if unfinished.len() == level {
+        unfinished.push(Vec::new());
+    }
+    let bytes = &mut unfinished[level];
+    bytes.extend_from_slice(&hash.0);
+    if bytes.len() == TILE_BYTES {
+        full.push(Tile {
+            level: u8::try_from(level).expect("a tree of u64 leaves has 8 levels"),
+            index: tile_index(index_of_leaf, height),
+            bytes: std::mem::take(bytes),
+        });
+    }
+}
+
+/// The index of the tile, in the level of that height, above the given leaf.
+fn tile_index(leaf: u64, height: u32) -> u64 {
+    leaf.checked_shr(height + TILE_HEIGHT).unwrap_or(0)
+}
+
+/// The roots of the perfect subtrees, biggest first, within the unfinished tiles: each 1-bit of the size lies in one.
+fn perfect_parts(unfinished: &[Vec<u8>]) -> Vec<Hash> {
+    let mut parts = Vec::new();
+    for bytes in unfinished.iter().rev() {
+        let mut within = Frontier::empty();
+        for hash in hashes(bytes) {
+            within.append(hash);
+        }
+        debug_assert_eq!(within.size as usize * HASH_BYTES, bytes.len());
+        parts.extend(within.parts);
+    }
+    parts
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
