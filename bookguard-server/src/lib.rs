@@ -1,1 +1,3 @@
 //! The Bookguard HTTP server.
+
+pub mod courier;

@@ -22,7 +22,7 @@ pub struct Attempt {
     /// Why it failed; `None` means delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<FailureClass>,
-    /// One sentence for people about a failure without an answer; names no internal address.
+    /// One sentence for people where the status does not say it all; names no internal address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The HTTP status answered, if an answer began.

@@ -1,0 +1,244 @@
+//! Where a webhook may go, and where it may not.
+//!
+//! Partners choose the addresses this server calls, so an address is checked when it is registered
+//! ([`AddressRules::check_url`]) and again, as resolved, before every connection ([`AddressRules::check_resolved`]);
+//! whoever connects must then use the very addresses that were checked. What the ranges are is `table`'s.
+//! Invariants: an IPv6 address that carries an IPv4 one is judged by it, and some ranges no setting opens.
+
+mod subnet;
+mod table;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+use bookguard_core::limits::URL_CHARS;
+use poem::http::Uri;
+use url::{Host, Url};
+
+pub use subnet::{Subnet, SubnetError};
+use table::{Range, Rule};
+
+/// What the operator allows beyond public https addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AddressRules {
+    /// Whether plain http is allowed.
+    pub allow_http: bool,
+    /// Subnets allowed although they are not public.
+    pub allowed: Vec<Subnet>,
+}
+
+/// An address a webhook may not go to: what, why, and which setting would allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    code: &'static str,
+    message: String,
+}
+
+impl AddressRules {
+    /// Public https addresses only.
+    pub fn public() -> Self {
+        AddressRules::default()
+    }
+
+    /// For local development: plain http and this machine too (`bookguard serve --dev`).
+    pub fn dev() -> Self {
+        AddressRules {
+            allow_http: true,
+            allowed: Subnet::loopback().to_vec(),
+        }
+    }
+
+    /// Parses and checks the address of an endpoint; what comes back is the address to store and to send to.
+    ///
+    /// A name is not resolved here; what it resolves to is checked at every connection.
+    ///
+    /// # Errors
+    /// `invalid_url`: not a URL of at most 2,048 characters, not https, a user name or password, a fragment, no
+    /// host, port 0, white space. `blocked_address`: an address, in whatever spelling, or a name of this machine.
+    pub fn check_url(&self, text: &str) -> Result<Url, Refused> {
+        check_length(text)?;
+        // The parser would drop them silently, and what is stored must be what was asked for.
+        if text
+            .chars()
+            .any(|character| character.is_control() || character.is_whitespace())
+        {
+            return Err(Refused::invalid(
+                "the URL holds white space or control characters; percent-encode them",
+            ));
+        }
+        let url = Url::parse(text)
+            .map_err(|error| Refused::invalid(format!("the URL cannot be read: {error}")))?;
+        self.check_parsed(&url)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            let why = "the URL holds a user name or password; webhooks are authenticated by their signature";
+            return Err(Refused::invalid(why));
+        }
+        if url.fragment().is_some() {
+            return Err(Refused::invalid(
+                "the URL holds a fragment (`#…`), which is never sent; leave it out",
+            ));
+        }
+        if url.port() == Some(0) {
+            return Err(Refused::invalid("port 0 cannot be connected to"));
+        }
+        // Few characters the URL parser lets through have no place in a request line.
+        check_length(url.as_str())?;
+        if let Err(error) = url.as_str().parse::<Uri>() {
+            return Err(Refused::invalid(format!(
+                "written out, `{url}` cannot be requested: {error}"
+            )));
+        }
+        Ok(url)
+    }
+
+    /// The part of [`check_url`](Self::check_url) that depends on the rules: scheme and host of a parsed address.
+    /// Cheap; to be repeated before each request, because rules change and no resolver sees a literal address.
+    ///
+    /// # Errors
+    /// As [`check_url`](Self::check_url).
+    pub fn check_parsed(&self, url: &Url) -> Result<(), Refused> {
+        match url.scheme() {
+            "https" => {}
+            "http" if self.allow_http => {}
+            "http" => {
+                let why = "webhooks go to https addresses only; for local development, `--dev` allows http";
+                return Err(Refused::invalid(why));
+            }
+            other => {
+                return Err(Refused::invalid(format!(
+                    "`{other}` is not a scheme webhooks use; use https"
+                )));
+            }
+        }
+        match url.host() {
+            Some(Host::Ipv4(ip)) => self.check_ip(ip.into()),
+            Some(Host::Ipv6(ip)) => self.check_ip(ip.into()),
+            Some(Host::Domain(name)) if names_this_machine(name) => match self
+                .refused_range(LOOPBACK)
+            {
+                Some(range) => Err(Refused::blocked(format!("`{name}` is this machine"), range)),
+                None => Ok(()),
+            },
+            Some(Host::Domain(name)) if !name.trim_end_matches('.').is_empty() => Ok(()),
+            _ => Err(Refused::invalid("the URL has no host")),
+        }
+    }
+
+    /// Checks one literal address.
+    ///
+    /// # Errors
+    /// `blocked_address`.
+    pub fn check_ip(&self, ip: IpAddr) -> Result<(), Refused> {
+        match self.refused_range(ip) {
+            Some(range) => Err(Refused::blocked(format!("{ip} is {}", range.name), range)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks what a name resolved to: one bad address refuses all.
+    ///
+    /// The message names the kind of address and not the address: partners read it, and it may be an internal one.
+    ///
+    /// # Errors
+    /// `blocked_address`.
+    pub fn check_resolved(
+        &self,
+        name: &str,
+        ips: impl IntoIterator<Item = IpAddr>,
+    ) -> Result<(), Refused> {
+        match ips.into_iter().find_map(|ip| self.refused_range(ip)) {
+            Some(range) => Err(Refused::blocked(
+                format!("`{name}` resolves to {}", range.name),
+                range,
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The range for which `ip` is refused.
+    fn refused_range(&self, ip: IpAddr) -> Option<&'static Range> {
+        let range = table::range_of(ip);
+        match range.rule {
+            Rule::Open => None,
+            Rule::Never => Some(range),
+            Rule::UnlessAllowed => (!self.allows(ip)).then_some(range),
+            Rule::Carries(carried) => carried
+                .addresses(ip)
+                .find_map(|inner| self.refused_range(inner.into())),
+            Rule::CarriesUnlessAllowed(_) if !self.allows(ip) => Some(range),
+            Rule::CarriesUnlessAllowed(carried) => carried
+                .addresses(ip)
+                .find_map(|inner| self.refused_range(inner.into())),
+        }
+    }
+
+    fn allows(&self, ip: IpAddr) -> bool {
+        self.allowed.iter().any(|subnet| subnet.contains(ip))
+    }
+}
+
+fn check_length(url: &str) -> Result<(), Refused> {
+    match url.len() {
+        0..=URL_CHARS => Ok(()),
+        found => Err(Refused::invalid(format!(
+            "written out, the URL has {found} characters; {URL_CHARS} is the most"
+        ))),
+    }
+}
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// `localhost` and everything below it (RFC 6761, section 6.3). The parser has lowered the case already.
+fn names_this_machine(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+impl Refused {
+    /// `blocked_address` or `invalid_url`; stable.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The sentence for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn invalid(message: impl Into<String>) -> Self {
+        Refused {
+            code: "invalid_url",
+            message: message.into(),
+        }
+    }
+
+    fn blocked(what: String, range: &Range) -> Self {
+        let subnet = range.subnet;
+        let way_out = match range.rule {
+            Rule::Never => "webhooks never go there and no setting allows it".to_owned(),
+            _ if Subnet::loopback().contains(&subnet) => {
+                format!(
+                    "`--dev` allows it for local development, {subnet} in `webhook_allow_subnets` in general"
+                )
+            }
+            _ => format!(
+                "the operator can allow it: {subnet}, or a part of it, in `webhook_allow_subnets`"
+            ),
+        };
+        Refused {
+            code: "blocked_address",
+            message: format!("{what} ({subnet}); {way_out}"),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests;

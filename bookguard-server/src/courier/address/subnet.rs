@@ -1,0 +1,261 @@
+//! A range of IP addresses: `10.0.0.0/8`, `2001:db8::/32`.
+//!
+//! Invariant: the bits below the prefix are zero, so that equal ranges are equal values.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::table::{self, Rule};
+
+/// The addresses that share the first bits of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Subnet {
+    network: IpAddr,
+    prefix: u8,
+}
+
+/// Text that is not a subnet an operator could allow; the message names the text and the way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubnetError {
+    message: String,
+}
+
+impl Subnet {
+    /// An IPv4 range of the table.
+    pub(super) const fn v4(network: [u8; 4], prefix: u8) -> Self {
+        let [a, b, c, d] = network;
+        Subnet {
+            network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+            prefix,
+        }
+    }
+
+    /// An IPv6 range of the table.
+    pub(super) const fn v6(network: [u16; 8], prefix: u8) -> Self {
+        let [a, b, c, d, e, f, g, h] = network;
+        Subnet {
+            network: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
+            prefix,
+        }
+    }
+
+    /// This machine's own addresses.
+    pub fn loopback() -> [Subnet; 2] {
+        [
+            Subnet::v4([127, 0, 0, 0], 8),
+            Subnet::v6([0, 0, 0, 0, 0, 0, 0, 1], 128),
+        ]
+    }
+
+    /// Whether `ip` lies in this range; an IPv4 address never lies in an IPv6 range.
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        match (self.network, ip) {
+            (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => {
+                high_bits(ip, self.prefix) == high_bits(self.network, self.prefix)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all of `self` lies in `other`.
+    fn is_within(&self, other: &Subnet) -> bool {
+        self.prefix >= other.prefix && other.contains(self.network)
+    }
+
+    /// Whether the bits below the prefix are zero.
+    pub(super) fn is_exact(&self) -> bool {
+        match self.network {
+            IpAddr::V4(ip) => ip.to_bits().checked_shl(self.prefix.into()).unwrap_or(0) == 0,
+            IpAddr::V6(ip) => ip.to_bits().checked_shl(self.prefix.into()).unwrap_or(0) == 0,
+        }
+    }
+
+    /// The first address.
+    #[cfg(test)]
+    pub(super) fn first(&self) -> IpAddr {
+        self.network
+    }
+
+    /// The last address.
+    #[cfg(test)]
+    pub(super) fn last(&self) -> IpAddr {
+        let prefix = self.prefix.into();
+        match self.network {
+            IpAddr::V4(ip) => {
+                Ipv4Addr::from_bits(ip.to_bits() | u32::MAX.checked_shr(prefix).unwrap_or(0)).into()
+            }
+            IpAddr::V6(ip) => {
+                Ipv6Addr::from_bits(ip.to_bits() | u128::MAX.checked_shr(prefix).unwrap_or(0))
+                    .into()
+            }
+        }
+    }
+}
+
+/// The first `prefix` bits of an address, as a number.
+fn high_bits(ip: IpAddr, prefix: u8) -> u128 {
+    let below = |width: u8| u32::from(width.saturating_sub(prefix));
+    match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits().checked_shr(below(32)).unwrap_or(0)),
+        IpAddr::V6(ip) => ip.to_bits().checked_shr(below(128)).unwrap_or(0),
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = SubnetError;
+
+    /// Reads `address/prefix` or a single address, and only what allowing would have an effect on.
+    fn from_str(text: &str) -> Result<Self, SubnetError> {
+        let fail = |why: &str| SubnetError {
+            message: format!("`{text}` {why}"),
+        };
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let network: IpAddr = address
+            .parse()
+            .map_err(|_| fail("is not a subnet such as 10.0.0.0/8 or fd00::/8"))?;
+        let width = if network.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            None => width,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().unwrap_or(u8::MAX)
+            }
+            Some(_) => u8::MAX,
+        };
+        if prefix > width {
+            return Err(fail(&format!(
+                "needs a prefix length of 0 to {width} after the slash"
+            )));
+        }
+        let subnet = Subnet { network, prefix };
+        if !subnet.is_exact() {
+            return Err(fail(&format!(
+                "has address bits set beyond its first {prefix}; write the first address of the range"
+            )));
+        }
+        let range = table::range_of(network);
+        match range.rule {
+            _ if !subnet.is_within(&range.subnet) => Ok(subnet),
+            Rule::Never => Err(fail(&format!(
+                "is {}, where webhooks never go; it cannot be allowed",
+                range.name
+            ))),
+            Rule::Carries(_) => Err(fail(
+                "holds addresses judged by the IPv4 address in them; allow the IPv4 subnet",
+            )),
+            _ => Ok(subnet),
+        }
+    }
+}
+
+impl TryFrom<String> for Subnet {
+    type Error = SubnetError;
+
+    fn try_from(text: String) -> Result<Self, SubnetError> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix)
+    }
+}
+
+impl fmt::Display for SubnetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SubnetError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnet_reads_and_writes_the_usual_form() {
+        for (text, written) in [
+            ("10.0.0.0/8", "10.0.0.0/8"),
+            ("192.168.1.7", "192.168.1.7/32"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("fd00::/8", "fd00::/8"),
+            ("::/0", "::/0"),
+            ("::1", "::1/128"),
+        ] {
+            assert_eq!(text.parse::<Subnet>().unwrap().to_string(), written);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_subnet_is_refused_with_the_way_out() {
+        for (text, part) in [
+            ("", "is not a subnet"),
+            ("intranet", "is not a subnet"),
+            ("10/8", "is not a subnet"),
+            ("10.0.0.0/", "prefix length of 0 to 32"),
+            ("10.0.0.0/+8", "prefix length of 0 to 32"),
+            ("10.0.0.0/33", "prefix length of 0 to 32"),
+            ("10.0.0.0/264", "prefix length of 0 to 32"),
+            ("fd00::/129", "prefix length of 0 to 128"),
+            ("10.1.0.0/8", "write the first address"),
+            ("fd00::1/64", "write the first address"),
+            ("169.254.169.254", "never go"),
+            ("fe80::/10", "never go"),
+            ("::ffff:10.0.0.0/104", "allow the IPv4 subnet"),
+            ("2002:a00::/24", "allow the IPv4 subnet"),
+        ] {
+            let error = text.parse::<Subnet>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("`{text}`")) && error.contains(part),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_subnet_contains_its_first_and_last_address_and_not_their_neighbours() {
+        for (text, inside, outside) in [
+            (
+                "10.0.0.0/8",
+                ["10.0.0.0", "10.255.255.255"],
+                ["9.255.255.255", "11.0.0.0"],
+            ),
+            (
+                "192.168.1.7",
+                ["192.168.1.7", "192.168.1.7"],
+                ["192.168.1.6", "192.168.1.8"],
+            ),
+            (
+                "fd00::/8",
+                ["fd00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
+                ["fcff::", "fe00::"],
+            ),
+            (
+                "0.0.0.0/0",
+                ["0.0.0.0", "255.255.255.255"],
+                ["::", "::ffff:10.0.0.1"],
+            ),
+            ("::/0", ["::", "ffff::"], ["10.0.0.1", "0.0.0.0"]),
+        ] {
+            let subnet: Subnet = text.parse().unwrap();
+            assert!(
+                inside.iter().all(|ip| subnet.contains(ip.parse().unwrap())),
+                "{text}"
+            );
+            assert!(
+                !outside
+                    .iter()
+                    .any(|ip| subnet.contains(ip.parse().unwrap())),
+                "{text}"
+            );
+        }
+    }
+}

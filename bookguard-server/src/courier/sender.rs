@@ -1,0 +1,273 @@
+//! One attempt to deliver an event: one POST, one answer, one record.
+//!
+//! What is sent when, and what follows from it, is the courier's; which addresses are allowed is `address`'s; what an
+//! error means is `failure`'s. Invariants: an attempt ends by its deadline whatever the receiver does, reads no more
+//! than [`RESPONSE_BYTES`] of an answer, follows no redirect, uses no proxy, and connects only to addresses that
+//! were checked. Connections are kept alive and shared by all attempts of a [`Sender`].
+
+mod failure;
+mod progress;
+mod resolver;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bookguard_core::limits::{RESPONSE_BYTES, RESPONSE_HEAD_BYTES};
+use bookguard_core::webhook::attempt::{Attempt, FailureClass, Phase, printable_head};
+use bookguard_core::webhook::schedule::retry_after_ms;
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Body, Client, Method, Request, Response, Url, redirect, retry};
+use sha2::{Digest, Sha256};
+
+use super::address::AddressRules;
+use failure::Failure;
+use progress::{PROGRESS, Progress};
+use resolver::CheckedResolver;
+
+/// Idle connections kept for one host: as many as several endpoints there can have in flight.
+const IDLE_PER_HOST: usize = 64;
+
+/// How long an idle connection is kept; shorter than the 60 s after which common receivers and balancers close it,
+/// so that a request rarely meets a connection that is just going away.
+const IDLE_TIME: Duration = Duration::from_secs(50);
+
+const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// SHA-256 of nothing, the answer of most receivers.
+const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// Makes attempts; cheap to share by reference, one per server.
+#[derive(Debug)]
+pub struct Sender {
+    client: Client,
+    rules: Arc<AddressRules>,
+    total_timeout: Duration,
+}
+
+/// What a delivery carries besides its body and `content-type`, ready made.
+#[derive(Debug, Clone)]
+pub struct DeliveryHeaders {
+    /// `x-service-signature`.
+    pub service_signature: HeaderValue,
+    /// `webhook-id`.
+    pub webhook_id: HeaderValue,
+    /// `webhook-timestamp`.
+    pub webhook_timestamp: HeaderValue,
+    /// `webhook-signature`.
+    pub webhook_signature: HeaderValue,
+}
+
+/// The HTTP client could not be set up.
+#[derive(Debug)]
+pub struct SenderError(reqwest::Error);
+
+impl Sender {
+    /// A sender whose attempts go where `rules` allow and end after `total_timeout`, answer included.
+    ///
+    /// # Errors
+    /// [`SenderError`] when TLS cannot be set up, which is when the system has no CA certificates.
+    pub fn new(rules: AddressRules, total_timeout: Duration) -> Result<Self, SenderError> {
+        let rules = Arc::new(rules);
+        let client = Client::builder()
+            .user_agent(concat!("bookguard/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(CheckedResolver::new(Arc::clone(&rules)))
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .http1_only()
+            .https_only(!rules.allow_http)
+            .pool_max_idle_per_host(IDLE_PER_HOST)
+            .pool_idle_timeout(IDLE_TIME)
+            .build()
+            .map_err(SenderError)?;
+        Ok(Sender {
+            client,
+            rules,
+            total_timeout,
+        })
+    }
+
+    /// Posts `body` to `url` once and says what became of it; never fails itself.
+    ///
+    /// `started_at` is now, in milliseconds since the epoch. Dropping the future gives the attempt up and closes its
+    /// connection; the receiver may have got it nevertheless.
+    pub async fn send(
+        &self,
+        url: &Url,
+        headers: DeliveryHeaders,
+        body: Bytes,
+        started_at: i64,
+    ) -> Attempt {
+        let began = Instant::now();
+        let progress = Progress::default();
+        let mut answer = None;
+        let broken = match self.rules.check_parsed(url) {
+            Err(refused) => Err(Failure::blocked(&refused)),
+            Ok(()) => {
+                let request = request(url, headers, progress.watch(body));
+                let exchange =
+                    PROGRESS.scope(progress.clone(), self.exchange(request, &mut answer));
+                match tokio::time::timeout(self.total_timeout, exchange).await {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(Failure::of(
+                        &error,
+                        url.scheme() == "https",
+                        progress.phase(),
+                    )),
+                    Err(_) => Err(Failure::timeout(self.total_timeout, progress.phase())),
+                }
+            }
+        };
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        record(started_at, duration_ms, answer, broken.err())
+    }
+
+    /// Sends the request and reads the answer into `answer`, which keeps what was read if this breaks or is dropped.
+    async fn exchange(
+        &self,
+        request: Request,
+        answer: &mut Option<Answer>,
+    ) -> Result<(), reqwest::Error> {
+        let mut response = self.client.execute(request).await?;
+        let _ = PROGRESS.try_with(|progress| progress.reached(Phase::Body));
+        let answer = answer.insert(Answer::begun(&response));
+        while answer.wants_more()
+            && let Some(chunk) = response.chunk().await?
+        {
+            answer.take(&chunk);
+        }
+        Ok(())
+    }
+}
+
+fn request(url: &Url, headers: DeliveryHeaders, body: Body) -> Request {
+    let mut request = Request::new(Method::POST, url.clone());
+    let mut map = HeaderMap::with_capacity(8);
+    map.insert(CONTENT_TYPE, JSON);
+    map.insert(SERVICE_SIGNATURE, headers.service_signature);
+    map.insert(WEBHOOK_ID, headers.webhook_id);
+    map.insert(WEBHOOK_TIMESTAMP, headers.webhook_timestamp);
+    map.insert(WEBHOOK_SIGNATURE, headers.webhook_signature);
+    *request.headers_mut() = map;
+    *request.body_mut() = Some(body);
+    request
+}
+
+/// As much of an answer as was read.
+struct Answer {
+    status: u16,
+    retry_after: Option<HeaderValue>,
+    head: Vec<u8>,
+    len: usize,
+    hash: Sha256,
+}
+
+impl Answer {
+    fn begun(response: &Response) -> Self {
+        let status = response.status().as_u16();
+        let retry_after = match status {
+            429 | 503 => response.headers().get(RETRY_AFTER).cloned(),
+            _ => None,
+        };
+        Answer {
+            status,
+            retry_after,
+            head: Vec::new(),
+            len: 0,
+            hash: Sha256::new(),
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.len < RESPONSE_BYTES
+    }
+
+    fn take(&mut self, chunk: &[u8]) {
+        let chunk = &chunk[..chunk.len().min(RESPONSE_BYTES - self.len)];
+        // One byte beyond what is kept, so that the head knows whether it was cut.
+        let room = RESPONSE_HEAD_BYTES + 1 - self.head.len();
+        self.head.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        self.len += chunk.len();
+        self.hash.update(chunk);
+    }
+
+    fn sha256(self) -> String {
+        match self.len {
+            0 => SHA256_OF_NOTHING.to_owned(),
+            _ => hex::encode(self.hash.finalize()),
+        }
+    }
+}
+
+/// A status that refuses stands even if the answer broke off; one that accepts counts only with a whole answer.
+fn record(
+    started_at: i64,
+    duration_ms: u64,
+    answer: Option<Answer>,
+    broken: Option<Failure>,
+) -> Attempt {
+    let refused = answer
+        .as_ref()
+        .and_then(|answer| FailureClass::of_status(answer.status));
+    let (class, detail) = match (refused, broken.as_ref()) {
+        (Some(FailureClass::RedirectRefused), _) => (refused, Some(failure::REDIRECT.to_owned())),
+        (Some(_), _) => (refused, None),
+        (None, Some(failure)) => (Some(failure.class), Some(failure.detail.clone())),
+        (None, None) => (None, None),
+    };
+    let mut attempt = Attempt {
+        started_at,
+        duration_ms,
+        phase: if answer.is_some() {
+            Phase::Body
+        } else {
+            broken.map_or(Phase::Body, |failure| failure.phase)
+        },
+        class,
+        detail,
+        status_code: None,
+        response_head: String::new(),
+        response_len: 0,
+        response_sha256: None,
+        retry_after_ms: None,
+    };
+    if let Some(answer) = answer {
+        let now_ms = started_at.saturating_add_unsigned(duration_ms);
+        attempt.retry_after_ms = answer
+            .retry_after
+            .as_ref()
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| retry_after_ms(value, now_ms));
+        attempt.status_code = Some(answer.status);
+        attempt.response_head = printable_head(&answer.head);
+        attempt.response_len =
+            u32::try_from(answer.len).expect("no more than RESPONSE_BYTES are read");
+        attempt.response_sha256 = Some(answer.sha256());
+    }
+    attempt
+}
+
+impl fmt::Display for SenderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "webhooks cannot be sent: setting up TLS failed; are the system's CA certificates installed \
+             (package ca-certificates), or SSL_CERT_FILE set?",
+        )
+    }
+}
+
+impl std::error::Error for SenderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

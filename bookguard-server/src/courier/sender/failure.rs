@@ -1,0 +1,181 @@
+//! What the HTTP client's errors mean: in which phase an attempt broke, why, and whose fault it was.
+//!
+//! The client's own error says little; the truth is in the chain of its sources. Invariant: what the chain does not
+//! explain is charged to the receiver, so that no attempt is repeated for ever.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use bookguard_core::webhook::attempt::{FailureClass, Phase, printable_head};
+
+use super::resolver::LookupFailed;
+use crate::courier::address::Refused;
+
+/// For an answer with a 3xx status.
+pub(super) const REDIRECT: &str = "redirects are not followed; register the address it points to";
+
+/// How long a detail may be, in bytes.
+const DETAIL_BYTES: usize = 300;
+
+/// Too many open files, of this process or this machine (the same numbers on every Unix).
+const OUT_OF_FILES: [i32; 2] = [24, 23];
+
+/// Where and why an attempt broke before it had a whole answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub phase: Phase,
+    pub class: FailureClass,
+    pub detail: String,
+}
+
+/// The input or output error at the root of a chain.
+struct Root<'a> {
+    error: &'a io::Error,
+    /// Whether it came through TLS, which hands errors on inside one of its own.
+    wrapped: bool,
+}
+
+impl Failure {
+    /// The address is one webhooks may not go to.
+    pub(super) fn blocked(refused: &Refused) -> Self {
+        Failure::new(Phase::Dns, FailureClass::BlockedAddress, refused.message())
+    }
+
+    /// The deadline passed in `phase`.
+    pub(super) fn timeout(total: Duration, phase: Phase) -> Self {
+        let doing = match phase {
+            Phase::Dns => "resolving the name",
+            Phase::Connect | Phase::Tls => "connecting",
+            Phase::Send | Phase::Headers => "waiting for the answer to begin",
+            Phase::Body => "reading the answer",
+        };
+        Failure::new(
+            phase,
+            FailureClass::Timeout,
+            &format!("{} ms were over while {doing}", total.as_millis()),
+        )
+    }
+
+    /// What `error` means, if the attempt had come to `phase`, over TLS or not.
+    pub(super) fn of(error: &reqwest::Error, https: bool, phase: Phase) -> Self {
+        if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
+            return Failure::blocked(refused);
+        }
+        if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {
+            return Failure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
+        }
+        if error.is_builder() {
+            // The address was checked when it was registered; this one slipped through and never will be sent to.
+            return Failure::new(
+                Phase::Dns,
+                FailureClass::BlockedAddress,
+                "the URL cannot be requested",
+            );
+        }
+        let root = root(error);
+        let (phase, class) = if error.is_connect() {
+            while_connecting(root.as_ref(), https)
+        } else {
+            on_the_connection(root.as_ref(), phase)
+        };
+        Failure::new(phase, class, &innermost(error))
+    }
+
+    fn new(phase: Phase, class: FailureClass, detail: &str) -> Self {
+        let detail = detail
+            .get(..detail.floor_char_boundary(DETAIL_BYTES))
+            .unwrap_or_default();
+        Failure {
+            phase,
+            class,
+            detail: printable_head(detail.as_bytes()),
+        }
+    }
+}
+
+fn while_connecting(root: Option<&Root<'_>>, https: bool) -> (Phase, FailureClass) {
+    let Some(Root { error, wrapped }) = root else {
+        // TLS can fail before any byte is sent, for example over a name no certificate can have.
+        return if https {
+            (Phase::Tls, FailureClass::TlsError)
+        } else {
+            (Phase::Connect, FailureClass::ConnectionRefused)
+        };
+    };
+    let through_tls = https && *wrapped;
+    let phase = if through_tls {
+        Phase::Tls
+    } else {
+        Phase::Connect
+    };
+    let class = match error.kind() {
+        _ if is_our_fault(error) => FailureClass::OurFault,
+        io::ErrorKind::TimedOut => FailureClass::Timeout,
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => FailureClass::ConnectionReset,
+        _ if through_tls => FailureClass::TlsError,
+        _ => FailureClass::ConnectionRefused,
+    };
+    (phase, class)
+}
+
+fn on_the_connection(root: Option<&Root<'_>>, phase: Phase) -> (Phase, FailureClass) {
+    match root.map(|root| (root.error.kind(), is_our_fault(root.error))) {
+        Some((_, true)) => (phase, FailureClass::OurFault),
+        Some((io::ErrorKind::TimedOut, _)) => (phase, FailureClass::Timeout),
+        // Only writing meets a broken pipe.
+        Some((io::ErrorKind::BrokenPipe, _)) if phase < Phase::Body => {
+            (Phase::Send, FailureClass::ConnectionReset)
+        }
+        _ => (phase, FailureClass::ConnectionReset),
+    }
+}
+
+/// Whether this side ran out of something, or forbids itself to connect.
+fn is_our_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::OutOfMemory
+            | io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::AddrInUse
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::NetworkDown
+    ) || error
+        .raw_os_error()
+        .is_some_and(|code| OUT_OF_FILES.contains(&code))
+}
+
+fn chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    std::iter::from_fn(move || {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    })
+}
+
+/// The first input or output error of the chain, unwrapped to the one it is about.
+fn root<'a>(error: &'a reqwest::Error) -> Option<Root<'a>> {
+    let mut error = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
+    let wrapped = error.get_ref().is_some();
+    while let Some(inner) = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<io::Error>())
+    {
+        error = inner;
+    }
+    Some(Root { error, wrapped })
+}
+
+/// The text of the deepest cause, which is the one that explains.
+fn innermost(error: &reqwest::Error) -> String {
+    match root(error) {
+        Some(root) => root.error.to_string(),
+        None => chain(error)
+            .last()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    }
+}

@@ -1,0 +1,91 @@
+//! How far an attempt has come, known from outside even when it is given up at its deadline.
+//!
+//! The resolver and the request's body report here, the only two places the HTTP client shows us on its way.
+//! Invariant: an attempt only moves forward.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+
+use bookguard_core::webhook::attempt::Phase;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use reqwest::Body;
+
+tokio::task_local! {
+    /// The attempt that is being made; the client calls its resolver from within.
+    pub(super) static PROGRESS: Progress;
+}
+
+/// The furthest phase reached.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress(Arc<AtomicU8>);
+
+/// In order; an attempt that reports nothing (a literal address, no connection yet) is connecting.
+const STEPS: [Phase; 5] = [
+    Phase::Connect,
+    Phase::Dns,
+    Phase::Connect,
+    Phase::Headers,
+    Phase::Body,
+];
+const RESOLVING: u8 = 1;
+const RESOLVED: u8 = 2;
+const SENT: u8 = 3;
+const ANSWERED: u8 = 4;
+
+impl Progress {
+    /// Notes that the attempt is in `phase`, unless it was further already.
+    pub(super) fn reached(&self, phase: Phase) {
+        let step = match phase {
+            Phase::Dns => RESOLVING,
+            Phase::Connect | Phase::Tls => RESOLVED,
+            Phase::Send | Phase::Headers => SENT,
+            Phase::Body => ANSWERED,
+        };
+        self.0.fetch_max(step, Ordering::Relaxed);
+    }
+
+    /// The phase the attempt is in.
+    pub(super) fn phase(&self) -> Phase {
+        STEPS[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+
+    /// `bytes` as a request body that reports when the connection takes it.
+    pub(super) fn watch(&self, bytes: Bytes) -> Body {
+        Body::wrap(Watched {
+            bytes,
+            progress: self.clone(),
+        })
+    }
+}
+
+/// A body of one frame.
+struct Watched {
+    bytes: Bytes,
+    progress: Progress,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.progress.reached(Phase::Headers);
+        let bytes = std::mem::take(&mut self.bytes);
+        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
+    }
+}

@@ -1,0 +1,501 @@
+//! Attempts against receivers on this machine: one for every way a receiver can answer, or not.
+
+use std::future::pending;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// 1994-11-06T08:49:37Z, when every attempt here begins.
+const STARTED_AT: i64 = 784_111_777_000;
+const BODY: &str = r#"{"eventId":"evt_1"}"#;
+
+/// What a receiver does once it has a request.
+#[derive(Clone)]
+enum Reply {
+    /// These bytes; then the next request of the connection.
+    Bytes(Vec<u8>),
+    /// These bytes; then nothing, with the connection open.
+    Stall(Vec<u8>),
+    /// These bytes; then a reset.
+    Reset(Vec<u8>),
+    /// These bytes; then the end of the connection.
+    Close(Vec<u8>),
+    /// A 200 whose body never ends.
+    Endless,
+}
+
+struct Receiver {
+    url: Url,
+    connections: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Receiver {
+    async fn start(reply: Reply) -> Receiver {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook?a=b", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let receiver = Receiver {
+            url,
+            connections: Arc::clone(&connections),
+            requests: Arc::clone(&requests),
+        };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(stream, reply.clone(), Arc::clone(&requests)));
+            }
+        });
+        receiver
+    }
+
+    async fn answering(answer: &str) -> Receiver {
+        Receiver::start(Reply::Bytes(answer.as_bytes().to_vec())).await
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(mut stream: TcpStream, reply: Reply, requests: Arc<Mutex<Vec<String>>>) {
+    while let Some(request) = read_request(&mut stream).await {
+        requests.lock().unwrap().push(request);
+        let sent = match &reply {
+            Reply::Bytes(bytes) => stream.write_all(bytes).await,
+            Reply::Stall(bytes) => {
+                stream.write_all(bytes).await.unwrap();
+                pending().await
+            }
+            Reply::Reset(bytes) => {
+                stream.write_all(bytes).await.unwrap();
+                stream.set_zero_linger().unwrap();
+                return;
+            }
+            Reply::Close(bytes) => {
+                stream.write_all(bytes).await.unwrap();
+                return;
+            }
+            Reply::Endless => {
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                    .await
+                    .unwrap();
+                while stream.write_all(b"400\r\n").await.is_ok()
+                    && stream.write_all(&[b'x'; 0x400]).await.is_ok()
+                    && stream.write_all(b"\r\n").await.is_ok()
+                {}
+                return;
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    while !(request.ends_with(BODY.as_bytes())) {
+        match stream.read(&mut buffer).await {
+            Ok(len) if len > 0 => request.extend_from_slice(&buffer[..len]),
+            _ => return None,
+        }
+    }
+    String::from_utf8(request).ok()
+}
+
+fn sender() -> Sender {
+    Sender::new(AddressRules::dev(), Duration::from_secs(10)).unwrap()
+}
+
+/// A sender that gives up before anybody notices the wait.
+fn impatient() -> Sender {
+    Sender::new(AddressRules::dev(), Duration::from_millis(150)).unwrap()
+}
+
+async fn attempt(sender: &Sender, url: &Url) -> Attempt {
+    let headers = DeliveryHeaders {
+        service_signature: HeaderValue::from_static("sha256=00"),
+        webhook_id: HeaderValue::from_static("evt_1"),
+        webhook_timestamp: HeaderValue::from_static("784111777"),
+        webhook_signature: HeaderValue::from_static("v1,AA"),
+    };
+    sender
+        .send(
+            url,
+            headers,
+            Bytes::from_static(BODY.as_bytes()),
+            STARTED_AT,
+        )
+        .await
+}
+
+fn outcome(attempt: &Attempt) -> (Phase, Option<FailureClass>, Option<u16>) {
+    (attempt.phase, attempt.class, attempt.status_code)
+}
+
+#[tokio::test]
+async fn a_delivery_is_one_post_with_its_headers_and_its_exact_body() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok\n").await;
+    let attempt = attempt(&sender(), &receiver.url).await;
+    assert_eq!(outcome(&attempt), (Phase::Body, None, Some(200)));
+    assert!(attempt.delivered());
+    assert_eq!(attempt.started_at, STARTED_AT);
+    assert_eq!(
+        (attempt.response_head.as_str(), attempt.response_len),
+        ("ok\\n", 3)
+    );
+    let sha256 = "dc51b8c96c2d745df3bd5590d990230a482fd247123599548e0632fdbf97fc22";
+    assert_eq!(attempt.response_sha256.as_deref(), Some(sha256));
+
+    let requests = receiver.requests.lock().unwrap();
+    let request = requests[0].to_ascii_lowercase();
+    assert!(
+        request.starts_with("post /hook?a=b http/1.1\r\n"),
+        "{request}"
+    );
+    for line in [
+        format!("host: {}", receiver.url.authority()),
+        format!("user-agent: bookguard/{}", env!("CARGO_PKG_VERSION")),
+        format!("content-length: {}", BODY.len()),
+        "content-type: application/json".into(),
+        "x-service-signature: sha256=00".into(),
+        "webhook-id: evt_1".into(),
+        "webhook-timestamp: 784111777".into(),
+        "webhook-signature: v1,aa".into(),
+    ] {
+        assert!(
+            request.contains(&format!("\r\n{line}\r\n")),
+            "{line} in {request}"
+        );
+    }
+    assert!(!request.contains("accept-encoding"), "{request}");
+    assert!(requests[0].ends_with(&format!("\r\n\r\n{BODY}")));
+}
+
+#[tokio::test]
+async fn the_status_decides() {
+    let empty = [
+        ("204 No Content", None),
+        ("301 Moved Permanently", Some(FailureClass::RedirectRefused)),
+        (
+            "307 Temporary Redirect",
+            Some(FailureClass::RedirectRefused),
+        ),
+        ("400 Bad Request", Some(FailureClass::Http4xx)),
+        ("404 Not Found", Some(FailureClass::Http4xx)),
+        ("410 Gone", Some(FailureClass::Gone)),
+        ("413 Content Too Large", Some(FailureClass::PayloadTooLarge)),
+        ("429 Too Many Requests", Some(FailureClass::Throttled)),
+        ("500 Internal Server Error", Some(FailureClass::Http5xx)),
+        ("503 Service Unavailable", Some(FailureClass::Http5xx)),
+    ];
+    let elsewhere = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    for (status, class) in empty {
+        let length = if status.starts_with("204") {
+            ""
+        } else {
+            "content-length: 0\r\n"
+        };
+        let answer = format!(
+            "HTTP/1.1 {status}\r\n{length}location: {}\r\n\r\n",
+            elsewhere.url
+        );
+        let attempt = attempt(&sender(), &Receiver::answering(&answer).await.url).await;
+        assert_eq!(
+            outcome(&attempt),
+            (Phase::Body, class, status[..3].parse().ok())
+        );
+        assert_eq!(
+            (attempt.response_head.as_str(), attempt.response_len),
+            ("", 0)
+        );
+        assert_eq!(attempt.response_sha256.as_deref(), Some(SHA256_OF_NOTHING));
+        assert_eq!(
+            attempt.detail.is_some(),
+            status.starts_with('3'),
+            "{status}"
+        );
+    }
+    assert_eq!(elsewhere.connections(), 0, "a redirect was followed");
+}
+
+#[tokio::test]
+async fn retry_after_is_read_in_both_forms_from_429_and_503_only() {
+    for (status, value, expected) in [
+        ("429 Too Many Requests", "7", Some(7000)),
+        ("503 Service Unavailable", "86400", Some(86_400_000)),
+        ("503 Service Unavailable", "soon", None),
+        ("500 Internal Server Error", "7", None),
+        ("200 OK", "7", None),
+    ] {
+        let answer =
+            format!("HTTP/1.1 {status}\r\nretry-after: {value}\r\ncontent-length: 0\r\n\r\n");
+        let attempt = attempt(&sender(), &Receiver::answering(&answer).await.url).await;
+        assert_eq!(attempt.retry_after_ms, expected, "{answer}");
+    }
+    // A date is a wait from when the answer came, a little after the start.
+    let date = "HTTP/1.1 429 Too Many Requests\r\nretry-after: Sun, 06 Nov 1994 09:49:37 GMT\r\ncontent-length: 0\r\n\r\n";
+    let attempt = attempt(&sender(), &Receiver::answering(date).await.url).await;
+    assert_eq!(
+        attempt.retry_after_ms,
+        Some(3_600_000 - attempt.duration_ms)
+    );
+}
+
+#[tokio::test]
+async fn a_receiver_that_stalls_costs_the_deadline_and_no_more() {
+    let stall = |text: &str| Receiver::start(Reply::Stall(text.as_bytes().to_vec()));
+    let headers = attempt(&impatient(), &stall("").await.url).await;
+    assert_eq!(
+        outcome(&headers),
+        (Phase::Headers, Some(FailureClass::Timeout), None)
+    );
+    assert_eq!(
+        headers.detail.as_deref(),
+        Some("150 ms were over while waiting for the answer to begin")
+    );
+    assert!(
+        (150..5000).contains(&headers.duration_ms),
+        "{}",
+        headers.duration_ms
+    );
+
+    let half = attempt(
+        &impatient(),
+        &stall("HTTP/1.1 200 OK\r\ncontent-le").await.url,
+    )
+    .await;
+    assert_eq!(
+        outcome(&half),
+        (Phase::Headers, Some(FailureClass::Timeout), None)
+    );
+
+    let body = attempt(
+        &impatient(),
+        &stall("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
+            .await
+            .url,
+    )
+    .await;
+    assert_eq!(
+        outcome(&body),
+        (Phase::Body, Some(FailureClass::Timeout), Some(200))
+    );
+    assert_eq!(
+        (body.response_head.as_str(), body.response_len),
+        ("half", 4)
+    );
+
+    let refusal = attempt(
+        &impatient(),
+        &stall("HTTP/1.1 410 Gone\r\ncontent-length: 9\r\n\r\nhalf")
+            .await
+            .url,
+    )
+    .await;
+    assert_eq!(
+        outcome(&refusal),
+        (Phase::Body, Some(FailureClass::Gone), Some(410)),
+        "a refusal needs no whole answer"
+    );
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls_is_a_timeout_while_connecting() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    let stalled = attempt(&impatient(), &url).await;
+    assert_eq!(
+        outcome(&stalled),
+        (Phase::Connect, Some(FailureClass::Timeout), None)
+    );
+}
+
+#[tokio::test]
+async fn an_answer_is_read_to_its_limit_and_kept_to_its_head() {
+    let endless = Receiver::start(Reply::Endless).await;
+    let long = attempt(&sender(), &endless.url).await;
+    assert_eq!(outcome(&long), (Phase::Body, None, Some(200)));
+    assert_eq!(long.response_len as usize, RESPONSE_BYTES);
+    assert_eq!(long.response_head, "x".repeat(RESPONSE_HEAD_BYTES));
+    assert_eq!(
+        long.response_sha256,
+        Some(hex::encode(Sha256::digest("x".repeat(RESPONSE_BYTES))))
+    );
+
+    let escapes = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n\x1b[2J\0\u{202e}";
+    let short = attempt(&sender(), &Receiver::answering(escapes).await.url).await;
+    assert!(short.delivered());
+    assert_eq!(short.response_head, "\\u{1b}[2J\\u{0}\\u{202e}");
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_refused_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for scheme in ["http", "https"] {
+        let attempt = attempt(
+            &sender(),
+            &format!("{scheme}://{address}/").parse().unwrap(),
+        )
+        .await;
+        assert_eq!(
+            outcome(&attempt),
+            (Phase::Connect, Some(FailureClass::ConnectionRefused), None)
+        );
+        assert!(attempt.detail.unwrap().contains("refused"));
+        assert_eq!((attempt.response_len, attempt.response_sha256), (0, None));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_a_reset_in_its_phase() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_vec();
+    for (reply, phase, status) in [
+        (Reply::Reset(Vec::new()), Phase::Headers, None),
+        (Reply::Close(Vec::new()), Phase::Headers, None),
+        (Reply::Close(b"HTTP/1.1 200".to_vec()), Phase::Headers, None),
+        (
+            Reply::Close(b"220 smtp.example ESMTP\r\n\r\n".to_vec()),
+            Phase::Headers,
+            None,
+        ),
+        (Reply::Close(head), Phase::Body, Some(200)),
+    ] {
+        let attempt = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        assert_eq!(
+            outcome(&attempt),
+            (phase, Some(FailureClass::ConnectionReset), status),
+            "{attempt:?}"
+        );
+        assert!(attempt.detail.is_some_and(|detail| !detail.is_empty()));
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_without_tls_or_with_a_broken_handshake_is_a_tls_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    let serving = tokio::spawn(async move {
+        for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", ""] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
+        stream.set_zero_linger().unwrap();
+    });
+    for class in [
+        FailureClass::TlsError,
+        FailureClass::TlsError,
+        FailureClass::ConnectionReset,
+    ] {
+        let attempt = attempt(&sender(), &url).await;
+        assert_eq!(
+            outcome(&attempt),
+            (Phase::Tls, Some(class), None),
+            "{attempt:?}"
+        );
+        assert!(attempt.detail.is_some_and(|detail| !detail.is_empty()));
+    }
+    serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_a_dns_error() {
+    // A label of more than 63 characters: every resolver refuses it without asking anybody.
+    let url = format!("http://{}.invalid/", "a".repeat(64))
+        .parse()
+        .unwrap();
+    let attempt = attempt(&sender(), &url).await;
+    assert_eq!(
+        outcome(&attempt),
+        (Phase::Dns, Some(FailureClass::DnsError), None),
+        "{attempt:?}"
+    );
+    assert!(
+        attempt
+            .detail
+            .unwrap()
+            .starts_with("the name does not resolve")
+    );
+}
+
+#[tokio::test]
+async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    let port = receiver.url.port().unwrap();
+    let only_http = || AddressRules {
+        allow_http: true,
+        allowed: Vec::new(),
+    };
+    let strict = Sender::new(only_http(), Duration::from_secs(10)).unwrap();
+    // Here only the resolver stands between the name and the connection.
+    let resolver_alone = Sender {
+        rules: Arc::new(AddressRules::dev()),
+        ..Sender::new(only_http(), Duration::from_secs(10)).unwrap()
+    };
+    for (sender, host) in [
+        (&strict, "127.0.0.1"),
+        (&strict, "[::ffff:7f00:1]"),
+        (&strict, "localhost"),
+        (&resolver_alone, "localhost"),
+    ] {
+        let attempt = attempt(sender, &format!("http://{host}:{port}/").parse().unwrap()).await;
+        assert_eq!(
+            outcome(&attempt),
+            (Phase::Dns, Some(FailureClass::BlockedAddress), None),
+            "{host}"
+        );
+        assert!(attempt.detail.unwrap().contains("`--dev`"));
+    }
+    assert_eq!(receiver.connections(), 0);
+
+    let plain = attempt(
+        &Sender::new(AddressRules::public(), Duration::from_secs(10)).unwrap(),
+        &receiver.url,
+    )
+    .await;
+    assert_eq!(plain.class, Some(FailureClass::BlockedAddress));
+    let named = attempt(
+        &sender(),
+        &format!("http://localhost:{port}/").parse().unwrap(),
+    )
+    .await;
+    assert_eq!(
+        named.class, None,
+        "the same name is fine where this machine is allowed: {named:?}"
+    );
+}
+
+#[tokio::test]
+async fn one_connection_carries_many_attempts() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let sender = sender();
+    for _ in 0..200 {
+        assert!(attempt(&sender, &receiver.url).await.delivered());
+    }
+    assert_eq!(receiver.connections(), 1);
+    assert_eq!(receiver.requests.lock().unwrap().len(), 200);
+}
+
+#[test]
+fn the_constant_is_the_digest_of_nothing() {
+    assert_eq!(hex::encode(Sha256::digest(b"")), SHA256_OF_NOTHING);
+}
