@@ -62,3 +62,5 @@ pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 pub const RETRY_WAIT_MS: u64 = 10_000;
 /// Seconds an API key may be remembered by a node: a revoked key dies within this.
 pub const KEY_CACHE_MS: i64 = 3_000;
+/// Milliseconds after which a delivery is given up whatever kept it from ending: twice the schedule's length.
+pub const DELIVERY_AGE_MS: i64 = 7 * 24 * 60 * 60 * 1000;

@@ -19,6 +19,7 @@
 //! a clock, rolls dice or panics, whatever the input.
 
 pub mod attempt;
+pub mod body;
 pub mod schedule;
 pub mod secret;
 pub mod signature;

@@ -115,6 +115,13 @@ pub struct Booking {
 }
 
 impl Booking {
+    /// The booking once protected at `at`.
+    pub fn protect(&mut self, at: Timestamp) {
+        self.status = BookingStatus::Protected;
+        self.protected = true;
+        self.protected_at = Some(at);
+    }
+
     /// The value as money.
     pub fn value(&self) -> Option<Amount> {
         Amount::parse(&self.booking_value.to_string(), self.currency).ok()

@@ -35,6 +35,14 @@ impl<N: Noun> Id<N> {
         )
     }
 
+    /// When it was made, to the millisecond.
+    pub fn made_at(&self) -> Timestamp {
+        let ms = self.0[..6]
+            .iter()
+            .fold(0_i64, |ms, byte| ms << 8 | i64::from(*byte));
+        Timestamp::from_ms(ms)
+    }
+
     /// The 16 bytes the store keeps.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -165,6 +173,7 @@ mod tests {
         let second = BookingId::new(Timestamp::from_ms(1_001), [0; 10]);
         assert!(first < second && first.to_string() < second.to_string());
         assert_eq!(BookingId::parse(&first.to_string()), Some(first));
+        assert_eq!(second.made_at(), Timestamp::from_ms(1_001));
     }
 
     #[test]

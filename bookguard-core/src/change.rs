@@ -1,0 +1,210 @@
+//! Everything a command can cause. The store writes changes; [`crate::work::Work`] makes them visible to the
+//! next command of the same batch.
+
+use std::sync::Arc;
+
+use crate::command::NewKey;
+use crate::evidence::facts::Fact;
+use crate::ledger::Hash;
+use crate::model::{
+    ApiKeyId, BookingId, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
+    PartnerStatus, Timestamp,
+};
+use crate::webhook::Attempt;
+
+/// One effect of an accepted command.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A partner exists.
+    PartnerAdded {
+        /// The partner.
+        partner: Box<Partner>,
+        /// Its sealed signing secret.
+        secret: Vec<u8>,
+    },
+    /// A partner moved on.
+    PartnerMoved {
+        /// Which.
+        partner_id: PartnerId,
+        /// Where to.
+        status: PartnerStatus,
+    },
+    /// A key exists.
+    KeyAdded {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The key.
+        key: Box<NewKey>,
+    },
+    /// A key ended.
+    KeyRevoked {
+        /// Which.
+        api_key_id: ApiKeyId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A booking exists; its row comes from the command itself (`index` in the batch).
+    BookingAdded {
+        /// Which command of the batch carries it.
+        command: usize,
+    },
+    /// A booking was protected.
+    BookingProtected {
+        /// Which.
+        booking_id: BookingId,
+        /// When.
+        at: Timestamp,
+        /// The leaf that says so.
+        leaf_index: u64,
+    },
+    /// A leaf is appended to the log, and to its booking's chain.
+    Entry(Box<Entry>),
+    /// An event happened.
+    EventAdded(Box<EventRow>),
+    /// An event goes to an endpoint.
+    DeliveryAdded {
+        /// Which event.
+        event_id: EventId,
+        /// To which endpoint.
+        endpoint_id: EndpointId,
+        /// Its state.
+        state: DeliveryState,
+    },
+    /// A delivery's state.
+    DeliveryMoved {
+        /// Which event.
+        event_id: EventId,
+        /// To which endpoint.
+        endpoint_id: EndpointId,
+        /// Its state.
+        state: DeliveryState,
+    },
+    /// One attempt of a delivery, append-only.
+    AttemptAdded {
+        /// Which event.
+        event_id: EventId,
+        /// To which endpoint.
+        endpoint_id: EndpointId,
+        /// Its number, from 1.
+        number: u32,
+        /// What happened.
+        attempt: Box<Attempt>,
+    },
+    /// An event was retried by hand.
+    EventRetried {
+        /// Which.
+        event_id: EventId,
+        /// How often, now.
+        retries: u32,
+    },
+    /// An endpoint exists.
+    EndpointAdded {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The endpoint.
+        endpoint: Box<Endpoint>,
+    },
+    /// An endpoint's receiver said that it is gone for good.
+    EndpointDisabled {
+        /// Which.
+        endpoint_id: EndpointId,
+    },
+    /// An endpoint was deleted; what still waited for it is given up.
+    EndpointDeleted {
+        /// Which.
+        endpoint_id: EndpointId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A remembered answer was replaced.
+    AnswerAmended {
+        /// The answer's key.
+        key: [u8; 32],
+        /// The body that was sent.
+        answer: Vec<u8>,
+    },
+    /// Answers remembered before this instant are forgotten.
+    AnswersForgotten {
+        /// The instant.
+        before: Timestamp,
+    },
+}
+
+/// A leaf with what its commitment opens to.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Position in the log.
+    pub index: u64,
+    /// Whose booking.
+    pub booking_id: BookingId,
+    /// Position in the booking's chain.
+    pub seq: u64,
+    /// The exact leaf bytes.
+    pub leaf: Vec<u8>,
+    /// Their RFC 6962 hash.
+    pub hash: Hash,
+    /// What the leaf commits to.
+    pub fact: Arc<Fact>,
+}
+
+/// An event as it is kept.
+#[derive(Debug, Clone)]
+pub struct EventRow {
+    /// Its id.
+    pub event_id: EventId,
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// Number in the partner's gapless sequence.
+    pub seq: u64,
+    /// Which booking.
+    pub booking_id: BookingId,
+    /// What happened.
+    pub event_type: EventType,
+    /// The exact body of every delivery.
+    pub body: Arc<[u8]>,
+}
+
+/// What is known of one delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryState {
+    /// Where it stands.
+    pub phase: Phase,
+    /// Attempts made.
+    pub attempts: u32,
+    /// Of these, how many count for the schedule: faults of ours do not.
+    pub charged: u32,
+    /// When somebody may next take it: the next attempt's time, or the lease's end. `None` when it is over.
+    pub due: Option<Timestamp>,
+    /// The lease under which it is being attempted, while it is.
+    pub lease: Option<i64>,
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// No attempt has ended.
+    Pending = 0,
+    /// The receiver answered 2xx.
+    Delivered = 1,
+    /// The last attempt failed, or there is nobody to deliver to any more.
+    Failed = 2,
+}
+
+impl Phase {
+    /// From the number the store keeps.
+    pub fn from_number(n: i64) -> Option<Self> {
+        [Self::Pending, Self::Delivered, Self::Failed]
+            .into_iter()
+            .find(|phase| *phase as i64 == n)
+    }
+}
+
+impl From<Phase> for crate::model::DeliveryStatus {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Pending => Self::Pending,
+            Phase::Delivered => Self::Delivered,
+            Phase::Failed => Self::Failed,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Where time enters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::model::Timestamp;
+
+/// The system's clock, or one that is set by hand.
+#[derive(Debug, Clone, Default)]
+pub enum Clock {
+    /// The system's.
+    #[default]
+    System,
+    /// Set by hand: milliseconds since the epoch.
+    Set(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// Now.
+    pub fn now(&self) -> Timestamp {
+        match self {
+            Self::System => {
+                let since = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
+                Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+            }
+            Self::Set(ms) => Timestamp::from_ms(ms.load(Ordering::Acquire)),
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Everything that can be asked of the writer, and everything it can answer. A command is a plain value.
+//!
+//! What does not depend on the batch (ids, salts, field digests, JSON) is prepared by the caller's own task
+//! and travels in the command, so that the writer's time per command stays small.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::evidence::facts::Fact;
+use crate::ledger::Hash;
+use crate::model::{
+    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint, EndpointId,
+    EventId, EventType, Partner, PartnerId, PartnerStatus, Scopes, Timestamp,
+};
+use crate::policy::Terms;
+use crate::webhook::Attempt;
+
+/// One thing asked, by whom it may be remembered, and the instant it was received.
+#[derive(Debug)]
+pub struct Command {
+    /// When it was received: the instant of every fact it causes.
+    pub at: Timestamp,
+    /// What is asked.
+    pub ask: Ask,
+    /// Present when the caller sent an Idempotency-Key.
+    pub remember: Option<Remember>,
+}
+
+/// How an answer is remembered under an Idempotency-Key.
+#[derive(Debug, Clone)]
+pub struct Remember {
+    /// SHA-256 over the caller's scope and the key: keys of different callers never meet.
+    pub key: [u8; 32],
+    /// SHA-256 over operation, path and body: the same key with another request is refused.
+    pub request: [u8; 32],
+    /// Writes the answer's body exactly as it is sent.
+    pub encode: fn(&Reply) -> Vec<u8>,
+}
+
+/// A key as the store keeps it.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// What lists show.
+    pub key: ApiKey,
+    /// SHA-256 of the secret.
+    pub hash: [u8; 32],
+}
+
+/// A booking with everything prepared that does not depend on its batch.
+#[derive(Debug)]
+pub struct NewBooking {
+    /// The record as GET shows it.
+    pub booking: Booking,
+    /// The frozen policy and schedule.
+    pub terms: Terms,
+    /// `booking` as the store keeps it.
+    pub body: String,
+    /// `terms` as the store keeps them.
+    pub terms_body: String,
+    /// The booking's random name in the ledger.
+    pub stream: [u8; 16],
+    /// The committed `booking.created` fact.
+    pub fact: Arc<Fact>,
+    /// The event it causes.
+    pub event: NewEvent,
+}
+
+/// An event before its partner's sequence number is known.
+#[derive(Debug)]
+pub struct NewEvent {
+    /// Its id.
+    pub event_id: EventId,
+    /// What happened.
+    pub event_type: EventType,
+    /// The body without its last field and closing brace; the writer adds `"seq"`.
+    pub head: String,
+    /// Names the leases its deliveries are born with.
+    pub lease: i64,
+}
+
+/// Everything that can be asked.
+#[derive(Debug)]
+pub enum Ask {
+    /// A new partner, with a first key unless it must wait for approval.
+    RegisterPartner {
+        /// The partner.
+        partner: Partner,
+        /// Its signing secret, sealed.
+        secret: Vec<u8>,
+        /// Its first key.
+        key: Option<NewKey>,
+        /// What to answer.
+        reply: Box<Registration>,
+    },
+    /// The administrator lets a pending partner in.
+    ApprovePartner {
+        /// Which.
+        partner_id: PartnerId,
+        /// Its first key.
+        key: NewKey,
+        /// What to answer.
+        reply: Box<Registration>,
+    },
+    /// A further key.
+    CreateApiKey {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The key.
+        key: NewKey,
+        /// What to answer.
+        reply: Box<NewApiKey>,
+    },
+    /// Ends a key.
+    RevokeApiKey {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        api_key_id: ApiKeyId,
+    },
+    /// Records a booking.
+    CreateBooking(Box<NewBooking>),
+    /// Locks a booking into the ledger.
+    Protect {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        booking_id: BookingId,
+        /// The id its event will have.
+        event_id: EventId,
+        /// Names the leases of its deliveries.
+        lease: i64,
+        /// Seed of the salts: `decide` itself rolls no dice.
+        seed: [u8; 32],
+        /// The evidence address for the event's payload.
+        evidence_url: String,
+    },
+    /// A new webhook endpoint.
+    CreateEndpoint {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The endpoint.
+        endpoint: Endpoint,
+    },
+    /// Ends an endpoint and the deliveries that still wait for it.
+    DeleteEndpoint {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        endpoint_id: EndpointId,
+    },
+    /// Attempts an event's open deliveries now.
+    RetryEvent {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        event_id: EventId,
+        /// Names the leases of the deliveries taken.
+        lease: i64,
+    },
+    /// Takes deliveries that are due, for the courier.
+    Claim {
+        /// Names the leases taken.
+        lease: i64,
+        /// From which endpoints, and at most how many of each.
+        endpoints: Vec<(EndpointId, usize)>,
+    },
+    /// Records one attempt's outcome. A lease that is no longer held changes nothing.
+    Settle {
+        /// Of which event.
+        event_id: EventId,
+        /// To which endpoint.
+        endpoint_id: EndpointId,
+        /// The lease under which it was attempted.
+        lease: i64,
+        /// What happened.
+        attempt: Box<Attempt>,
+        /// Random bits that spread the next attempt.
+        jitter: u64,
+    },
+    /// Replaces a remembered answer, once the outcome a retry waited for is known.
+    Amend {
+        /// The remembered answer's key.
+        key: [u8; 32],
+        /// The body that was sent.
+        answer: Vec<u8>,
+    },
+    /// Forgets answers whose time is over.
+    Forget,
+}
+
+/// Everything the writer can answer.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// To a registration or approval.
+    Registered(Box<Registration>),
+    /// To a new key.
+    KeyCreated(Box<NewApiKey>),
+    /// To a revocation.
+    KeyRevoked(Box<ApiKey>),
+    /// To a new booking.
+    BookingCreated(BookingCreated),
+    /// To a protection.
+    Protected(Box<Protected>),
+    /// To a new or ended endpoint.
+    Endpoint(Box<Endpoint>),
+    /// To a manual retry, before its outcome is known.
+    Retrying(RetryResult),
+    /// To the courier.
+    Done,
+}
+
+/// Answer to a registration (spec: POST /v1/partners/register) and to an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Registration {
+    /// The partner's id.
+    pub partner_id: PartnerId,
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub status: PartnerStatus,
+    /// The first key's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub api_key_id: Option<ApiKeyId>,
+    /// The first key, with all scopes. Shown once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub api_key: Option<String>,
+    /// What webhooks are signed with. Shown once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub signing_secret: Option<String>,
+}
+
+/// Answer to a new key (spec: POST /v1/api-keys).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NewApiKey {
+    /// The key's id.
+    pub api_key_id: ApiKeyId,
+    /// The key itself. Shown once.
+    pub api_key: String,
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// Answer to a new booking (spec: POST /v1/bookings).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct BookingCreated {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// The partner that owns it.
+    pub partner_id: PartnerId,
+    /// Where it stands.
+    pub status: BookingStatus,
+    /// When it was recorded.
+    pub created_at: Timestamp,
+}
+
+/// Answer to a protection (spec: POST /v1/bookings/{bookingId}/protect).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Protected {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// Always true.
+    pub protected: bool,
+    /// When it was first protected.
+    pub protected_at: Timestamp,
+    /// Where the record stands in the ledger.
+    pub receipt: Receipt,
+}
+
+/// Where a leaf stands in the log (RFC 6962).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Receipt {
+    /// The log's name.
+    pub log_origin: String,
+    /// The leaf's index.
+    pub leaf_index: u64,
+    /// The leaf's hash, lower-case hex.
+    pub leaf_hash: String,
+    /// A size of the tree that holds the leaf.
+    pub tree_size: u64,
+    /// The root at that size, lower-case hex.
+    pub root_hash: String,
+}
+
+/// Answer to a manual retry (spec: Retry result).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct RetryResult {
+    /// The event's id.
+    pub event_id: EventId,
+    /// What came of it: `pending` when that is not known yet.
+    pub retry_status: DeliveryStatus,
+    /// Manual retries of the event so far, this one included.
+    pub retry_count: u32,
+}
+
+/// What the writer hands back for one command.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// Decided now.
+    Fresh(Reply),
+    /// Decided before, under the same Idempotency-Key: the body that was sent then.
+    Replayed(Arc<[u8]>),
+}
+
+/// The outcome of one command.
+pub type Outcome = Result<Answer, Error>;
+
+/// A delivery in a courier's hands.
+#[derive(Debug, Clone)]
+pub struct Parcel {
+    /// Which event.
+    pub event_id: EventId,
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// Its address.
+    pub url: Arc<str>,
+    /// The exact bytes to send.
+    pub body: Arc<[u8]>,
+    /// The lease under which the attempt is settled.
+    pub lease: i64,
+    /// Attempts made before this one.
+    pub attempts: u32,
+}
+
+/// The ledger's head after a batch, for receipts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Number of leaves.
+    pub size: u64,
+    /// Root hash.
+    pub root: Hash,
+}
+
+impl Reply {
+    /// Fills in what is known only once the batch's leaves are in the tree.
+    pub fn complete(&mut self, head: &Head) {
+        if let Self::Protected(protected) = self {
+            protected.receipt.tree_size = head.size;
+            protected.receipt.root_hash = head.root.to_string();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Which values each ledger fact commits to. Verifiers rebuild a booking from these names.
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::ledger::{LeafKind, commit_fields};
+use crate::model::Booking;
+use crate::policy::Terms;
+
+/// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What the leaf holds.
+    pub commit: [u8; 32],
+    /// The commitment's salt.
+    pub salt: [u8; 32],
+    /// The canonical `bookguard.event/1` body.
+    pub body: String,
+    /// JSON of the disclosures.
+    pub disclosures: String,
+}
+
+impl Fact {
+    /// Commits to `fields`. `salt` yields fresh random bytes each time.
+    ///
+    /// Errors: a value that canonical JSON cannot keep exactly (a number beyond 2^53).
+    pub fn seal(
+        kind: LeafKind,
+        fields: Vec<Field>,
+        salt: impl FnMut() -> [u8; 32],
+    ) -> Result<Self, Error> {
+        let sealed = commit_fields(kind, fields, salt)
+            .map_err(|e| Error::internal(format!("a {kind} fact cannot be committed to: {e}")))?;
+        let disclosures = serde_json::to_string(&sealed.disclosures).map_err(|e| {
+            Error::internal(format!("disclosures of {kind} cannot be written: {e}"))
+        })?;
+        Ok(Self {
+            commit: sealed.commit,
+            salt: sealed.salt,
+            body: sealed.body_json,
+            disclosures,
+        })
+    }
+}
+
+/// A named value a leaf commits to.
+pub type Field = (&'static str, Value);
+
+/// The fields of `booking.created`: everything the partner said, and the policy it is under.
+pub fn created(booking: &Booking, terms: &Terms) -> Vec<Field> {
+    let mut fields = vec![
+        ("bookingId", json!(booking.booking_id)),
+        ("partnerId", json!(booking.partner_id)),
+        ("talent", json!(booking.talent)),
+        ("organizer", json!(booking.organizer)),
+        ("eventType", json!(booking.event_type)),
+        ("eventDate", json!(booking.event_date)),
+        ("bookingValue", json!(booking.booking_value)),
+        ("currency", json!(booking.currency)),
+        ("createdAt", json!(booking.created_at)),
+    ];
+    if let Some(hash) = terms.policy_hash() {
+        fields.push(("policyHash", json!(hash)));
+    }
+    if let Some(zone) = &booking.time_zone {
+        fields.push(("timeZone", json!(zone)));
+    }
+    if let Some(paid) = &booking.amount_paid {
+        fields.push(("amountPaid", json!(paid)));
+    }
+    if !booking.metadata.is_empty() {
+        fields.push(("metadata", json!(booking.metadata)));
+    }
+    fields
+}
+
+/// The fields of `booking.protected`: the same terms again, now frozen, with the schedule compiled from them.
+pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
+    let mut fields = created(booking, terms);
+    fields.push(("protectedAt", json!(booking.protected_at)));
+    fields.push(("terms", json!(terms)));
+    fields
+}

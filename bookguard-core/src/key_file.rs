@@ -1,0 +1,204 @@
+//! The ledger key's file: a signed-note private key in the usual text form, readable by its owner only.
+//!
+//! It is made once, with the log. Losing it must be loud, so a log that exists is never given a new one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::entropy;
+use crate::ledger::Signer;
+
+/// Where the key of a database stands when nothing else is said: beside it.
+pub fn default_path(db: &Path) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
+    name.push(".key");
+    PathBuf::from(name)
+}
+
+/// A ledger key: the log's name and its seed. Debug shows no secret.
+#[derive(Clone)]
+pub struct LedgerKey {
+    /// The log's name.
+    pub origin: String,
+    seed: [u8; 32],
+}
+
+impl std::fmt::Debug for LedgerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LedgerKey")
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LedgerKey {
+    /// A new key for a new log with a name nobody else has.
+    pub fn generate() -> Self {
+        let name: [u8; 8] = entropy::bytes();
+        Self {
+            origin: format!("bookguard-{}", hex::encode(name)),
+            seed: entropy::bytes(),
+        }
+    }
+
+    /// Signs under this key.
+    pub fn signer(&self) -> Result<Signer, String> {
+        Signer::from_seed(&self.origin, &self.seed).map_err(|e| e.to_string())
+    }
+
+    /// What other keys are derived from.
+    pub(crate) fn seed(&self) -> &[u8; 32] {
+        &self.seed
+    }
+
+    /// Reads `PRIVATE+KEY+<origin>+<key id>+<base64 of algorithm and seed>`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let rest = text
+            .trim_end_matches(['\n', '\r'])
+            .strip_prefix("PRIVATE+KEY+")
+            .ok_or("it does not begin with PRIVATE+KEY+")?;
+        // Base64 may hold "+", names and ids do not.
+        let mut parts = rest.splitn(3, '+');
+        let (Some(origin), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err("it has fewer than five parts".to_owned());
+        };
+        let data = STANDARD
+            .decode(data)
+            .map_err(|_| "its last part is not base64")?;
+        let seed = match data.split_first() {
+            Some((1, seed)) => {
+                <[u8; 32]>::try_from(seed).map_err(|_| "its seed is not 32 bytes")?
+            }
+            _ => return Err("it is not an Ed25519 key".to_owned()),
+        };
+        let key = Self {
+            origin: origin.to_owned(),
+            seed,
+        };
+        if key.text()?.split('+').nth(3) != Some(id) {
+            return Err("its parts do not belong together".to_owned());
+        }
+        Ok(key)
+    }
+
+    /// The file's text.
+    fn text(&self) -> Result<String, String> {
+        let vkey = self.signer()?.verifier().to_string();
+        let id = vkey
+            .get(self.origin.len() + 1..self.origin.len() + 9)
+            .ok_or("its name is too long")?
+            .to_owned();
+        let data = STANDARD.encode([&[1_u8][..], &self.seed].concat());
+        Ok(format!("PRIVATE+KEY+{}+{id}+{data}", self.origin))
+    }
+
+    /// Reads the key file; `None` when there is none.
+    pub fn load(path: &Path) -> Result<Option<Self>, String> {
+        let mut text = String::new();
+        match File::open(path) {
+            Ok(file) => file
+                .take(4096)
+                .read_to_string(&mut text)
+                .map_err(|e| format!("the ledger key {} cannot be read: {e}", path.display()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(format!(
+                    "the ledger key {} cannot be read: {error}",
+                    path.display()
+                ));
+            }
+        };
+        Self::parse(&text).map(Some).map_err(|why| {
+            format!(
+                "{} is not a ledger key: {why}. Restore the file that was made with this database",
+                path.display()
+            )
+        })
+    }
+
+    /// Makes the key file, whole or not at all, never over another.
+    pub fn save(&self, path: &Path) -> Result<(), String> {
+        let fail =
+            |e: io::Error| format!("the ledger key {} cannot be written: {e}", path.display());
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
+        let temporary = PathBuf::from(temporary);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&temporary).and_then(|mut file| {
+            file.write_all(format!("{}\n", self.text().map_err(io::Error::other)?).as_bytes())?;
+            file.sync_all()
+        });
+        // A link, not a rename: it fails where a key already stands.
+        let placed = written.and_then(|()| fs::hard_link(&temporary, path));
+        let _ = fs::remove_file(&temporary);
+        placed.map_err(fail)?;
+        let folder = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(fail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_survives_its_file_and_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = default_path(&folder.path().join("b.db"));
+        assert!(LedgerKey::load(&path).unwrap().is_none());
+        let key = LedgerKey::generate();
+        key.save(&path).unwrap();
+        let loaded = LedgerKey::load(&path).unwrap().unwrap();
+        assert_eq!((loaded.origin, loaded.seed), (key.origin, key.seed));
+        assert!(
+            LedgerKey::generate()
+                .save(&path)
+                .unwrap_err()
+                .contains("cannot be written")
+        );
+        assert_eq!(LedgerKey::load(&path).unwrap().unwrap().seed, key.seed);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions())
+                & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn damaged_keys_are_refused() {
+        let text = LedgerKey::generate().text().unwrap();
+        for (i, _) in text.char_indices().filter(|(_, c)| *c != '+') {
+            let mut broken = text.clone();
+            broken.replace_range(i..=i, if &text[i..=i] == "A" { "B" } else { "A" });
+            assert!(
+                LedgerKey::parse(&broken).is_err(),
+                "character {i} of {text}"
+            );
+        }
+        assert!(LedgerKey::parse("").is_err());
+    }
+
+    #[test]
+    fn debug_shows_no_seed() {
+        let key = LedgerKey::generate();
+        assert_eq!(
+            format!("{key:?}"),
+            format!("LedgerKey {{ origin: {:?}, .. }}", key.origin)
+        );
+    }
+}

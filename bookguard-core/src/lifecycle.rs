@@ -1,0 +1,149 @@
+//! The rulebook: what each command causes, or why it is refused. Pure: no clock, no dice, no I/O.
+//!
+//! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
+
+mod bookings;
+mod partners;
+mod webhooks;
+
+use std::sync::Arc;
+
+use crate::change::Change;
+use crate::command::{Ask, Command, Reply};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::work::{Prior, Work};
+
+/// What becomes of one accepted command.
+#[derive(Debug)]
+pub enum Decision {
+    /// It causes changes (or none, when it asks for what is so already).
+    Do {
+        /// The changes, in order.
+        changes: Vec<Change>,
+        /// The answer.
+        reply: Reply,
+    },
+    /// The answer remembered from an earlier batch.
+    Replay(Arc<[u8]>),
+    /// The same answer as an earlier command of this batch.
+    Same(usize),
+}
+
+/// Decides `command`, the batch's number `index`, on the state in `work`.
+///
+/// Errors: every refusal the command can meet, by its stable code, and `idempotency_key_reused`.
+pub fn decide(work: &Work, command: &Command, index: usize) -> Result<Decision, Error> {
+    if let Some(remember) = &command.remember
+        && let Some(prior) = work.prior.get(&remember.key)
+    {
+        let (request, decision) = match prior {
+            Prior::Stored { request, answer } => (request, Decision::Replay(answer.clone())),
+            Prior::Pending { request, command } => (request, Decision::Same(*command)),
+        };
+        return if *request == remember.request {
+            Ok(decision)
+        } else {
+            Err(key_reused())
+        };
+    }
+    let (changes, reply) = decide_ask(work, command, index)?;
+    Ok(Decision::Do { changes, reply })
+}
+
+fn key_reused() -> Error {
+    Error::new(
+        Kind::KeyReused,
+        "idempotency_key_reused",
+        "This Idempotency-Key was used with another request in the last 24 hours. Send a new key, or exactly the first request again.",
+    )
+}
+
+/// The changes and the answer, or the refusal.
+type Decided = Result<(Vec<Change>, Reply), Error>;
+
+fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
+    let at = command.at;
+    match &command.ask {
+        Ask::RegisterPartner {
+            partner,
+            secret,
+            key,
+            reply,
+        } => Ok(partners::register(partner, secret, key.as_ref(), reply)),
+        Ask::ApprovePartner {
+            partner_id,
+            key,
+            reply,
+        } => partners::approve(work, *partner_id, key, reply),
+        Ask::CreateApiKey {
+            partner_id,
+            key,
+            reply,
+        } => partners::create_key(work, *partner_id, key, reply),
+        Ask::RevokeApiKey {
+            partner_id,
+            api_key_id,
+        } => partners::revoke_key(work, at, *partner_id, *api_key_id),
+        Ask::CreateBooking(new) => bookings::create(work, at, new, index),
+        Ask::Protect {
+            partner_id,
+            booking_id,
+            event_id,
+            lease,
+            seed,
+            evidence_url,
+        } => {
+            let event = bookings::ProtectedEvent {
+                event_id: *event_id,
+                lease: *lease,
+                evidence_url,
+            };
+            bookings::protect(work, at, *partner_id, *booking_id, &event, seed)
+        }
+        Ask::CreateEndpoint {
+            partner_id,
+            endpoint,
+        } => webhooks::create_endpoint(work, *partner_id, endpoint),
+        Ask::DeleteEndpoint {
+            partner_id,
+            endpoint_id,
+        } => webhooks::delete_endpoint(work, at, *partner_id, *endpoint_id),
+        Ask::RetryEvent {
+            partner_id,
+            event_id,
+            lease,
+        } => webhooks::retry(work, at, *partner_id, *event_id, *lease),
+        Ask::Claim { lease, endpoints } => {
+            Ok((webhooks::claim(work, at, *lease, endpoints), Reply::Done))
+        }
+        Ask::Settle {
+            event_id,
+            endpoint_id,
+            lease,
+            attempt,
+            jitter,
+        } => {
+            let changes = webhooks::settle(
+                work,
+                at,
+                (*event_id, *endpoint_id),
+                *lease,
+                attempt,
+                *jitter,
+            );
+            Ok((changes, Reply::Done))
+        }
+        Ask::Amend { key, answer } => Ok((
+            vec![Change::AnswerAmended {
+                key: *key,
+                answer: answer.clone(),
+            }],
+            Reply::Done,
+        )),
+        Ask::Forget => {
+            let before = at.plus_ms(-limits::IDEMPOTENCY_TTL_MS);
+            Ok((vec![Change::AnswersForgotten { before }], Reply::Done))
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Operations: the one door for the HTTP server and the command line.
+//!
+//! An operation knows its route, reads its request, and says what is to be done: a read, or a command for the
+//! writer. How a request arrives and how an answer leaves belongs to the frontends; no rule does.
+
+pub mod api_keys;
+pub mod bookings;
+pub mod endpoints;
+pub mod events;
+pub mod evidence;
+pub mod health;
+pub mod ledger;
+pub mod partners;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::command::{Answer, Ask, Command, Remember, Reply};
+use crate::error::{Error, FieldError};
+use crate::input;
+use crate::limits;
+use crate::model::{EventId, Id, Timestamp, id::Noun};
+use crate::session::{Access, Session};
+use crate::store::StoreError;
+use crate::store::read::Reader;
+
+/// The HTTP methods in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Writes.
+    Post,
+    /// Ends something.
+    Delete,
+}
+
+/// Whether a route takes a JSON body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body {
+    /// None; one that is sent is refused unless it is empty or an empty object.
+    None,
+    /// May be left out.
+    Optional,
+    /// Must be there.
+    Required,
+}
+
+/// A query parameter, described for the interface document.
+#[derive(Debug, Clone, Copy)]
+pub struct QueryParam {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub description: &'static str,
+}
+
+/// One operation's place in the HTTP interface.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// The operation's name in the interface document.
+    pub id: &'static str,
+    /// Method.
+    pub method: Method,
+    /// Path with its parameters in braces.
+    pub path: &'static str,
+    /// Who may use it.
+    pub access: Access,
+    /// Status of success.
+    pub status: u16,
+    /// Whether it takes a body.
+    pub body: Body,
+    /// The query parameters it knows.
+    pub query: &'static [QueryParam],
+    /// Statuses of its refusals, beyond those every route has.
+    pub refusals: &'static [u16],
+    /// Group in the interface document.
+    pub tag: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What a partner's developer needs to know.
+    pub description: &'static str,
+}
+
+/// A request as either frontend passes it on.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The path's parameters, in order.
+    pub path: Vec<String>,
+    /// The query's pairs, in order, decoded.
+    pub query: Vec<(String, String)>,
+    /// The body's bytes; empty when there is none.
+    pub body: Vec<u8>,
+    /// The Idempotency-Key header.
+    pub idempotency_key: Option<String>,
+}
+
+/// A read, to be run where blocking is allowed.
+pub type ReadFn<T> = Box<dyn FnOnce(&Session) -> Result<T, Error> + Send>;
+
+/// What is to be done for a request.
+pub enum Action<T> {
+    /// Ask the store.
+    Read(ReadFn<T>),
+    /// Ask the writer.
+    Write(Box<Writing>),
+}
+
+/// A command, and what its answer may still wait for.
+pub struct Writing {
+    /// The command.
+    pub command: Command,
+    /// Set by a manual retry: its answer waits for the outcome of this event's deliveries.
+    pub awaits: Option<EventId>,
+}
+
+/// One operation of the interface.
+pub trait Operation: Send + 'static {
+    /// Its place in the interface.
+    const ROUTE: Route;
+    /// Its answer's body.
+    type Output: Serialize + DeserializeOwned + Send + 'static;
+    /// Reads the request and says what is to be done.
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Self::Output>, Error>;
+    /// The output in the writer's reply; `None` for operations that only read.
+    fn pick(_reply: Reply) -> Option<Self::Output> {
+        None
+    }
+    /// The address of what was made, for the Location header.
+    fn location(_output: &Self::Output) -> Option<String> {
+        None
+    }
+}
+
+/// Checks what every operation has in common, then reads the request.
+///
+/// Errors: `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
+/// `body_required`, `unexpected_body`, `idempotency_key_invalid`, and the operation's own.
+pub fn prepare<O: Operation>(
+    session: &Session,
+    request: &Request,
+) -> Result<Action<O::Output>, Error> {
+    session.require(O::ROUTE.access)?;
+    check_query(&O::ROUTE, &request.query)?;
+    check_body(O::ROUTE.body, &request.body)?;
+    let mut action = O::prepare(session, request)?;
+    if let (Action::Write(writing), Some(key)) = (&mut action, &request.idempotency_key) {
+        writing.command.remember = Some(remember::<O>(session, request, key)?);
+    }
+    Ok(action)
+}
+
+fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
+    let known: Vec<&str> = route.query.iter().map(|param| param.name).collect();
+    let mut faults = Vec::new();
+    for (index, (name, _)) in query.iter().enumerate() {
+        let pointer = format!("?{}", input::shorten(name));
+        if !known.contains(&name.as_str()) {
+            let fix = match input::nearest(name, &known) {
+                Some(word) => format!("Did you mean \"{word}\"?"),
+                None if known.is_empty() => {
+                    "Remove it; this operation has no query parameters.".to_owned()
+                }
+                None => format!("Remove it. Known: {}.", known.join(", ")),
+            };
+            let message = "is not a query parameter of this operation".to_owned();
+            faults.push(FieldError {
+                pointer,
+                code: "unknown_query_parameter".to_owned(),
+                message,
+                fix,
+            });
+        } else if query[..index].iter().any(|(earlier, _)| earlier == name) {
+            faults.push(FieldError {
+                pointer,
+                code: "duplicate_query_parameter".to_owned(),
+                message: "is there more than once".to_owned(),
+                fix: "Send it once.".to_owned(),
+            });
+        }
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::faults(faults))
+    }
+}
+
+fn check_body(rule: Body, body: &[u8]) -> Result<(), Error> {
+    let blank = body.iter().all(u8::is_ascii_whitespace);
+    match rule {
+        Body::Required if blank => Err(Error::invalid(
+            "body_required",
+            "A JSON object is required as the body, and none was sent.",
+        )),
+        Body::None if !blank => input::read(body, |_| Some(())).map_err(|_| {
+            Error::invalid(
+                "unexpected_body",
+                "This operation takes no body. Send none, or an empty JSON object.",
+            )
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn remember<O: Operation>(
+    session: &Session,
+    request: &Request,
+    key: &str,
+) -> Result<Remember, Error> {
+    let sane = !key.is_empty()
+        && key.len() <= limits::IDEMPOTENCY_KEY_CHARS
+        && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if !sane {
+        return Err(Error::faults(vec![FieldError {
+            pointer: "Idempotency-Key".to_owned(),
+            code: "idempotency_key_invalid".to_owned(),
+            message: "must be 1 to 255 visible ASCII characters".to_owned(),
+            fix: "Send a UUID.".to_owned(),
+        }]));
+    }
+    let digest = |parts: &[&[u8]]| -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    };
+    let mut parts: Vec<&[u8]> = vec![O::ROUTE.id.as_bytes()];
+    parts.extend(request.path.iter().map(String::as_bytes));
+    parts.push(&request.body);
+    Ok(Remember {
+        key: digest(&[session.idempotency_scope().as_bytes(), key.as_bytes()]),
+        request: digest(&parts),
+        // Monomorphic per operation, so that the writer can write the body without knowing the operation.
+        encode: |reply| encode::<O>(reply),
+    })
+}
+
+fn encode<O: Operation>(reply: &Reply) -> Vec<u8> {
+    O::pick(reply.clone())
+        .map(|output| to_json(&output))
+        .unwrap_or_default()
+}
+
+/// The JSON of an answer.
+pub fn to_json<T: Serialize>(output: &T) -> Vec<u8> {
+    serde_json::to_vec(output)
+        .expect("the outputs are plain data with string keys, which always serialize")
+}
+
+/// An answer ready to leave: bytes, so that a replay is the same to the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The JSON body.
+    pub body: Vec<u8>,
+    /// The address of what was made.
+    pub location: Option<String>,
+    /// Whether this is a remembered answer.
+    pub replayed: bool,
+}
+
+/// Makes an operation's output the bytes that leave.
+pub fn finish<O: Operation>(output: &O::Output) -> Finished {
+    Finished {
+        body: to_json(output),
+        location: O::location(output),
+        replayed: false,
+    }
+}
+
+/// Makes the writer's answer the bytes that leave.
+pub fn finish_write<O: Operation>(answer: Answer) -> Result<Finished, Error> {
+    match answer {
+        Answer::Fresh(reply) => O::pick(reply)
+            .map(|output| finish::<O>(&output))
+            .ok_or_else(|| {
+                Error::internal(format!(
+                    "{} was answered with another operation's reply",
+                    O::ROUTE.id
+                ))
+            }),
+        Answer::Replayed(body) => {
+            let location = serde_json::from_slice(&body)
+                .ok()
+                .and_then(|output| O::location(&output));
+            Ok(Finished {
+                body: body.to_vec(),
+                location,
+                replayed: true,
+            })
+        }
+    }
+}
+
+/// A read.
+pub(crate) fn read<T>(
+    run: impl FnOnce(&Session) -> Result<T, Error> + Send + 'static,
+) -> Action<T> {
+    Action::Read(Box::new(run))
+}
+
+/// A command received now.
+pub(crate) fn write<T>(at: Timestamp, ask: Ask) -> Action<T> {
+    Action::Write(Box::new(Writing {
+        command: Command {
+            at,
+            ask,
+            remember: None,
+        },
+        awaits: None,
+    }))
+}
+
+/// Runs `ask` on a reader.
+pub(crate) fn query<T>(
+    session: &Session,
+    ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
+) -> Result<T, Error> {
+    let mut reader = session.service.reader()?;
+    ask(&mut reader).map_err(|e| session.service.fault(&e))
+}
+
+/// The id in the path; anything that is no such id names nothing.
+pub(crate) fn path_id<N: Noun>(request: &Request, index: usize) -> Result<Id<N>, Error> {
+    request
+        .path
+        .get(index)
+        .and_then(|text| Id::parse(text))
+        .ok_or_else(|| Error::not_found(N::NAME))
+}
+
+/// `limit` and `cursor` of a list.
+pub(crate) struct Paging<N: Noun> {
+    pub limit: u32,
+    pub before: Option<Id<N>>,
+}
+
+pub(crate) const LIMIT: QueryParam = QueryParam {
+    name: "limit",
+    description: "Rows of the page: 1 to 100, 25 when not given.",
+};
+pub(crate) const CURSOR: QueryParam = QueryParam {
+    name: "cursor",
+    description: "The `nextCursor` of the page before.",
+};
+
+pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
+    let mut faults = Vec::new();
+    let limit = match query_value(request, "limit") {
+        None => limits::PAGE_ROWS_DEFAULT,
+        Some(text) => text
+            .parse()
+            .ok()
+            .filter(|n| (1..=limits::PAGE_ROWS).contains(n))
+            .unwrap_or_else(|| {
+                faults.push(query_fault(
+                    "limit",
+                    "out_of_range",
+                    "is not a whole number from 1 to 100",
+                    "Send 1 to 100.",
+                ));
+                0
+            }),
+    };
+    let before = query_value(request, "cursor").and_then(|text| {
+        Id::parse(text).or_else(|| {
+            faults.push(query_fault(
+                "cursor",
+                "cursor_invalid",
+                "is not a cursor of this list",
+                "Send the nextCursor of the page before, unchanged.",
+            ));
+            None
+        })
+    });
+    if faults.is_empty() {
+        Ok(Paging { limit, before })
+    } else {
+        Err(Error::faults(faults))
+    }
+}
+
+pub(crate) fn query_value<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
+    request
+        .query
+        .iter()
+        .find(|(n, _)| n == name)
+        .map(|(_, value)| value.as_str())
+}
+
+pub(crate) fn query_fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
+    FieldError {
+        pointer: format!("?{name}"),
+        code: code.to_owned(),
+        message: message.to_owned(),
+        fix: fix.to_owned(),
+    }
+}

@@ -1,0 +1,596 @@
+//! Bookings: recorded, read, protected, evaluated.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{
+    Access, Action, Body, CURSOR, LIMIT, Method, Operation, QueryParam, Request, Route, paging,
+    path_id, query, query_fault, query_value, read, write,
+};
+use crate::command::{Ask, BookingCreated, NewBooking, NewEvent, Protected, Reply};
+use crate::entropy;
+use crate::error::{Error, FieldError, Kind};
+use crate::evidence::facts::{self, Fact};
+use crate::input::{self, Form, Value};
+use crate::ledger::LeafKind;
+use crate::limits;
+use crate::model::{
+    Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
+    Party, PolicySummary, Scope, Timestamp,
+};
+use crate::policy::{
+    self, Actor, Booked, Evaluation, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
+    Reason, Refusal, Standing, Subject, Terms,
+};
+use crate::session::{Authority, Session};
+use crate::store::read::BookingFilter;
+use crate::store::terms;
+use crate::webhook::body;
+use crate::work::BookingState;
+
+/// `POST /v1/bookings`
+pub struct CreateBooking;
+
+/// Body of [`CreateBooking`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct BookingRequest {
+    /// The partner it says it is for.
+    pub partner_id: Option<String>,
+    /// The talent.
+    pub talent: Party,
+    /// The organizer.
+    pub organizer: Party,
+    /// Free text.
+    pub event_type: String,
+    /// When the event starts, as it was said.
+    pub event_date: EventDate,
+    /// The event's IANA time zone.
+    pub time_zone: Option<String>,
+    /// Total value.
+    pub value: Amount,
+    /// What was paid so far.
+    pub paid: Option<Amount>,
+    /// The policy chosen, if one was.
+    pub policy: Option<(Policy, PolicySource)>,
+    /// The partner's own pairs.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Operation for CreateBooking {
+    const ROUTE: Route = Route {
+        id: "createBooking",
+        method: Method::Post,
+        path: "/v1/bookings",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[],
+        tag: "Bookings",
+        summary: "Record a booking",
+        description: "Freezes the cancellation policy, writes `booking.created` to the ledger and sends it to the webhook endpoints, all \
+                      in one transaction. Send an Idempotency-Key to repeat safely.",
+    };
+    type Output = BookingCreated;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<BookingCreated>, Error> {
+        let wanted = BookingRequest::read(&request.body)?;
+        let partner_id = owner(session, wanted.partner_id.as_deref())?;
+        let at = session.service.clock().now();
+        let new = new_booking(partner_id, at, wanted, session.service.library_policies())?;
+        Ok(write(at, Ask::CreateBooking(Box::new(new))))
+    }
+
+    fn pick(reply: Reply) -> Option<BookingCreated> {
+        match reply {
+            Reply::BookingCreated(created) => Some(created),
+            _ => None,
+        }
+    }
+
+    fn location(created: &BookingCreated) -> Option<String> {
+        Some(format!("/v1/bookings/{}", created.booking_id))
+    }
+}
+
+/// The partner a booking is for: the key's, which the body may repeat but not change.
+fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
+    let said_id = said
+        .map(|text| PartnerId::parse(text).ok_or(()))
+        .transpose();
+    let acting = match (&session.authority, said_id) {
+        (Authority::Administrator { partner_id: None }, Ok(Some(partner_id))) => partner_id,
+        _ => session.partner_id()?,
+    };
+    match said_id {
+        Ok(None) => Ok(acting),
+        Ok(Some(partner_id)) if partner_id == acting => Ok(acting),
+        _ => Err(Error {
+            details: vec![FieldError {
+                pointer: "/partnerId".to_owned(),
+                code: "partner_mismatch".to_owned(),
+                message: "is not the partner of this key".to_owned(),
+                fix: format!("Leave it out, or send \"{acting}\"."),
+            }],
+            ..Error::new(
+                Kind::Forbidden,
+                "partner_mismatch",
+                "partnerId is not the partner this key belongs to.",
+            )
+        }),
+    }
+}
+
+impl BookingRequest {
+    /// Reads the body of a booking's creation, reporting every fault.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let partner_id = form.optional("partnerId", |v| v.text(limits::PARTY_ID_CHARS));
+            let talent = form.required_object("talent", party);
+            let organizer = form.required_object("organizer", party);
+            let event_type = form.required("eventType", |v| v.text(limits::NAME_CHARS));
+            let event_date = form.required("eventDate", event_date);
+            let currency = match form.has("currency") {
+                true => form.optional("currency", currency),
+                false => Some(Currency::USD),
+            };
+            let value = form.required("bookingValue", |v| amount(v, currency));
+            let paid = form.optional("amountPaid", |v| amount(v, currency));
+            let time_zone = form.optional("timeZone", |v| v.text(64));
+            let inline = form.optional_object("policy", Policy::read);
+            let named = form.optional("policyId", template);
+            let metadata = form.optional("metadata", |v| {
+                v.reborrow().text_map(
+                    limits::METADATA_PAIRS,
+                    limits::METADATA_KEY_CHARS,
+                    limits::METADATA_VALUE_CHARS,
+                )
+            });
+            if form.has("policy") && form.has("policyId") {
+                form.fault_at(
+                    "policyId",
+                    "policy_ambiguous",
+                    "stands beside \"policy\"",
+                    "Send one of the two.",
+                );
+            }
+            let policy = inline
+                .map(|policy| (policy, PolicySource::Booking))
+                .or(named.map(|policy| (policy, PolicySource::Named)));
+            Some(Self {
+                partner_id,
+                talent: talent?,
+                organizer: organizer?,
+                event_type: event_type?,
+                event_date: event_date?,
+                time_zone,
+                value: value?,
+                paid,
+                policy,
+                metadata: metadata.unwrap_or_default().into_iter().collect(),
+            })
+        })
+    }
+}
+
+fn party(form: &mut Form<'_, '_>) -> Option<Party> {
+    let id = form.required("id", |v| v.text(limits::PARTY_ID_CHARS));
+    let name = form.required("name", |v| v.text(limits::NAME_CHARS));
+    Some(Party {
+        id: id?,
+        name: name?,
+    })
+}
+
+fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
+    let text = v.string()?;
+    EventDate::parse(&text).or_else(|| {
+        v.fault(
+            "invalid_date",
+            format!("\"{}\" is no date-time", input::shorten(&text)),
+            "Send RFC 3339 with an offset (2027-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
+        )
+    })
+}
+
+fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
+    let text = v.string()?;
+    Currency::parse(&text)
+        .map_err(|e| {
+            v.fault::<()>(
+                e.code(),
+                format!("\"{}\" {e}", input::shorten(&text)),
+                "Send a code such as \"USD\" or \"EUR\".",
+            )
+        })
+        .ok()
+}
+
+/// An amount, once its currency is known; the currency's own fault is enough otherwise.
+fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
+    let digits = v.number()?;
+    let currency = currency?;
+    Amount::parse(digits, currency)
+        .map_err(|e| {
+            let fix = format!(
+                "Send a number from 0 with at most {} decimals ({currency}).",
+                currency.decimals()
+            );
+            v.fault::<()>(e.code(), format!("{} {e}", input::shorten(digits)), fix)
+        })
+        .ok()
+}
+
+fn template(v: &mut Value<'_, '_>) -> Option<Policy> {
+    let text = v.string()?;
+    if let Some(policy) = Policy::template(&text) {
+        return Some(policy.clone());
+    }
+    let ids: Vec<&str> = Policy::template_ids().collect();
+    let fix = match input::nearest(&text, &ids) {
+        Some(id) => format!("Did you mean \"{id}\"?"),
+        None => format!(
+            "Send one of: {}; or the policy itself as \"policy\".",
+            ids.join(", ")
+        ),
+    };
+    v.fault(
+        "policy_unknown",
+        format!("there is no policy \"{}\"", input::shorten(&text)),
+        fix,
+    )
+}
+
+/// Everything of a new booking that its batch does not decide.
+fn new_booking(
+    partner_id: PartnerId,
+    at: Timestamp,
+    wanted: BookingRequest,
+    library_policies: bool,
+) -> Result<NewBooking, Error> {
+    let policy = wanted.policy.or_else(|| {
+        library_policies.then(|| {
+            (
+                Policy::template_for_event_type(&wanted.event_type).clone(),
+                PolicySource::Library,
+            )
+        })
+    });
+    let booked = Booked {
+        event_date: wanted.event_date,
+        time_zone: wanted.time_zone.as_deref(),
+        partner_time_zone: None,
+        value: wanted.value,
+        paid: wanted.paid,
+        created_at: at,
+    };
+    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).map_err(field_of)?;
+    let booking_id = BookingId::new(at, entropy::bytes());
+    let booking = Booking {
+        booking_id,
+        partner_id,
+        talent: wanted.talent,
+        organizer: wanted.organizer,
+        event_type: wanted.event_type,
+        event_date: terms.anchor,
+        time_zone: wanted.time_zone,
+        booking_value: wanted.value.json_number(),
+        amount_paid: wanted.paid.map(Amount::json_number),
+        currency: wanted.value.currency(),
+        status: BookingStatus::Created,
+        protected: false,
+        protected_at: None,
+        canceled_at: None,
+        policy: terms.policy.as_ref().map(|adopted| PolicySummary {
+            policy_id: adopted.document.document().policy_id.clone(),
+            version: adopted.document.document().version,
+            policy_hash: adopted.policy_hash.clone(),
+            policy_source: adopted.policy_source.word().to_owned(),
+        }),
+        metadata: wanted.metadata,
+        created_at: at,
+    };
+    let fact = Fact::seal(
+        LeafKind::BookingCreated,
+        facts::created(&booking, &terms),
+        entropy::bytes,
+    )?;
+    let event_id = EventId::new(at, entropy::bytes());
+    Ok(NewBooking {
+        body: serde_json::to_string(&booking)
+            .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?,
+        terms_body: terms::write(&terms),
+        stream: entropy::bytes(),
+        fact: Arc::new(fact),
+        event: NewEvent {
+            event_id,
+            event_type: EventType::BookingCreated,
+            head: body::created(event_id, &booking),
+            lease: super::events::lease(),
+        },
+        booking,
+        terms,
+    })
+}
+
+/// The field that terms were refused for.
+fn field_of(refusal: Refusal) -> Error {
+    let pointer = match refusal.code {
+        "time_zone_unknown" | "time_zone_required" => "/timeZone",
+        "policy_currency_mismatch" => "/currency",
+        "currency_mismatch" => "/amountPaid",
+        _ => return refusal.into(),
+    };
+    let fix = match pointer {
+        "/timeZone" => "Send an IANA name such as \"America/New_York\".",
+        _ => "Use one currency in booking and policy.",
+    };
+    Error::faults(vec![FieldError {
+        pointer: pointer.to_owned(),
+        code: refusal.code.to_owned(),
+        message: refusal.message,
+        fix: fix.to_owned(),
+    }])
+}
+
+/// The booking a path names, if this caller may see it.
+pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<BookingState, Error> {
+    query(session, |reader| reader.booking(booking_id))?
+        .filter(|state| session.may_see(&state.booking.partner_id))
+        .ok_or_else(|| Error::not_found("booking"))
+}
+
+/// `GET /v1/bookings/{bookingId}`
+pub struct GetBooking;
+
+impl Operation for GetBooking {
+    const ROUTE: Route = Route {
+        id: "getBooking",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Bookings",
+        summary: "One booking",
+        description: "Carries an ETag; send it as If-None-Match to be told 304 while nothing changed.",
+    };
+    type Output = Booking;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Booking>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            Ok(visible(session, &booking_id)?.booking)
+        }))
+    }
+}
+
+/// `GET /v1/bookings`
+pub struct ListBookings;
+
+impl Operation for ListBookings {
+    const ROUTE: Route = Route {
+        id: "listBookings",
+        method: Method::Get,
+        path: "/v1/bookings",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only bookings in this status: created, protected or canceled.",
+            },
+            QueryParam {
+                name: "eventFrom",
+                description: "Only events that start at or after this RFC 3339 instant.",
+            },
+            QueryParam {
+                name: "eventTo",
+                description: "Only events that start before this RFC 3339 instant.",
+            },
+            LIMIT,
+            CURSOR,
+        ],
+        refusals: &[],
+        tag: "Bookings",
+        summary: "List bookings",
+        description: "Newest first. Stable while bookings are added.",
+    };
+    type Output = Page<Booking>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
+        let page = paging(request)?;
+        let partner_id = match &session.authority {
+            Authority::Administrator { partner_id } => *partner_id,
+            _ => Some(session.partner_id()?),
+        };
+        let mut faults = Vec::new();
+        let filter = BookingFilter {
+            partner_id,
+            status: query_choice(request, "status", &BookingStatus::WORDS, &mut faults),
+            event_from: query_instant(request, "eventFrom", &mut faults),
+            event_to: query_instant(request, "eventTo", &mut faults),
+        };
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(read(move |session| {
+            let rows = query(session, |reader| {
+                reader.bookings(&filter, page.before, page.limit + 1)
+            })?;
+            let rows = rows.into_iter().map(|state| state.booking).collect();
+            Ok(Page::of(rows, page.limit, |booking: &Booking| {
+                booking.booking_id.to_string()
+            }))
+        }))
+    }
+}
+
+fn query_choice<T: Copy>(
+    request: &Request,
+    name: &str,
+    words: &[(&str, T)],
+    faults: &mut Vec<FieldError>,
+) -> Option<T> {
+    let text = query_value(request, name)?;
+    let found = words
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value);
+    if found.is_none() {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let fix = match input::nearest(text, &all) {
+            Some(near) => format!("Did you mean \"{near}\"? Allowed: {}.", all.join(", ")),
+            None => format!("Send one of: {}.", all.join(", ")),
+        };
+        faults.push(query_fault(
+            name,
+            "not_allowed",
+            "is not an allowed value",
+            &fix,
+        ));
+    }
+    found
+}
+
+fn query_instant(request: &Request, name: &str, faults: &mut Vec<FieldError>) -> Option<Timestamp> {
+    let text = query_value(request, name)?;
+    let found = Timestamp::parse(text);
+    if found.is_none() {
+        faults.push(query_fault(
+            name,
+            "invalid_date",
+            "is not an RFC 3339 date-time",
+            "Send one such as 2027-06-20T19:00:00Z; write + as %2B.",
+        ));
+    }
+    found
+}
+
+/// `POST /v1/bookings/{bookingId}/protect`
+pub struct ProtectBooking;
+
+impl Operation for ProtectBooking {
+    const ROUTE: Route = Route {
+        id: "protectBooking",
+        method: Method::Post,
+        path: "/v1/bookings/{bookingId}/protect",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Bookings",
+        summary: "Protect a booking",
+        description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and answers the first \
+                      `protectedAt`. The receipt says where the record stands in the log.",
+    };
+    type Output = Protected;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Protected>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let partner_id = match &session.authority {
+            Authority::Partner { partner_id, .. } => *partner_id,
+            _ => query(session, |reader| reader.booking_owner(&booking_id))?
+                .filter(|owner| session.may_see(owner))
+                .ok_or_else(|| Error::not_found("booking"))?,
+        };
+        let at = session.service.clock().now();
+        let ask = Ask::Protect {
+            partner_id,
+            booking_id,
+            event_id: EventId::new(at, entropy::bytes()),
+            lease: super::events::lease(),
+            seed: entropy::bytes(),
+            evidence_url: format!(
+                "{}/v1/bookings/{booking_id}/evidence",
+                session.service.public_url()
+            ),
+        };
+        Ok(write(at, ask))
+    }
+
+    fn pick(reply: Reply) -> Option<Protected> {
+        match reply {
+            Reply::Protected(protected) => Some(*protected),
+            _ => None,
+        }
+    }
+}
+
+/// `GET /v1/bookings/{bookingId}/policy-evaluation`
+pub struct EvaluatePolicy;
+
+impl Operation for EvaluatePolicy {
+    const ROUTE: Route = Route {
+        id: "evaluatePolicy",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}/policy-evaluation",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "asOf",
+                description: "Evaluate as if it were this RFC 3339 instant; now when not given.",
+            },
+            QueryParam {
+                name: "canceledBy",
+                description: "Who would cancel: organizer (default), talent, partner or mutual.",
+            },
+            QueryParam {
+                name: "reason",
+                description: "Why, such as changed_plans, no_show or force_majeure.",
+            },
+        ],
+        refusals: &[404, 409],
+        tag: "Bookings",
+        summary: "What a cancellation would mean",
+        description: "Computed from the policy frozen with the booking. Changes nothing. `evaluationStatus` says how far to rely on it, \
+                      `resolutionPath` what would happen to the money.",
+    };
+    type Output = Evaluation;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Evaluation>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let mut faults = Vec::new();
+        let as_of = query_instant(request, "asOf", &mut faults);
+        let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
+        let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(read(move |session| {
+            let state = visible(session, &booking_id)?;
+            let question = Question {
+                mode: Mode::Evaluate,
+                actor: actor.unwrap_or(Actor::Organizer),
+                reason,
+                at: as_of,
+                received_at: session.service.clock().now(),
+                evidence: 0,
+                agreed_refund: None,
+            };
+            evaluation(&state, &question)
+        }))
+    }
+}
+
+/// Evaluates a stored booking.
+pub(super) fn evaluation(state: &BookingState, question: &Question) -> Result<Evaluation, Error> {
+    let standing = if state.booking.protected {
+        Standing::Protected
+    } else {
+        Standing::Created
+    };
+    let subject = Subject {
+        booking_id: state.booking.booking_id,
+        terms: &state.terms,
+        standing,
+        amendments: &[],
+    };
+    Ok(policy::evaluate(&subject, question)?)
+}

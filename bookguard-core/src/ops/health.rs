@@ -1,0 +1,48 @@
+//! `GET /v1/health`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Access, Action, Body, Method, Operation, Request, Route, query, read};
+use crate::error::Error;
+use crate::model::Timestamp;
+use crate::session::Session;
+
+/// Whether the service can do its work: 200 only while the store answers.
+pub struct GetHealth;
+
+/// Answer of [`GetHealth`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+    /// Now.
+    pub timestamp: Timestamp,
+}
+
+impl Operation for GetHealth {
+    const ROUTE: Route = Route {
+        id: "getHealth",
+        method: Method::Get,
+        path: "/v1/health",
+        access: Access::Open,
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[503],
+        tag: "Service",
+        summary: "Health and readiness",
+        description: "Answers 200 only while the store answers too; else 503 `unavailable`.",
+    };
+    type Output = Health;
+
+    fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
+        Ok(read(|session| {
+            query(session, |reader| reader.ping())?;
+            Ok(Health {
+                status: "ok".to_owned(),
+                timestamp: session.service.clock().now(),
+            })
+        }))
+    }
+}

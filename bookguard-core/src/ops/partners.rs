@@ -1,0 +1,361 @@
+//! Partners: registration, approval, the partner's own record.
+
+use super::{
+    Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
+    read, write,
+};
+use crate::command::{Ask, NewKey, Registration as Registered, Reply};
+use crate::entropy;
+use crate::error::{Error, Kind};
+use crate::input::{self, Value};
+use crate::limits;
+use crate::model::{
+    ApiKey, ApiKeyId, ApiKeySecret, Page, Partner, PartnerId, PartnerStatus, Scopes, Timestamp,
+};
+use crate::service::Registration;
+use crate::session::Session;
+use crate::webhook::Secret;
+
+/// `POST /v1/partners/register`
+pub struct RegisterPartner;
+
+/// Body of [`RegisterPartner`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NewPartner {
+    /// Company or platform name: 1 to 200 characters.
+    pub name: String,
+    /// Free text, such as "marketplace": 1 to 200 characters.
+    pub business_type: String,
+    /// Primary contact, a mail address.
+    pub contact_email: String,
+    /// The partner's site, an http or https address.
+    pub website: Option<String>,
+}
+
+impl Operation for RegisterPartner {
+    const ROUTE: Route = Route {
+        id: "registerPartner",
+        method: Method::Post,
+        path: "/v1/partners/register",
+        access: Access::Open,
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[403],
+        tag: "Partners",
+        summary: "Register a partner",
+        description: "Creates a partner account. Where registration is open the answer also holds the first API key, with all \
+                      scopes, and the secret that webhooks are signed with; both are shown this once. Where registration needs \
+                      approval the status is `pending` and the administrator hands over the credentials.",
+    };
+    type Output = Registered;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Registered>, Error> {
+        let service = &session.service;
+        if service.registration() == Registration::Closed {
+            return Err(Error::new(
+                Kind::Forbidden,
+                "registration_closed",
+                "Registration is closed on this service. Ask its operator for an account.",
+            ));
+        }
+        let new = NewPartner::read(&request.body)?;
+        let at = service.clock().now();
+        let partner_id = PartnerId::new(at, entropy::bytes());
+        let open = service.registration() == Registration::Open;
+        let status = if open {
+            PartnerStatus::Active
+        } else {
+            PartnerStatus::Pending
+        };
+        let secret = Secret::from_bytes(entropy::bytes());
+        let credentials = open.then(|| new_key(at, "Initial key", Scopes::all()));
+        let reply = Registered {
+            partner_id,
+            name: new.name.clone(),
+            status,
+            api_key_id: credentials.as_ref().map(|(key, _)| key.key.api_key_id),
+            api_key: credentials
+                .as_ref()
+                .map(|(_, secret)| secret.reveal().to_owned()),
+            signing_secret: open.then(|| secret.reveal().to_owned()),
+        };
+        let partner = Partner {
+            partner_id,
+            name: new.name,
+            business_type: new.business_type,
+            contact_email: new.contact_email,
+            website: new.website,
+            status,
+            created_at: at,
+        };
+        let ask = Ask::RegisterPartner {
+            partner,
+            secret: service
+                .seal()
+                .seal(partner_id.as_bytes(), secret.reveal().as_bytes()),
+            key: credentials.map(|(key, _)| key),
+            reply: Box::new(reply),
+        };
+        Ok(write(at, ask))
+    }
+
+    fn pick(reply: Reply) -> Option<Registered> {
+        match reply {
+            Reply::Registered(registered) => Some(*registered),
+            _ => None,
+        }
+    }
+}
+
+impl NewPartner {
+    /// Reads the body of a registration.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let name = form.required("name", |v| v.text(limits::NAME_CHARS));
+            let business_type = form.required("businessType", |v| v.text(limits::NAME_CHARS));
+            let contact_email = form.required("contactEmail", email);
+            let website = form.optional("website", website);
+            Some(Self {
+                name: name?,
+                business_type: business_type?,
+                contact_email: contact_email?,
+                website,
+            })
+        })
+    }
+}
+
+/// One `@`, something before it, a name with a dot or a host after it, no spaces: what mail systems agree on.
+fn email(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.text(limits::EMAIL_CHARS)?;
+    let plain = text
+        .chars()
+        .all(|c| !c.is_whitespace() && !"<>,;:\"()[]\\".contains(c));
+    let parts = text.split_once('@');
+    let good = plain
+        && parts.is_some_and(|(local, host)| {
+            !local.is_empty()
+                && local.len() <= 64
+                && !host.contains('@')
+                && !host.starts_with(['.', '-'])
+                && !host.ends_with(['.', '-'])
+                && !host.contains("..")
+                && host.contains('.')
+        });
+    if good {
+        Some(text)
+    } else {
+        v.fault(
+            "invalid_email",
+            "is not a mail address",
+            "Send one like name@example.com.",
+        )
+    }
+}
+
+fn website(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.text(limits::URL_CHARS)?;
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let host = rest
+        .and_then(|rest| rest.split(['/', '?', '#']).next())
+        .unwrap_or_default();
+    let good = !host.is_empty()
+        && !host.contains('@')
+        && host
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-.:[]".contains(c))
+        && host.chars().any(char::is_alphanumeric)
+        && !text.chars().any(char::is_whitespace);
+    if good {
+        Some(text)
+    } else {
+        v.fault(
+            "invalid_uri",
+            "is not an http or https address",
+            "Send one like https://example.com.",
+        )
+    }
+}
+
+/// A key with fresh secret and id.
+pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, ApiKeySecret) {
+    let secret = ApiKeySecret::generate(|| entropy::bytes::<1>()[0]);
+    let key = ApiKey {
+        api_key_id: ApiKeyId::new(at, entropy::bytes()),
+        name: name.to_owned(),
+        scopes,
+        hint: secret.hint(),
+        created_at: at,
+        revoked_at: None,
+    };
+    (
+        NewKey {
+            key,
+            hash: secret.hash(),
+        },
+        secret,
+    )
+}
+
+/// `bookguard partners approve`: lets a pending partner in and makes its first key.
+pub struct ApprovePartner;
+
+impl Operation for ApprovePartner {
+    const ROUTE: Route = Route {
+        id: "approvePartner",
+        method: Method::Post,
+        path: "/v1/partners/{partnerId}/approve",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Partners",
+        summary: "Approve a partner",
+        description: "Only for the administrator, on the database itself.",
+    };
+    type Output = Registered;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Registered>, Error> {
+        let partner_id: PartnerId = path_id(request, 0)?;
+        let (partner, secret) = query(session, |reader| {
+            Ok((reader.partner(&partner_id)?, reader.secret(&partner_id)?))
+        })?;
+        let partner = partner.ok_or_else(|| Error::not_found("partner"))?;
+        let at = session.service.clock().now();
+        let (key, api_key) = new_key(at, "Initial key", Scopes::all());
+        let reply = Registered {
+            partner_id,
+            name: partner.name,
+            status: PartnerStatus::Active,
+            api_key_id: Some(key.key.api_key_id),
+            api_key: Some(api_key.reveal().to_owned()),
+            signing_secret: secret.map(|secret| secret.reveal().to_owned()),
+        };
+        Ok(write(
+            at,
+            Ask::ApprovePartner {
+                partner_id,
+                key,
+                reply: Box::new(reply),
+            },
+        ))
+    }
+
+    fn pick(reply: Reply) -> Option<Registered> {
+        RegisterPartner::pick(reply)
+    }
+}
+
+/// `GET /v1/partners/me`
+pub struct GetPartner;
+
+impl Operation for GetPartner {
+    const ROUTE: Route = Route {
+        id: "getPartner",
+        method: Method::Get,
+        path: "/v1/partners/me",
+        access: Access::AnyKey,
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[],
+        tag: "Partners",
+        summary: "The partner this key belongs to",
+        description: "Any valid key may ask.",
+    };
+    type Output = Partner;
+
+    fn prepare(session: &Session, _: &Request) -> Result<Action<Partner>, Error> {
+        let partner_id = session.partner_id()?;
+        Ok(read(move |session| {
+            query(session, |reader| reader.partner(&partner_id))?
+                .ok_or_else(|| Error::not_found("partner"))
+        }))
+    }
+}
+
+/// `bookguard partners list`
+pub struct ListPartners;
+
+impl Operation for ListPartners {
+    const ROUTE: Route = Route {
+        id: "listPartners",
+        method: Method::Get,
+        path: "/v1/partners",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::None,
+        query: &[LIMIT, CURSOR],
+        refusals: &[],
+        tag: "Partners",
+        summary: "All partners",
+        description: "Only for the administrator, on the database itself.",
+    };
+    type Output = Page<Partner>;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Partner>>, Error> {
+        let page = paging(request)?;
+        Ok(read(move |session| {
+            let rows = query(session, |reader| {
+                reader.partners(page.before, page.limit + 1)
+            })?;
+            Ok(Page::of(rows, page.limit, |partner| {
+                partner.partner_id.to_string()
+            }))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(body: &str) -> Vec<(String, String)> {
+        let error = NewPartner::read(body.as_bytes()).unwrap_err();
+        error
+            .details
+            .into_iter()
+            .map(|d| (d.pointer, d.code))
+            .collect()
+    }
+
+    #[test]
+    fn every_fault_of_a_registration_is_reported_at_once() {
+        let got = faults(
+            r#"{"name":"","businesType":"venue","contactEmail":"nobody","website":"ftp://x"}"#,
+        );
+        let expected = [
+            ("/name", "empty"),
+            ("/businessType", "missing_field"),
+            ("/contactEmail", "invalid_email"),
+            ("/website", "invalid_uri"),
+            ("/businesType", "unknown_field"),
+        ];
+        assert_eq!(got, expected.map(|(p, c)| (p.to_owned(), c.to_owned())));
+    }
+
+    #[test]
+    fn mail_addresses_are_judged_by_what_mail_systems_agree_on() {
+        for (address, good) in [
+            ("a@example.com", true),
+            ("first.last+tag@mail.example.co", true),
+            ("ünïcode@exämple.com", true),
+            ("a@b", false),
+            ("@example.com", false),
+            ("a@@example.com", false),
+            ("a b@example.com", false),
+            ("a@example..com", false),
+            ("a@.example.com", false),
+            ("<a@example.com>", false),
+        ] {
+            let body = format!(r#"{{"name":"n","businessType":"b","contactEmail":"{address}"}}"#);
+            assert_eq!(NewPartner::read(body.as_bytes()).is_ok(), good, "{address}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The service: one store, one writer, one log. Everything a frontend calls goes through here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::command::{Command, Outcome};
+use crate::error::Error;
+use crate::key_file::{self, LedgerKey};
+use crate::ledger::Checkpoint;
+use crate::ledger::hash::EMPTY_ROOT;
+use crate::ops::endpoints::AddressRefused;
+use crate::outbox::Outbox;
+use crate::store::read::Reader;
+use crate::store::{Seal, Store, StoreError};
+use crate::writer::{self, Desk, Inbox};
+
+/// Who may register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Registration {
+    /// Anybody, with credentials at once.
+    #[default]
+    Open,
+    /// Anybody, with credentials after the administrator's approval.
+    Approval,
+    /// Nobody.
+    Closed,
+}
+
+impl Registration {
+    /// The modes with their words.
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("open", Self::Open),
+        ("approval", Self::Approval),
+        ("closed", Self::Closed),
+    ];
+}
+
+/// Says where webhooks may go.
+pub type EndpointRule = Arc<dyn Fn(&str) -> Result<String, AddressRefused> + Send + Sync>;
+
+/// How a service is opened.
+pub struct Config {
+    /// The SQLite database.
+    pub db: PathBuf,
+    /// Whether to make the database when it is not there.
+    pub create: bool,
+    /// The ledger key's file; beside the database when not given.
+    pub ledger_key: Option<PathBuf>,
+    /// The address partners reach the service at, without a slash at its end; evidence addresses begin with it.
+    pub public_url: String,
+    /// Who may register.
+    pub registration: Registration,
+    /// Whether bookings without a policy of their own get one from the library.
+    pub library_policies: bool,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// Where deliveries go; without one they wait in the store for a process that has a courier.
+    pub outbox: Option<Arc<Outbox>>,
+    /// Says where webhooks may go: the address to keep, or why not.
+    pub endpoint_rule: EndpointRule,
+    /// Told the cause of every fault of ours.
+    pub report: fn(&str),
+}
+
+/// A running service.
+pub struct Service {
+    store: Store,
+    inbox: Inbox,
+    clock: Clock,
+    seal: Seal,
+    origin: String,
+    vkey: String,
+    public_url: String,
+    registration: Registration,
+    library_policies: bool,
+    endpoint_rule: EndpointRule,
+    report: fn(&str),
+}
+
+/// Joins the writer after the last [`Service`] was dropped: then the store is closed.
+pub struct Closing(JoinHandle<()>);
+
+impl Closing {
+    /// Waits until everything handed to the writer is done.
+    pub fn wait(self) {
+        let _ = self.0.join();
+    }
+}
+
+impl Service {
+    /// Opens the service: the database, its key, its log, its writer.
+    ///
+    /// Errors are one sentence for the operator that says what to do.
+    pub fn open(config: Config) -> Result<(Arc<Self>, Closing), String> {
+        let at = |e: StoreError| format!("{}: {e}", config.db.display());
+        let store = Store::open(&config.db, config.create).map_err(at)?;
+        let key_path = config
+            .ledger_key
+            .clone()
+            .unwrap_or_else(|| key_file::default_path(&config.db));
+        let key =
+            open_key(&store, &key_path).map_err(|why| format!("{}: {why}", config.db.display()))?;
+        let seal = Seal::derive(key.seed());
+        let signer = key.signer()?;
+        let vkey = signer.verifier().to_string();
+        let desk = Desk {
+            store: store.clone(),
+            signer,
+            seal: seal.clone(),
+            outbox: config.outbox,
+            report: config.report,
+        };
+        let (inbox, thread) = writer::start(desk).map_err(at)?;
+        let service = Self {
+            store,
+            inbox,
+            clock: config.clock,
+            seal,
+            origin: key.origin,
+            vkey,
+            public_url: config.public_url,
+            registration: config.registration,
+            library_policies: config.library_policies,
+            endpoint_rule: config.endpoint_rule,
+            report: config.report,
+        };
+        Ok((Arc::new(service), Closing(thread)))
+    }
+
+    /// Hands a command to the writer.
+    pub fn submit(&self, command: Command) -> Result<oneshot::Receiver<Outcome>, Error> {
+        self.inbox.submit(command)
+    }
+
+    /// Hands over a command, waits for room in the inbox and for the outcome.
+    pub async fn submit_patiently(&self, command: Command) -> Outcome {
+        let receiver = self.inbox.submit_patiently(command).await?;
+        receiver.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    /// Awaits the outcome of a command.
+    pub async fn outcome(receiver: oneshot::Receiver<Outcome>) -> Outcome {
+        receiver.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    /// A view of the store that reads. Blocks while every reader is taken.
+    pub fn reader(&self) -> Result<Reader<'_>, Error> {
+        let conn = self.store.reader().map_err(|e| self.fault(&e))?;
+        Ok(Reader::new(conn, &self.seal))
+    }
+
+    /// Turns a store's failure into the caller's answer and reports its cause.
+    pub fn fault(&self, error: &StoreError) -> Error {
+        (self.report)(&format!("a read failed: {error}"));
+        Error::unavailable("The store does not answer at present. Try again.")
+    }
+
+    /// Now.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The log's name.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The key the log's checkpoints verify under, in note form.
+    pub fn vkey(&self) -> &str {
+        &self.vkey
+    }
+
+    /// The address partners reach the service at.
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// Who may register.
+    pub fn registration(&self) -> Registration {
+        self.registration
+    }
+
+    /// Whether bookings without a policy get one from the library.
+    pub fn library_policies(&self) -> bool {
+        self.library_policies
+    }
+
+    /// Says where webhooks may go.
+    pub fn endpoint_rule(&self) -> &EndpointRule {
+        &self.endpoint_rule
+    }
+
+    /// Seals secrets at rest.
+    pub fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+fn writer_gone() -> Error {
+    Error::unavailable(
+        "The service is shutting down; whether this request was kept is not known. Repeat it with the same Idempotency-Key.",
+    )
+}
+
+/// The key of this log: the one its head is signed with, or a new one for a new log.
+fn open_key(store: &Store, path: &std::path::Path) -> Result<LedgerKey, String> {
+    let key = LedgerKey::load(path)?;
+    match (store.head().map_err(|e| e.to_string())?, key) {
+        (Some(head), Some(key)) => {
+            if key.signer()?.verifier().to_string() == head.vkey {
+                Ok(key)
+            } else {
+                Err(format!(
+                    "the ledger was signed with another key than {} (log {}); give the key made with this database as --ledger-key",
+                    path.display(),
+                    head.origin
+                ))
+            }
+        }
+        (Some(head), None) => Err(format!(
+            "the ledger key {} is missing and the ledger (log {}) cannot go on without it; restore the file or name it with --ledger-key",
+            path.display(),
+            head.origin
+        )),
+        (None, found) => {
+            let key = match found {
+                Some(key) => key,
+                None => {
+                    let key = LedgerKey::generate();
+                    key.save(path)?;
+                    key
+                }
+            };
+            begin_log(store, &key)?;
+            Ok(key)
+        }
+    }
+}
+
+fn begin_log(store: &Store, key: &LedgerKey) -> Result<(), String> {
+    let signer = key.signer()?;
+    let checkpoint = Checkpoint::sign(&signer, 0, EMPTY_ROOT);
+    let vkey = signer.verifier().to_string();
+    store
+        .begin_log(&key.origin, &vkey, &checkpoint)
+        .map_err(|e| e.to_string())?;
+    // Another process may have begun it in the same moment, with the same key file or another.
+    match store.head().map_err(|e| e.to_string())? {
+        Some(head) if head.vkey == vkey => Ok(()),
+        _ => Err(
+            "another process began this ledger with another key in the same moment; start again"
+                .to_owned(),
+        ),
+    }
+}

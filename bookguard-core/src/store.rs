@@ -1,0 +1,155 @@
+//! The store: all SQL of the product, once, over any engine behind [`conn::Conn`].
+//!
+//! `load` fetches what a batch can touch, `commit` writes what it caused, `read` answers questions, `fsck` checks
+//! everything against the ledger. Rules are the lifecycle's; when a batch runs is the writer's. Only this module's
+//! engine files name a database driver.
+
+pub(crate) mod commit;
+pub(crate) mod conn;
+pub(crate) mod load;
+pub mod read;
+pub(crate) mod seal;
+mod sqlite;
+pub(crate) mod terms;
+
+use std::path::{Path, PathBuf};
+
+pub use conn::StoreError;
+use conn::{Conn, Statement};
+pub use seal::Seal;
+
+use crate::command::Head;
+use crate::ledger::Hash;
+use crate::ledger::hash::EMPTY_ROOT;
+
+/// The migrations, oldest first; their number is the schema's.
+const MIGRATIONS: [&str; 1] = [include_str!("store/schema/001.sql")];
+
+/// A database of Bookguard.
+#[derive(Clone)]
+pub struct Store {
+    path: PathBuf,
+    readers: sqlite::Pool,
+}
+
+/// The stored head with the log's name and key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredHead {
+    /// The log's name.
+    pub origin: String,
+    /// The key its checkpoints verify under, in note form.
+    pub vkey: String,
+    /// Size and root.
+    pub head: Head,
+    /// The signed checkpoint that says so.
+    pub checkpoint: String,
+}
+
+impl Store {
+    /// Opens the SQLite database at `path`, brings its schema up to date and makes it when `create` says so.
+    ///
+    /// Errors: as [`StoreError`] says, each a sentence that names the way out.
+    pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
+        if !create && !path.exists() {
+            return Err(StoreError::Failed(format!(
+                "there is no database at {}; `bookguard serve --db {}` makes one",
+                path.display(),
+                path.display()
+            )));
+        }
+        let mut writer = sqlite::open_writer(path, create)?;
+        writer.begin()?;
+        if let Err(error) = migrate(&mut writer) {
+            writer.rollback();
+            return Err(error);
+        }
+        writer.commit()?;
+        Ok(Self {
+            path: path.to_owned(),
+            readers: sqlite::open_readers(path)?,
+        })
+    }
+
+    /// A connection that takes the write turn when it begins.
+    pub(crate) fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
+        Ok(Box::new(sqlite::open_writer(&self.path, false)?))
+    }
+
+    /// A connection that only reads.
+    pub(crate) fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {
+        Ok(Box::new(sqlite::reader(&self.readers)?))
+    }
+
+    /// The head, if the log has begun.
+    pub fn head(&self) -> Result<Option<StoredHead>, StoreError> {
+        head(&mut *self.reader()?)
+    }
+
+    /// Begins the log: an empty tree under this name and key.
+    pub(crate) fn begin_log(
+        &self,
+        origin: &str,
+        vkey: &str,
+        checkpoint: &str,
+    ) -> Result<(), StoreError> {
+        let mut conn = self.writer()?;
+        conn.begin()?;
+        let root = EMPTY_ROOT;
+        let inserted = conn.one(Statement::new(
+            "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4) \
+             ON CONFLICT (id) DO NOTHING",
+            vec![origin.into(), vkey.into(), root.as_bytes().into(), checkpoint.into()],
+        ));
+        if let Err(error) = inserted {
+            conn.rollback();
+            return Err(error);
+        }
+        conn.commit()
+    }
+}
+
+pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
+    let rows = conn.one(Statement::new(
+        "SELECT origin, vkey, size, root, checkpoint FROM head WHERE id = 1",
+        vec![],
+    ))?;
+    let Some(row) = rows.rows.first() else {
+        return Ok(None);
+    };
+    Ok(Some(StoredHead {
+        origin: row.text(0)?.to_owned(),
+        vkey: row.text(1)?.to_owned(),
+        head: Head {
+            size: row.size(2)?,
+            root: Hash(row.bytes(3)?),
+        },
+        checkpoint: row.text(4)?.to_owned(),
+    }))
+}
+
+/// Brings the schema up to date inside the open transaction.
+fn migrate(conn: &mut sqlite::Writer) -> Result<(), StoreError> {
+    conn.script(
+        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT",
+    )?;
+    let rows = conn.one(Statement::new(
+        "SELECT COALESCE(MAX(version), 0) FROM schema_version",
+        vec![],
+    ))?;
+    let found = rows.rows.first().map_or(Ok(0), |row| row.int(0))?;
+    let known = MIGRATIONS.len() as i64;
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    for (version, script) in (1_i64..)
+        .zip(MIGRATIONS)
+        .filter(|(version, _)| *version > found)
+    {
+        conn.script(script)?;
+        conn.one(Statement::new(
+            "INSERT INTO schema_version (version) VALUES ($1)",
+            vec![version.into()],
+        ))?;
+    }
+    Ok(())
+}

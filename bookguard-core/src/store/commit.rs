@@ -1,0 +1,419 @@
+//! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
+
+use super::conn::{Arg, Conn, Statement, StoreError, insert};
+use crate::change::{Change, DeliveryState, Entry, EventRow};
+use crate::command::{Ask, Command, Head, NewBooking, NewKey};
+use crate::ledger::Tile;
+use crate::model::{BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId};
+use crate::webhook::Attempt;
+
+/// The ledger's part of a batch.
+pub(crate) struct Append<'a> {
+    /// The head that was loaded.
+    pub from: Head,
+    /// The head after the batch.
+    pub to: Head,
+    /// Every tile the batch touched, as it stands now.
+    pub tiles: &'a [Tile],
+    /// The signed checkpoint of `to`.
+    pub checkpoint: &'a str,
+    /// When it was signed, if it is one to keep for good.
+    pub keep_at: Option<i64>,
+}
+
+/// An answer to be remembered: its key, the request's digest, and the sealed body.
+pub(crate) struct Answered {
+    pub key: [u8; 32],
+    pub request: [u8; 32],
+    pub at: i64,
+    pub sealed: Vec<u8>,
+}
+
+/// Everything one batch writes.
+#[derive(Default)]
+pub(crate) struct Writes<'a> {
+    partners: Vec<(&'a Partner, &'a [u8])>,
+    keys: Vec<(PartnerId, &'a NewKey)>,
+    bookings: Vec<(&'a NewBooking, &'a Entry)>,
+    entries: Vec<&'a Entry>,
+    events: Vec<&'a EventRow>,
+    deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
+    attempts: Vec<(EventId, EndpointId, u32, String)>,
+    endpoints: Vec<(PartnerId, &'a Endpoint)>,
+    /// What does not come in groups.
+    single: Vec<Statement<'a>>,
+}
+
+impl<'a> Writes<'a> {
+    /// Sorts the changes of a batch by table. `commands` hold the prepared rows that changes name by index.
+    pub fn collect(commands: &'a [Command], changes: &'a [Change]) -> Result<Self, StoreError> {
+        let mut writes = Self::default();
+        let mut created: Option<&'a NewBooking> = None;
+        for change in changes {
+            match change {
+                Change::BookingAdded { command } => {
+                    match commands.get(*command).map(|command| &command.ask) {
+                        Some(Ask::CreateBooking(new)) => created = Some(new),
+                        _ => {
+                            return Err(StoreError::Failed(
+                                "a booking was decided without its command".to_owned(),
+                            ));
+                        }
+                    }
+                }
+                Change::Entry(entry) => {
+                    match created.take() {
+                        Some(new) => writes.bookings.push((new, entry)),
+                        None => writes.single.push(chain_moved(entry)),
+                    }
+                    writes.entries.push(entry);
+                }
+                other => writes.add(other),
+            }
+        }
+        Ok(writes)
+    }
+
+    fn add(&mut self, change: &'a Change) {
+        match change {
+            Change::BookingAdded { .. } | Change::Entry(_) => {}
+            Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
+            Change::PartnerMoved { partner_id, status } => self.single.push(Statement::new(
+                "UPDATE partner SET status = $1 WHERE id = $2",
+                vec![(*status as i64).into(), partner_id.into()],
+            )),
+            Change::KeyAdded { partner_id, key } => self.keys.push((*partner_id, key)),
+            Change::KeyRevoked { api_key_id, at } => self.single.push(Statement::new(
+                "UPDATE api_key SET revoked_ms = $1 WHERE id = $2",
+                vec![at.ms().into(), api_key_id.into()],
+            )),
+            Change::BookingProtected { booking_id, at, leaf_index } => self.single.push(Statement::new(
+                "UPDATE booking SET status = $1, protected_ms = $2, protected_leaf = $3 WHERE id = $4",
+                vec![
+                    (BookingStatus::Protected as i64).into(),
+                    at.ms().into(),
+                    int(*leaf_index),
+                    booking_id.into(),
+                ],
+            )),
+            Change::EventAdded(event) => self.events.push(event),
+            Change::DeliveryAdded { event_id, endpoint_id, state } => {
+                self.deliveries.push((*event_id, *endpoint_id, *state));
+            }
+            Change::DeliveryMoved { event_id, endpoint_id, state } => {
+                self.single.push(delivery_moved(event_id, endpoint_id, state));
+            }
+            Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {
+                self.attempts.push((*event_id, *endpoint_id, *number, json::<Attempt>(attempt)));
+            }
+            Change::EventRetried { event_id, retries } => self.single.push(Statement::new(
+                "UPDATE event SET retries = $1 WHERE id = $2",
+                vec![i64::from(*retries).into(), event_id.into()],
+            )),
+            Change::EndpointAdded { partner_id, endpoint } => self.endpoints.push((*partner_id, endpoint)),
+            Change::EndpointDisabled { endpoint_id } => self.single.push(Statement::new(
+                "UPDATE endpoint SET enabled = 0 WHERE id = $1",
+                vec![endpoint_id.into()],
+            )),
+            Change::EndpointDeleted { endpoint_id, at } => {
+                self.single.push(Statement::new(
+                    "UPDATE endpoint SET deleted_ms = $1, enabled = 0 WHERE id = $2",
+                    vec![at.ms().into(), endpoint_id.into()],
+                ));
+                self.single.push(Statement::new(
+                    "UPDATE delivery SET phase = 2, due_ms = NULL, lease = NULL \
+                     WHERE endpoint_id = $1 AND due_ms IS NOT NULL",
+                    vec![endpoint_id.into()],
+                ));
+            }
+            Change::AnswerAmended { key, answer } => self.single.push(Statement::new(
+                "UPDATE answer SET body = $1 WHERE key = $2",
+                vec![answer.into(), key.into()],
+            )),
+            Change::AnswersForgotten { before } => self.single.push(Statement::new(
+                "DELETE FROM answer WHERE at_ms < $1",
+                vec![before.ms().into()],
+            )),
+        }
+    }
+}
+
+/// Writes a batch inside its transaction. The head moves only from the exact size and root that were loaded.
+pub(crate) fn commit(
+    conn: &mut dyn Conn,
+    writes: &Writes<'_>,
+    answers: &[Answered],
+    append: Option<&Append<'_>>,
+) -> Result<(), StoreError> {
+    let mut statements = rows(writes);
+    insert(
+        &mut statements,
+        // A key whose 24 hours are over but that housekeeping has not reached is simply taken over.
+        "INSERT INTO answer (key, at_ms, request, body) VALUES {} \
+         ON CONFLICT (key) DO UPDATE SET at_ms = excluded.at_ms, request = excluded.request, body = excluded.body",
+        answers,
+        |answer, args| {
+            args.extend([
+                (&answer.key).into(),
+                answer.at.into(),
+                (&answer.request).into(),
+                (&answer.sealed).into(),
+            ]);
+        },
+    );
+    let head_at = append.map(|append| push_append(&mut statements, append));
+    let results = conn.run(&statements)?;
+    match head_at {
+        Some(index) if results.get(index).is_none_or(|rows| rows.changed != 1) => {
+            Err(StoreError::HeadMoved)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds the ledger's statements; the answer is the index of the one that must change exactly one row.
+fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) -> usize {
+    insert(
+        statements,
+        "INSERT INTO tile (level, idx, hashes) VALUES {} ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes",
+        append.tiles,
+        |tile, args| {
+            args.extend([
+                i64::from(tile.level).into(),
+                int(tile.index),
+                tile.bytes.as_slice().into(),
+            ])
+        },
+    );
+    if let Some(at) = append.keep_at {
+        statements.push(Statement::new(
+            "INSERT INTO checkpoint (size, at_ms, note) VALUES ($1, $2, $3) ON CONFLICT (size) DO NOTHING",
+            vec![int(append.to.size), at.into(), append.checkpoint.into()],
+        ));
+    }
+    statements.push(Statement::new(
+        "UPDATE head SET size = $1, root = $2, checkpoint = $3 WHERE id = 1 AND size = $4 AND root = $5",
+        vec![
+            int(append.to.size),
+            append.to.root.as_bytes().into(),
+            append.checkpoint.into(),
+            int(append.from.size),
+            append.from.root.as_bytes().into(),
+        ],
+    ));
+    statements.len() - 1
+}
+
+fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
+    let mut statements = Vec::with_capacity(16 + writes.single.len());
+    for (partner, secret) in &writes.partners {
+        statements.push(Statement::new(
+            "INSERT INTO partner (id, status, events, body) VALUES ($1, $2, 0, $3)",
+            vec![
+                (&partner.partner_id).into(),
+                (partner.status as i64).into(),
+                json(*partner).into(),
+            ],
+        ));
+        statements.push(Statement::new(
+            "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+            vec![
+                (&partner.partner_id).into(),
+                partner.created_at.ms().into(),
+                (*secret).into(),
+            ],
+        ));
+    }
+    insert(
+        &mut statements,
+        "INSERT INTO api_key (id, partner_id, hash, body) VALUES {}",
+        &writes.keys,
+        |(partner_id, key), args| {
+            args.extend([
+                (&key.key.api_key_id).into(),
+                partner_id.into(),
+                (&key.hash).into(),
+                json(&key.key).into(),
+            ]);
+        },
+    );
+    insert(
+        &mut statements,
+        "INSERT INTO endpoint (id, partner_id, enabled, body) VALUES {}",
+        &writes.endpoints,
+        |(partner_id, endpoint), args| {
+            args.extend([
+                (&endpoint.endpoint_id).into(),
+                partner_id.into(),
+                i64::from(endpoint.enabled).into(),
+                json(*endpoint).into(),
+            ]);
+        },
+    );
+    push_bookings(&mut statements, writes);
+    push_events(&mut statements, writes);
+    statements.extend(writes.single.iter().cloned());
+    statements
+}
+
+fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
+    let adopted = writes
+        .bookings
+        .iter()
+        .filter_map(|(new, _)| new.terms.policy.as_ref());
+    let mut policies: Vec<(&str, &str)> = adopted
+        .map(|policy| {
+            (
+                policy.policy_hash.as_str(),
+                policy.document.canonical_json(),
+            )
+        })
+        .collect();
+    policies.sort_unstable();
+    policies.dedup_by_key(|(hash, _)| *hash);
+    for (hash, body) in policies {
+        statements.push(Statement::new(
+            "INSERT INTO policy (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING",
+            vec![hash.into(), body.into()],
+        ));
+    }
+    insert(
+        statements,
+        "INSERT INTO booking (id, partner_id, status, event_ms, stream, entries, tip, policy_hash, body, terms) VALUES {}",
+        &writes.bookings,
+        |(new, entry), args| {
+            let booking = &new.booking;
+            args.extend([
+                (&booking.booking_id).into(),
+                (&booking.partner_id).into(),
+                (booking.status as i64).into(),
+                booking.event_date.ms().into(),
+                (&new.stream).into(),
+                Arg::Int(1),
+                entry.hash.as_bytes().into(),
+                new.terms.policy_hash().map_or(Arg::Null, Arg::from),
+                new.body.as_str().into(),
+                new.terms_body.as_str().into(),
+            ]);
+        },
+    );
+    insert(
+        statements,
+        "INSERT INTO entry (idx, booking_id, seq, leaf, salt, body, disclosures) VALUES {}",
+        &writes.entries,
+        |entry, args| {
+            args.extend([
+                int(entry.index),
+                (&entry.booking_id).into(),
+                int(entry.seq),
+                (&entry.leaf).into(),
+                (&entry.fact.salt).into(),
+                entry.fact.body.as_str().into(),
+                entry.fact.disclosures.as_str().into(),
+            ]);
+        },
+    );
+}
+
+fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
+    insert(
+        statements,
+        "INSERT INTO event (id, partner_id, seq, booking_id, type, retries, body) VALUES {}",
+        &writes.events,
+        |event, args| {
+            args.extend([
+                (&event.event_id).into(),
+                (&event.partner_id).into(),
+                int(event.seq),
+                (&event.booking_id).into(),
+                (event.event_type as i64).into(),
+                Arg::Int(0),
+                (&*event.body).into(),
+            ]);
+        },
+    );
+    // Each partner's count once, at its last number.
+    let mut counts: Vec<(PartnerId, u64)> = writes
+        .events
+        .iter()
+        .map(|e| (e.partner_id, e.seq))
+        .collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts.dedup_by_key(|(partner_id, _)| *partner_id);
+    for (partner_id, seq) in counts {
+        statements.push(Statement::new(
+            "UPDATE partner SET events = $1 WHERE id = $2",
+            vec![int(seq), Arg::from(partner_id.as_bytes().to_vec())],
+        ));
+    }
+    insert(
+        statements,
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease) VALUES {}",
+        &writes.deliveries,
+        |(event_id, endpoint_id, state), args| {
+            args.extend([
+                event_id.into(),
+                endpoint_id.into(),
+                (state.phase as i64).into(),
+                i64::from(state.attempts).into(),
+                i64::from(state.charged).into(),
+                state.due.map(|due| due.ms()).into(),
+                state.lease.into(),
+            ]);
+        },
+    );
+    insert(
+        statements,
+        "INSERT INTO attempt (event_id, endpoint_id, number, body) VALUES {}",
+        &writes.attempts,
+        |(event_id, endpoint_id, number, body), args| {
+            args.extend([
+                event_id.into(),
+                endpoint_id.into(),
+                i64::from(*number).into(),
+                body.as_str().into(),
+            ]);
+        },
+    );
+}
+
+fn chain_moved(entry: &Entry) -> Statement<'_> {
+    Statement::new(
+        "UPDATE booking SET entries = $1, tip = $2 WHERE id = $3",
+        vec![
+            int(entry.seq + 1),
+            entry.hash.as_bytes().into(),
+            (&entry.booking_id).into(),
+        ],
+    )
+}
+
+fn delivery_moved<'a>(
+    event_id: &'a EventId,
+    endpoint_id: &'a EndpointId,
+    state: &DeliveryState,
+) -> Statement<'a> {
+    Statement::new(
+        "UPDATE delivery SET phase = $1, attempts = $2, charged = $3, due_ms = $4, lease = $5 \
+         WHERE event_id = $6 AND endpoint_id = $7",
+        vec![
+            (state.phase as i64).into(),
+            i64::from(state.attempts).into(),
+            i64::from(state.charged).into(),
+            state.due.map(|due| due.ms()).into(),
+            state.lease.into(),
+            event_id.into(),
+            endpoint_id.into(),
+        ],
+    )
+}
+
+/// A count as the store keeps it. Counts are of rows, far below 2^63.
+fn int(n: u64) -> Arg<'static> {
+    Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value)
+        .expect("the model's own types always serialize: their map keys are strings")
+}

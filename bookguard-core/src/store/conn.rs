@@ -1,0 +1,377 @@
+//! The seam between the store and a database engine: a list of statements goes in, a list of results comes out.
+//!
+//! A list, because a networked engine sends it in one flight. All SQL is the store's and is written once, in the
+//! dialect both engines share; an engine only runs it. This is also where tests inject faults.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use crate::model::Id;
+use crate::model::id::Noun;
+
+/// One connection to a database.
+pub(crate) trait Conn: Send {
+    /// Runs the statements in order; the first failure ends the list.
+    fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
+    /// Begins a transaction; on the writer's connection, takes the write turn first.
+    fn begin(&mut self) -> Result<(), StoreError>;
+    /// Makes the transaction durable. After an error the outcome is unknown.
+    fn commit(&mut self) -> Result<(), StoreError>;
+    /// Undoes the transaction; the connection is usable afterwards, or dropped by its owner.
+    fn rollback(&mut self);
+
+    /// Runs one statement.
+    fn one(&mut self, statement: Statement<'_>) -> Result<Rows, StoreError> {
+        let mut results = self.run(std::slice::from_ref(&statement))?;
+        Ok(results.pop().unwrap_or_default())
+    }
+}
+
+/// One statement with its arguments `$1…$n`, first uses ascending.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement<'a> {
+    pub sql: &'static str,
+    pub args: Vec<Arg<'a>>,
+}
+
+impl<'a> Statement<'a> {
+    pub fn new(sql: &'static str, args: Vec<Arg<'a>>) -> Self {
+        debug_assert!(
+            arguments_ascend(sql, args.len()),
+            "arguments must first be used in ascending order: {sql}"
+        );
+        Self { sql, args }
+    }
+}
+
+/// SQLite numbers `$n` by first appearance, so `$2` before `$1` would silently swap them.
+fn arguments_ascend(sql: &str, count: usize) -> bool {
+    let mut highest = 0;
+    for part in sql.split('$').skip(1) {
+        let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+        match digits.parse::<usize>() {
+            Ok(n) if n == highest + 1 => highest = n,
+            Ok(n) if n <= highest => {}
+            _ => return false,
+        }
+    }
+    highest == count
+}
+
+/// A value given to a statement.
+#[derive(Debug, Clone)]
+pub(crate) enum Arg<'a> {
+    Null,
+    Int(i64),
+    Text(Cow<'a, str>),
+    Blob(Cow<'a, [u8]>),
+}
+
+impl Arg<'_> {
+    /// The same value, holding on to nothing.
+    pub fn into_owned(self) -> Arg<'static> {
+        match self {
+            Self::Null => Arg::Null,
+            Self::Int(n) => Arg::Int(n),
+            Self::Text(text) => Arg::Text(Cow::Owned(text.into_owned())),
+            Self::Blob(bytes) => Arg::Blob(Cow::Owned(bytes.into_owned())),
+        }
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Arg<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        bytes.as_slice().into()
+    }
+}
+
+impl From<i64> for Arg<'_> {
+    fn from(n: i64) -> Self {
+        Self::Int(n)
+    }
+}
+
+impl From<Option<i64>> for Arg<'_> {
+    fn from(n: Option<i64>) -> Self {
+        n.map_or(Self::Null, Self::Int)
+    }
+}
+
+impl<'a> From<&'a str> for Arg<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Arg<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(Cow::Owned(text))
+    }
+}
+
+impl<'a> From<&'a [u8]> for Arg<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Blob(Cow::Borrowed(bytes))
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Arg<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::Blob(Cow::Borrowed(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Arg<'_> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Blob(Cow::Owned(bytes))
+    }
+}
+
+impl<'a, N: Noun> From<&'a Id<N>> for Arg<'a> {
+    fn from(id: &'a Id<N>) -> Self {
+        id.as_bytes().into()
+    }
+}
+
+/// A value that came back.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    Int(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+/// One row; asked for a column of another type than it holds, it says that the store is damaged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row(pub Vec<Cell>);
+
+/// The result of one statement.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub changed: u64,
+    pub rows: Vec<Row>,
+}
+
+impl Row {
+    pub fn int(&self, column: usize) -> Result<i64, StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Int(n)) => Ok(*n),
+            other => Err(unexpected(column, "a number", other)),
+        }
+    }
+
+    pub fn size(&self, column: usize) -> Result<u64, StoreError> {
+        let n = self.int(column)?;
+        u64::try_from(n).map_err(|_| {
+            StoreError::Corrupt(format!("column {column} holds {n}, which is below zero"))
+        })
+    }
+
+    pub fn maybe_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Null) => Ok(None),
+            _ => self.int(column).map(Some),
+        }
+    }
+
+    pub fn text(&self, column: usize) -> Result<&str, StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Text(text)) => Ok(text),
+            other => Err(unexpected(column, "text", other)),
+        }
+    }
+
+    pub fn blob(&self, column: usize) -> Result<&[u8], StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Blob(bytes)) => Ok(bytes),
+            other => Err(unexpected(column, "bytes", other)),
+        }
+    }
+
+    pub fn bytes<const N: usize>(&self, column: usize) -> Result<[u8; N], StoreError> {
+        let bytes = self.blob(column)?;
+        bytes.try_into().map_err(|_| {
+            StoreError::Corrupt(format!(
+                "column {column} holds {} bytes where {N} belong",
+                bytes.len()
+            ))
+        })
+    }
+
+    pub fn id<N: Noun>(&self, column: usize) -> Result<Id<N>, StoreError> {
+        Ok(Id::from_bytes(self.bytes(column)?))
+    }
+
+    pub fn json<T: serde::de::DeserializeOwned>(&self, column: usize) -> Result<T, StoreError> {
+        serde_json::from_str(self.text(column)?).map_err(|e| {
+            StoreError::Corrupt(format!(
+                "column {column} holds a document that cannot be read: {e}"
+            ))
+        })
+    }
+}
+
+fn unexpected(column: usize, wanted: &str, found: Option<&Cell>) -> StoreError {
+    let found = match found {
+        None => "no such column",
+        Some(Cell::Null) => "null",
+        Some(Cell::Int(_)) => "a number",
+        Some(Cell::Text(_)) => "text",
+        Some(Cell::Blob(_)) => "bytes",
+    };
+    StoreError::Corrupt(format!(
+        "column {column} holds {found} where {wanted} belongs"
+    ))
+}
+
+/// What a database can refuse with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreError {
+    /// Another process keeps the write turn.
+    Busy,
+    /// No space left.
+    Full,
+    /// The file or the file system does not allow writing.
+    ReadOnly,
+    /// What is stored is not what the program wrote.
+    Corrupt(String),
+    /// The database was written by a newer program.
+    Newer {
+        /// The schema found.
+        found: i64,
+        /// The newest this program knows.
+        known: i64,
+    },
+    /// The head moved under us: another writer without the write turn.
+    HeadMoved,
+    /// Anything else, in the engine's words.
+    Failed(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("another process has held the database's write turn for too long; see which other bookguard uses this file"),
+            Self::Full => f.write_str("the disk is full; free some space, nothing has to be repaired"),
+            Self::ReadOnly => f.write_str("the database cannot be written; check the permissions of the file and its folder"),
+            Self::Corrupt(what) => write!(f, "the database is damaged ({what}); restore a backup and run `bookguard ledger verify` on it"),
+            Self::Newer { found, known } => write!(
+                f,
+                "the database has schema {found}, this program knows up to {known}; use the newer bookguard that wrote it"
+            ),
+            Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
+            Self::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Rows of one multi-row INSERT. Larger groups gain nothing; fewer sizes keep the statement cache small.
+const GROUPS: [usize; 3] = [16, 4, 1];
+
+/// Splits `rows` into INSERTs of a few fixed sizes. `sql` ends in `VALUES {}`, optionally followed by a conflict clause.
+pub(crate) fn insert<'a, T>(
+    statements: &mut Vec<Statement<'a>>,
+    sql: &'static str,
+    rows: &'a [T],
+    mut args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
+) {
+    let mut rest = rows;
+    for group in GROUPS {
+        while rest.len() >= group {
+            let (now, later) = rest.split_at(group);
+            rest = later;
+            let mut list = Vec::with_capacity(group * 12);
+            for row in now {
+                args(row, &mut list);
+            }
+            let columns = list.len() / group;
+            statements.push(Statement::new(expanded(sql, group, columns), list));
+        }
+    }
+}
+
+/// A SELECT by a list of keys, for which `sql` has `IN ({})`. The list is padded to a power of two with its last
+/// key, so that few texts of each statement exist.
+pub(crate) fn select_in<'a, K>(sql: &'static str, keys: &'a [K]) -> Option<Statement<'a>>
+where
+    &'a K: Into<Arg<'a>>,
+{
+    let last = keys.last()?;
+    let size = keys.len().next_power_of_two();
+    let mut args: Vec<Arg<'a>> = Vec::with_capacity(size);
+    args.extend(keys.iter().map(Into::into));
+    args.resize_with(size, || last.into());
+    Some(Statement::new(expanded(sql, 0, size), args))
+}
+
+/// The text of a statement for so many rows (0: a bare list) of so many arguments. There are a few dozen of them
+/// in the program's life, each made once.
+fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
+    static TEXTS: LazyLock<Mutex<HashMap<(&'static str, usize, usize), &'static str>>> =
+        LazyLock::new(Mutex::default);
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    texts.entry((sql, rows, columns)).or_insert_with(|| {
+        let group = |row: usize| {
+            let list: Vec<String> = (1..=columns)
+                .map(|c| format!("${}", row * columns + c))
+                .collect();
+            list.join(",")
+        };
+        let list = match rows {
+            0 => group(0),
+            _ => (0..rows)
+                .map(|row| format!("({})", group(row)))
+                .collect::<Vec<_>>()
+                .join(","),
+        };
+        Box::leak(sql.replacen("{}", &list, 1).into_boxed_str())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_expanded_to_a_few_fixed_sizes() {
+        let rows: Vec<i64> = (0..22).collect();
+        let mut statements = Vec::new();
+        insert(
+            &mut statements,
+            "INSERT INTO t (a, b) VALUES {} ON CONFLICT DO NOTHING",
+            &rows,
+            |n, args| {
+                args.extend([Arg::Int(*n), Arg::Int(-n)]);
+            },
+        );
+        assert_eq!(
+            statements
+                .iter()
+                .map(|s| s.args.len() / 2)
+                .collect::<Vec<_>>(),
+            [16, 4, 1, 1]
+        );
+        assert_eq!(
+            statements[3].sql,
+            "INSERT INTO t (a, b) VALUES ($1,$2) ON CONFLICT DO NOTHING"
+        );
+        assert!(statements[1].sql.contains("($7,$8)"));
+
+        let keys = [[1_u8; 16], [2; 16], [3; 16]];
+        let statement = select_in("SELECT x FROM t WHERE id IN ({})", &keys).unwrap();
+        assert_eq!(statement.sql, "SELECT x FROM t WHERE id IN ($1,$2,$3,$4)");
+        assert!(select_in::<[u8; 16]>("SELECT x FROM t WHERE id IN ({})", &[]).is_none());
+    }
+
+    #[test]
+    fn arguments_out_of_order_are_noticed() {
+        assert!(arguments_ascend("a = $1 AND b = $2 OR c = $1", 2));
+        assert!(!arguments_ascend("a = $2 AND b = $1", 2));
+        assert!(!arguments_ascend("a = $1", 2));
+    }
+}

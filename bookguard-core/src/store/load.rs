@@ -1,0 +1,385 @@
+//! Loads what a batch of commands can touch, one SELECT per table.
+
+use std::sync::Arc;
+
+use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
+use super::seal::Seal;
+use super::terms;
+use crate::change::{DeliveryState, Phase};
+use crate::command::{Ask, Command};
+use crate::ledger::Hash;
+use crate::limits::IDEMPOTENCY_TTL_MS;
+use crate::model::{
+    ApiKey, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner,
+    PartnerId, PartnerStatus, Timestamp,
+};
+use crate::work::{BookingState, EventState, KeyState, PartnerState, Prior, Work};
+
+/// What the commands of one batch name.
+#[derive(Default)]
+struct Needs {
+    partners: Vec<PartnerId>,
+    /// Partners whose keys are counted or revoked.
+    key_owners: Vec<PartnerId>,
+    bookings: Vec<BookingId>,
+    /// Events that are retried.
+    events: Vec<EventId>,
+    /// Events of which a delivery is settled.
+    settled: Vec<EventId>,
+    claims: Vec<(EndpointId, usize)>,
+    answers: Vec<[u8; 32]>,
+}
+
+impl Needs {
+    fn of(commands: &[Command]) -> Self {
+        let mut needs = Self::default();
+        for command in commands {
+            if let Some(remember) = &command.remember {
+                needs.answers.push(remember.key);
+            }
+            match &command.ask {
+                Ask::RegisterPartner { .. } | Ask::Amend { .. } | Ask::Forget => {}
+                Ask::ApprovePartner { partner_id, .. }
+                | Ask::CreateEndpoint { partner_id, .. }
+                | Ask::DeleteEndpoint { partner_id, .. } => needs.partners.push(*partner_id),
+                Ask::CreateApiKey { partner_id, .. } | Ask::RevokeApiKey { partner_id, .. } => {
+                    needs.partners.push(*partner_id);
+                    needs.key_owners.push(*partner_id);
+                }
+                Ask::CreateBooking(new) => needs.partners.push(new.booking.partner_id),
+                Ask::Protect {
+                    partner_id,
+                    booking_id,
+                    ..
+                } => {
+                    needs.partners.push(*partner_id);
+                    needs.bookings.push(*booking_id);
+                }
+                Ask::RetryEvent {
+                    partner_id,
+                    event_id,
+                    ..
+                } => {
+                    needs.partners.push(*partner_id);
+                    needs.events.push(*event_id);
+                    needs.settled.push(*event_id);
+                }
+                Ask::Claim { endpoints, .. } => needs.claims.extend(endpoints),
+                Ask::Settle { event_id, .. } => needs.settled.push(*event_id),
+            }
+        }
+        distinct(&mut needs.partners);
+        distinct(&mut needs.key_owners);
+        distinct(&mut needs.bookings);
+        distinct(&mut needs.events);
+        distinct(&mut needs.settled);
+        distinct(&mut needs.answers);
+        needs
+    }
+}
+
+fn distinct<T: Ord>(list: &mut Vec<T>) {
+    list.sort_unstable();
+    list.dedup();
+}
+
+/// Loads everything `commands` can touch. Runs inside the batch's transaction, after the write turn was taken.
+pub(crate) fn load(
+    conn: &mut dyn Conn,
+    seal: &Seal,
+    commands: &[Command],
+) -> Result<Work, StoreError> {
+    let needs = Needs::of(commands);
+    let now = commands
+        .iter()
+        .map(|command| command.at.ms())
+        .max()
+        .unwrap_or(0);
+    let mut statements: Vec<Statement<'_>> = Vec::new();
+    let mut readers: Vec<Reader> = Vec::new();
+    let mut ask = |statement: Option<Statement<'static>>, reader: Reader| {
+        if let Some(statement) = statement {
+            statements.push(statement);
+            readers.push(reader);
+        }
+    };
+    ask(
+        keys_in(
+            "SELECT id, status, events, body FROM partner WHERE id IN ({})",
+            &needs.partners,
+        ),
+        read_partner,
+    );
+    ask(
+        keys_in(
+            "SELECT partner_id, enabled, body FROM endpoint WHERE partner_id IN ({}) AND deleted_ms IS NULL \
+             ORDER BY id",
+            &needs.partners,
+        ),
+        read_endpoint,
+    );
+    ask(
+        keys_in(
+            "SELECT partner_id, revoked_ms, body FROM api_key WHERE partner_id IN ({})",
+            &needs.key_owners,
+        ),
+        read_key,
+    );
+    ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
+    ask(
+        keys_in(
+            "SELECT id, partner_id, type, retries, body FROM event WHERE id IN ({})",
+            &needs.events,
+        ),
+        read_event,
+    );
+    ask(
+        keys_in(
+            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery WHERE event_id IN ({})",
+            &needs.settled,
+        ),
+        read_delivery,
+    );
+    for (endpoint_id, room) in &needs.claims {
+        let args = vec![
+            Arg::from(endpoint_id.as_bytes().to_vec()),
+            now.into(),
+            i64::try_from(*room).unwrap_or(i64::MAX).into(),
+        ];
+        ask(Some(Statement::new(DUE, args)), read_due);
+    }
+    ask(
+        keys_in(
+            "SELECT key, request, body, at_ms FROM answer WHERE key IN ({})",
+            &needs.answers,
+        ),
+        read_answer,
+    );
+    let results = conn.run(&statements)?;
+    let loading = Loading { seal, now };
+    let mut work = Work::default();
+    for (reader, rows) in readers.into_iter().zip(&results) {
+        for row in &rows.rows {
+            reader(&mut work, &loading, row)?;
+        }
+    }
+    Ok(work)
+}
+
+/// What reading a row may need besides the row.
+struct Loading<'a> {
+    seal: &'a Seal,
+    now: i64,
+}
+
+type Reader = fn(&mut Work, &Loading<'_>, &Row) -> Result<(), StoreError>;
+
+/// A booking and its policy. Shared with the readers.
+pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
+     b.body, b.terms, b.policy_hash, p.body, e.leaf FROM booking b LEFT JOIN policy p ON p.hash = b.policy_hash \
+     LEFT JOIN entry e ON e.idx = b.protected_leaf WHERE b.id IN ({})";
+
+const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, e.body, \
+     n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+     WHERE d.endpoint_id = $1 AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
+
+fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
+    let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key().to_vec()).collect();
+    let statement = select_in(sql, &keys)?;
+    let args = statement.args.into_iter().map(Arg::into_owned).collect();
+    Some(Statement {
+        sql: statement.sql,
+        args,
+    })
+}
+
+trait AsKey {
+    fn key(&self) -> &[u8];
+}
+
+impl<N: crate::model::id::Noun> AsKey for crate::model::Id<N> {
+    fn key(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl AsKey for [u8; 32] {
+    fn key(&self) -> &[u8] {
+        self
+    }
+}
+
+pub(crate) fn partner(row: &Row, status: usize, body: usize) -> Result<Partner, StoreError> {
+    let mut partner: Partner = row.json(body)?;
+    partner.status = match row.int(status)? {
+        0 => PartnerStatus::Pending,
+        1 => PartnerStatus::Approved,
+        2 => PartnerStatus::Active,
+        n => {
+            return Err(StoreError::Corrupt(format!(
+                "partner {} has status {n}",
+                partner.partner_id
+            )));
+        }
+    };
+    Ok(partner)
+}
+
+fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let state = PartnerState {
+        partner: partner(row, 1, 3)?,
+        events: row.size(2)?,
+        live_keys: 0,
+        endpoints: Vec::new(),
+    };
+    work.partners.insert(row.id(0)?, state);
+    Ok(())
+}
+
+pub(crate) fn endpoint(row: &Row, enabled: usize, body: usize) -> Result<Endpoint, StoreError> {
+    let mut endpoint: Endpoint = row.json(body)?;
+    endpoint.enabled = row.int(enabled)? != 0;
+    Ok(endpoint)
+}
+
+fn read_endpoint(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    if let Some(state) = work.partners.get_mut(&row.id(0)?) {
+        state.endpoints.push(endpoint(row, 1, 2)?);
+    }
+    Ok(())
+}
+
+pub(crate) fn key(row: &Row, revoked: usize, body: usize) -> Result<ApiKey, StoreError> {
+    let mut key: ApiKey = row.json(body)?;
+    key.revoked_at = row.maybe_int(revoked)?.map(Timestamp::from_ms);
+    Ok(key)
+}
+
+fn read_key(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let partner_id = row.id(0)?;
+    let key = key(row, 1, 2)?;
+    if key.revoked_at.is_none()
+        && let Some(state) = work.partners.get_mut(&partner_id)
+    {
+        state.live_keys += 1;
+    }
+    work.keys
+        .insert(key.api_key_id, KeyState { partner_id, key });
+    Ok(())
+}
+
+/// A row of [`BOOKINGS`].
+pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
+    let mut booking: Booking = row.json(8)?;
+    let status = row.int(1)?;
+    booking.status = BookingStatus::WORDS
+        .iter()
+        .map(|(_, word)| *word)
+        .find(|word| *word as i64 == status)
+        .ok_or_else(|| {
+            StoreError::Corrupt(format!(
+                "booking {} has status {status}",
+                booking.booking_id
+            ))
+        })?;
+    booking.protected_at = row.maybe_int(2)?.map(Timestamp::from_ms);
+    booking.protected = booking.protected_at.is_some();
+    booking.canceled_at = row.maybe_int(4)?.map(Timestamp::from_ms);
+    let protected_leaf = match row.maybe_int(3)? {
+        Some(_) => Some((row.size(3)?, crate::ledger::leaf_hash(row.blob(12)?))),
+        None => None,
+    };
+    Ok(BookingState {
+        terms: terms::read(row, 9, 10, 11)?,
+        stream: row.bytes(5)?,
+        entries: row.size(6)?,
+        tip: Hash(row.bytes(7)?),
+        protected_leaf,
+        booking,
+    })
+}
+
+fn read_booking(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    work.bookings.insert(row.id(0)?, booking(row)?);
+    Ok(())
+}
+
+pub(crate) fn event_type(number: i64) -> Result<EventType, StoreError> {
+    EventType::WORDS
+        .iter()
+        .map(|(_, word)| *word)
+        .find(|word| *word as i64 == number)
+        .ok_or_else(|| StoreError::Corrupt(format!("an event has type {number}")))
+}
+
+fn read_event(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    add_event(work, row.id(0)?, row, 1)
+}
+
+/// An event whose columns partner, type, retries and body begin at `from`.
+fn add_event(work: &mut Work, event_id: EventId, row: &Row, from: usize) -> Result<(), StoreError> {
+    let state = EventState {
+        partner_id: row.id(from)?,
+        event_type: event_type(row.int(from + 1)?)?,
+        retries: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
+        body: Arc::from(row.blob(from + 3)?),
+        endpoints: Vec::new(),
+    };
+    work.events.entry(event_id).or_insert(state);
+    Ok(())
+}
+
+/// A delivery whose columns phase, attempts, charged, due and lease begin at `from`.
+pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreError> {
+    let phase = row.int(from)?;
+    Ok(DeliveryState {
+        phase: Phase::from_number(phase)
+            .ok_or_else(|| StoreError::Corrupt(format!("a delivery has phase {phase}")))?,
+        attempts: u32::try_from(row.size(from + 1)?).unwrap_or(u32::MAX),
+        charged: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
+        due: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
+        lease: row.maybe_int(from + 4)?,
+    })
+}
+
+fn read_delivery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let (event_id, endpoint_id) = (row.id(0)?, row.id(1)?);
+    if let Some(event) = work.events.get_mut(&event_id) {
+        event.endpoints.push(endpoint_id);
+    }
+    work.deliveries
+        .insert((event_id, endpoint_id), delivery(row, 2)?);
+    Ok(())
+}
+
+fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
+    work.deliveries
+        .insert((event_id, endpoint_id), delivery(row, 2)?);
+    add_event(work, event_id, row, 7)?;
+    work.due.entry(endpoint_id).or_default().push(event_id);
+    if !work.urls.contains_key(&endpoint_id) {
+        let endpoint: Endpoint = row.json(11)?;
+        work.urls.insert(endpoint_id, Arc::from(endpoint.url));
+    }
+    Ok(())
+}
+
+fn read_answer(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    // Its time may be over though housekeeping has not come by.
+    if row.int(3)? < loading.now - IDEMPOTENCY_TTL_MS {
+        return Ok(());
+    }
+    let key: [u8; 32] = row.bytes(0)?;
+    let answer = loading.seal.open(&key, row.blob(2)?).ok_or_else(|| {
+        StoreError::Corrupt("a remembered answer does not open under the ledger key".to_owned())
+    })?;
+    work.prior.insert(
+        key,
+        Prior::Stored {
+            request: row.bytes(1)?,
+            answer: Arc::from(answer),
+        },
+    );
+    Ok(())
+}

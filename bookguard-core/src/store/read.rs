@@ -1,0 +1,420 @@
+//! Answers questions. Every list is a keyset page over an index.
+
+use std::collections::HashMap;
+
+use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
+use super::load::{self, BOOKINGS, delivery, event_type};
+use super::seal::Seal;
+use super::{StoredHead, head};
+use crate::change::DeliveryState;
+use crate::model::{
+    ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
+    Timestamp,
+};
+use crate::webhook::{Attempt, Secret};
+use crate::work::BookingState;
+use crate::writer::read_tile;
+
+/// A connection that reads.
+pub struct Reader<'a> {
+    conn: Box<dyn Conn>,
+    seal: &'a Seal,
+}
+
+/// Which bookings a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct BookingFilter {
+    /// Only these; all partners' for the administrator.
+    pub partner_id: Option<PartnerId>,
+    /// Only in this status.
+    pub status: Option<BookingStatus>,
+    /// Only events at or after.
+    pub event_from: Option<Timestamp>,
+    /// Only events before.
+    pub event_to: Option<Timestamp>,
+}
+
+/// An entry of the log with what its commitment opens to, all as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Position in the log.
+    pub index: u64,
+    /// Whose booking.
+    pub booking_id: BookingId,
+    /// Position in the booking's chain.
+    pub seq: u64,
+    /// The exact leaf bytes.
+    pub leaf: Vec<u8>,
+    /// The commitment's salt.
+    pub salt: [u8; 32],
+    /// The canonical event body.
+    pub body: String,
+    /// The disclosures, JSON.
+    pub disclosures: String,
+}
+
+/// An event as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEvent {
+    /// Its id.
+    pub event_id: EventId,
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// Number in the partner's sequence.
+    pub seq: u64,
+    /// Which booking.
+    pub booking_id: BookingId,
+    /// What happened.
+    pub event_type: EventType,
+    /// Manual retries so far.
+    pub retries: u32,
+    /// The exact body.
+    pub body: Vec<u8>,
+    /// Where it goes.
+    pub deliveries: Vec<StoredDelivery>,
+}
+
+/// A delivery as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDelivery {
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// Its address.
+    pub url: String,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A key's owner, found by the key's hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyOwner {
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// The key.
+    pub key: ApiKey,
+}
+
+type Read<T> = Result<T, StoreError>;
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(conn: Box<dyn Conn>, seal: &'a Seal) -> Self {
+        Self { conn, seal }
+    }
+
+    /// Everything read from here on is of one moment, until the reader is dropped.
+    pub fn snapshot(&mut self) -> Read<()> {
+        self.conn.begin()
+    }
+
+    fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Vec<Row>> {
+        Ok(self.conn.one(Statement::new(sql, args))?.rows)
+    }
+
+    fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Option<Row>> {
+        Ok(self.all(sql, args)?.into_iter().next())
+    }
+
+    /// Whether the store answers.
+    pub fn ping(&mut self) -> Read<()> {
+        head(&mut *self.conn)?
+            .map(|_| ())
+            .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))
+    }
+
+    /// The head.
+    pub fn head(&mut self) -> Read<StoredHead> {
+        head(&mut *self.conn)?
+            .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))
+    }
+
+    /// The key with this hash, unless it is revoked.
+    pub fn key_by_hash(&mut self, hash: &[u8; 32]) -> Read<Option<KeyOwner>> {
+        let row = self.first(
+            "SELECT partner_id, revoked_ms, body FROM api_key WHERE hash = $1 AND revoked_ms IS NULL",
+            vec![hash.into()],
+        )?;
+        row.map(|row| {
+            Ok(KeyOwner {
+                partner_id: row.id(0)?,
+                key: load::key(&row, 1, 2)?,
+            })
+        })
+        .transpose()
+    }
+
+    /// One partner.
+    pub fn partner(&mut self, partner_id: &PartnerId) -> Read<Option<Partner>> {
+        let row = self.first(
+            "SELECT status, body FROM partner WHERE id = $1",
+            vec![partner_id.into()],
+        )?;
+        row.map(|row| load::partner(&row, 0, 1)).transpose()
+    }
+
+    /// Partners, newest first, from below `before`.
+    pub fn partners(&mut self, before: Option<PartnerId>, rows: u32) -> Read<Vec<Partner>> {
+        let before = before.unwrap_or(PartnerId::from_bytes([0xff; 16]));
+        let rows = self.all(
+            "SELECT status, body FROM partner WHERE id < $1 ORDER BY id DESC LIMIT $2",
+            vec![(&before).into(), i64::from(rows).into()],
+        )?;
+        rows.iter().map(|row| load::partner(row, 0, 1)).collect()
+    }
+
+    /// A partner's keys, newest first, from below `before`.
+    pub fn keys(
+        &mut self,
+        partner_id: &PartnerId,
+        before: Option<crate::model::ApiKeyId>,
+        rows: u32,
+    ) -> Read<Vec<ApiKey>> {
+        let before = before.unwrap_or(crate::model::ApiKeyId::from_bytes([0xff; 16]));
+        let rows = self.all(
+            "SELECT revoked_ms, body FROM api_key WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
+        )?;
+        rows.iter().map(|row| load::key(row, 0, 1)).collect()
+    }
+
+    /// The owner of a key by its id.
+    pub fn key_owner(&mut self, api_key_id: &crate::model::ApiKeyId) -> Read<Option<PartnerId>> {
+        let row = self.first(
+            "SELECT partner_id FROM api_key WHERE id = $1",
+            vec![api_key_id.into()],
+        )?;
+        row.map(|row| row.id(0)).transpose()
+    }
+
+    /// The secret webhooks of this owner are signed with.
+    pub fn secret(&mut self, owner: &PartnerId) -> Read<Option<Secret>> {
+        let row = self.first(
+            "SELECT sealed FROM secret WHERE owner = $1 ORDER BY made_ms DESC LIMIT 1",
+            vec![owner.into()],
+        )?;
+        let Some(row) = row else { return Ok(None) };
+        let opened = self
+            .seal
+            .open(owner.as_bytes(), row.blob(0)?)
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .ok_or_else(|| {
+                StoreError::Corrupt(format!(
+                    "the signing secret of {owner} does not open under the ledger key"
+                ))
+            })?;
+        Ok(Some(Secret::new(opened)))
+    }
+
+    /// One booking with its terms and chain.
+    pub fn booking(&mut self, booking_id: &BookingId) -> Read<Option<BookingState>> {
+        let keys = [*booking_id.as_bytes()];
+        let Some(statement) = select_in(BOOKINGS, &keys) else {
+            return Ok(None);
+        };
+        let rows = self.conn.one(statement)?;
+        rows.rows.first().map(load::booking).transpose()
+    }
+
+    /// The owner of a booking.
+    pub fn booking_owner(&mut self, booking_id: &BookingId) -> Read<Option<PartnerId>> {
+        let row = self.first(
+            "SELECT partner_id FROM booking WHERE id = $1",
+            vec![booking_id.into()],
+        )?;
+        row.map(|row| row.id(0)).transpose()
+    }
+
+    /// Bookings, newest first, from below `before`.
+    pub fn bookings(
+        &mut self,
+        filter: &BookingFilter,
+        before: Option<BookingId>,
+        rows: u32,
+    ) -> Read<Vec<BookingState>> {
+        let before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
+        let (statuses_from, statuses_to) = match filter.status {
+            Some(status) => (status as i64, status as i64),
+            None => (0, i64::from(u8::MAX)),
+        };
+        let from = filter.event_from.map_or(i64::MIN, Timestamp::ms);
+        let to = filter.event_to.map_or(i64::MAX, Timestamp::ms);
+        let range = [statuses_from, statuses_to, from, to, i64::from(rows)].map(Arg::from);
+        let ids = match &filter.partner_id {
+            Some(partner_id) => {
+                let mut args: Vec<Arg<'_>> = vec![partner_id.into(), (&before).into()];
+                args.extend(range);
+                self.all(BOOKINGS_OF_PARTNER, args)?
+            }
+            None => {
+                let mut args: Vec<Arg<'_>> = vec![(&before).into()];
+                args.extend(range);
+                self.all(BOOKINGS_OF_ALL, args)?
+            }
+        };
+        let ids: Vec<[u8; 16]> = ids.iter().map(|row| row.bytes(0)).collect::<Read<_>>()?;
+        let Some(statement) = select_in(BOOKINGS, &ids) else {
+            return Ok(Vec::new());
+        };
+        let rows = self.conn.one(statement)?;
+        let mut found: HashMap<[u8; 16], BookingState> = rows
+            .rows
+            .iter()
+            .map(|row| Ok((row.bytes(0)?, load::booking(row)?)))
+            .collect::<Read<_>>()?;
+        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+    }
+
+    /// A booking's events, oldest first, with their deliveries. A booking has a handful.
+    pub fn events_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEvent>> {
+        let rows = self.all(
+            "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event WHERE booking_id = $1 ORDER BY seq",
+            vec![booking_id.into()],
+        )?;
+        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+        self.with_deliveries(events)
+    }
+
+    /// One event with its deliveries.
+    pub fn event(&mut self, event_id: &EventId) -> Read<Option<StoredEvent>> {
+        let rows = self.all(
+            "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event WHERE id = $1",
+            vec![event_id.into()],
+        )?;
+        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+        Ok(self.with_deliveries(events)?.pop())
+    }
+
+    fn with_deliveries(&mut self, mut events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
+        for event in &mut events {
+            let rows = self.all(
+                "SELECT d.endpoint_id, n.body, d.phase, d.attempts, d.charged, d.due_ms, d.lease FROM delivery d \
+                 JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id = $1 ORDER BY d.endpoint_id",
+                vec![(&event.event_id).into()],
+            )?;
+            for row in rows {
+                let endpoint: Endpoint = row.json(1)?;
+                event.deliveries.push(StoredDelivery {
+                    endpoint_id: row.id(0)?,
+                    url: endpoint.url,
+                    state: delivery(&row, 2)?,
+                    attempts: Vec::new(),
+                });
+            }
+            let rows = self.all(
+                "SELECT endpoint_id, body FROM attempt WHERE event_id = $1 ORDER BY endpoint_id, number",
+                vec![(&event.event_id).into()],
+            )?;
+            for row in rows {
+                let endpoint_id: EndpointId = row.id(0)?;
+                let attempt: Attempt = row.json(1)?;
+                if let Some(delivery) = event
+                    .deliveries
+                    .iter_mut()
+                    .find(|d| d.endpoint_id == endpoint_id)
+                {
+                    delivery.attempts.push(attempt);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// A partner's endpoints, newest first, from below `before`.
+    pub fn endpoints(
+        &mut self,
+        partner_id: &PartnerId,
+        before: Option<EndpointId>,
+        rows: u32,
+    ) -> Read<Vec<Endpoint>> {
+        let before = before.unwrap_or(EndpointId::from_bytes([0xff; 16]));
+        let rows = self.all(
+            "SELECT enabled, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
+             ORDER BY id DESC LIMIT $3",
+            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
+        )?;
+        rows.iter().map(|row| load::endpoint(row, 0, 1)).collect()
+    }
+
+    /// One endpoint and its owner, unless it is deleted.
+    pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
+        let row = self.first(
+            "SELECT partner_id, enabled, body FROM endpoint WHERE id = $1 AND deleted_ms IS NULL",
+            vec![endpoint_id.into()],
+        )?;
+        row.map(|row| Ok((row.id(0)?, load::endpoint(&row, 1, 2)?)))
+            .transpose()
+    }
+
+    /// Endpoints that have a delivery due at `now`.
+    pub fn endpoints_with_due(&mut self, now: Timestamp) -> Read<Vec<EndpointId>> {
+        let rows = self.all(
+            "SELECT n.id FROM endpoint n WHERE n.enabled = 1 AND EXISTS \
+             (SELECT 1 FROM delivery d WHERE d.endpoint_id = n.id AND d.due_ms <= $1)",
+            vec![now.ms().into()],
+        )?;
+        rows.iter().map(|row| row.id(0)).collect()
+    }
+
+    /// A booking's entries, oldest first.
+    pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
+        let rows = self.all(
+            "SELECT idx, booking_id, seq, leaf, salt, body, disclosures FROM entry WHERE booking_id = $1 ORDER BY seq",
+            vec![booking_id.into()],
+        )?;
+        rows.iter().map(entry).collect()
+    }
+
+    /// Leaves from index `first` on, at most `count`.
+    pub fn leaves(&mut self, first: u64, count: u32) -> Read<Vec<Vec<u8>>> {
+        let Ok(first) = i64::try_from(first) else {
+            return Ok(Vec::new());
+        };
+        let rows = self.all(
+            "SELECT leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
+            vec![first.into(), i64::from(count).into()],
+        )?;
+        rows.iter().map(|row| Ok(row.blob(0)?.to_vec())).collect()
+    }
+
+    /// A tile's bytes as far as it has grown.
+    pub fn tile(&mut self, level: u8, index: u64) -> Read<Option<Vec<u8>>> {
+        read_tile(&mut *self.conn, level, index)
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.conn.rollback();
+    }
+}
+
+const BOOKINGS_OF_PARTNER: &str = "SELECT id FROM booking WHERE partner_id = $1 AND id < $2 AND status >= $3 AND status <= $4 \
+     AND event_ms >= $5 AND event_ms < $6 ORDER BY id DESC LIMIT $7";
+const BOOKINGS_OF_ALL: &str = "SELECT id FROM booking WHERE id < $1 AND status >= $2 AND status <= $3 \
+     AND event_ms >= $4 AND event_ms < $5 ORDER BY id DESC LIMIT $6";
+
+pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
+    Ok(StoredEntry {
+        index: row.size(0)?,
+        booking_id: row.id(1)?,
+        seq: row.size(2)?,
+        leaf: row.blob(3)?.to_vec(),
+        salt: row.bytes(4)?,
+        body: row.text(5)?.to_owned(),
+        disclosures: row.text(6)?.to_owned(),
+    })
+}
+
+fn event(row: &Row) -> Read<StoredEvent> {
+    Ok(StoredEvent {
+        event_id: row.id(0)?,
+        partner_id: row.id(1)?,
+        seq: row.size(2)?,
+        booking_id: row.id(3)?,
+        event_type: event_type(row.int(4)?)?,
+        retries: u32::try_from(row.size(5)?).unwrap_or(u32::MAX),
+        body: row.blob(6)?.to_vec(),
+        deliveries: Vec::new(),
+    })
+}

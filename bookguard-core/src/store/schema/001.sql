@@ -1,0 +1,138 @@
+-- The first schema. Written once, for SQLite; the PostgreSQL engine replaces the words INTEGER, BLOB, TEXT and STRICT.
+--
+-- Times are milliseconds since the epoch, ids the 16 bytes of a UUIDv7, documents JSON text. A column stands beside
+-- a document only where SQL filters, sorts, joins or moves it.
+
+CREATE TABLE partner (
+    id      BLOB    NOT NULL PRIMARY KEY,
+    status  INTEGER NOT NULL,
+    events  INTEGER NOT NULL,
+    body    TEXT    NOT NULL
+) STRICT;
+
+-- What webhooks are signed with: one row per secret that is or was valid, sealed; the owner is a partner or an endpoint.
+CREATE TABLE secret (
+    owner    BLOB    NOT NULL,
+    made_ms  INTEGER NOT NULL,
+    sealed   BLOB    NOT NULL,
+    PRIMARY KEY (owner, made_ms)
+) STRICT;
+
+CREATE TABLE api_key (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    partner_id  BLOB    NOT NULL REFERENCES partner (id),
+    hash        BLOB    NOT NULL UNIQUE,
+    revoked_ms  INTEGER,
+    body        TEXT    NOT NULL
+) STRICT;
+CREATE INDEX api_key_by_partner ON api_key (partner_id, id);
+
+-- Policies by the hash of their canonical text: a thousand bookings under one policy keep it once.
+CREATE TABLE policy (
+    hash  TEXT NOT NULL PRIMARY KEY,
+    body  TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE booking (
+    id              BLOB    NOT NULL PRIMARY KEY,
+    partner_id      BLOB    NOT NULL REFERENCES partner (id),
+    status          INTEGER NOT NULL,
+    event_ms        INTEGER NOT NULL,
+    protected_ms    INTEGER,
+    protected_leaf  INTEGER,
+    canceled_ms     INTEGER,
+    stream          BLOB    NOT NULL,
+    entries         INTEGER NOT NULL,
+    tip             BLOB    NOT NULL,
+    policy_hash     TEXT    REFERENCES policy (hash),
+    body            TEXT    NOT NULL,
+    terms           TEXT    NOT NULL
+) STRICT;
+CREATE INDEX booking_by_partner ON booking (partner_id, id);
+
+-- The log, one row per leaf, and what its commitment opens to.
+CREATE TABLE entry (
+    idx          INTEGER NOT NULL PRIMARY KEY,
+    booking_id   BLOB    NOT NULL REFERENCES booking (id),
+    seq          INTEGER NOT NULL,
+    leaf         BLOB    NOT NULL,
+    salt         BLOB    NOT NULL,
+    body         TEXT    NOT NULL,
+    disclosures  TEXT    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX entry_by_booking ON entry (booking_id, seq);
+
+CREATE TABLE tile (
+    level   INTEGER NOT NULL,
+    idx     INTEGER NOT NULL,
+    hashes  BLOB    NOT NULL,
+    PRIMARY KEY (level, idx)
+) STRICT;
+
+-- One row: where the log stands. Every commit moves it from exactly what it loaded.
+CREATE TABLE head (
+    id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    origin      TEXT    NOT NULL,
+    vkey        TEXT    NOT NULL,
+    size        INTEGER NOT NULL,
+    root        BLOB    NOT NULL,
+    checkpoint  TEXT    NOT NULL
+) STRICT;
+
+-- Checkpoints kept for good, at least one for every second in which the log grew.
+CREATE TABLE checkpoint (
+    size   INTEGER NOT NULL PRIMARY KEY,
+    at_ms  INTEGER NOT NULL,
+    note   TEXT    NOT NULL
+) STRICT;
+
+CREATE TABLE endpoint (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    partner_id  BLOB    NOT NULL REFERENCES partner (id),
+    enabled     INTEGER NOT NULL,
+    deleted_ms  INTEGER,
+    body        TEXT    NOT NULL
+) STRICT;
+CREATE INDEX endpoint_by_partner ON endpoint (partner_id, id);
+
+CREATE TABLE event (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    partner_id  BLOB    NOT NULL REFERENCES partner (id),
+    seq         INTEGER NOT NULL,
+    booking_id  BLOB    NOT NULL REFERENCES booking (id),
+    type        INTEGER NOT NULL,
+    retries     INTEGER NOT NULL,
+    body        BLOB    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX event_by_partner ON event (partner_id, seq);
+CREATE INDEX event_by_booking ON event (booking_id, seq);
+
+-- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
+CREATE TABLE delivery (
+    event_id     BLOB    NOT NULL REFERENCES event (id),
+    endpoint_id  BLOB    NOT NULL REFERENCES endpoint (id),
+    phase        INTEGER NOT NULL,
+    attempts     INTEGER NOT NULL,
+    charged      INTEGER NOT NULL,
+    due_ms       INTEGER,
+    lease        INTEGER,
+    PRIMARY KEY (event_id, endpoint_id)
+) STRICT;
+CREATE INDEX delivery_due ON delivery (endpoint_id, due_ms) WHERE due_ms IS NOT NULL;
+
+CREATE TABLE attempt (
+    event_id     BLOB    NOT NULL,
+    endpoint_id  BLOB    NOT NULL,
+    number       INTEGER NOT NULL,
+    body         TEXT    NOT NULL,
+    PRIMARY KEY (event_id, endpoint_id, number)
+) STRICT;
+
+-- Answers remembered under an Idempotency-Key, sealed: some hold a key that is shown once.
+CREATE TABLE answer (
+    key      BLOB    NOT NULL PRIMARY KEY,
+    at_ms    INTEGER NOT NULL,
+    request  BLOB    NOT NULL,
+    body     BLOB    NOT NULL
+) STRICT;
+CREATE INDEX answer_by_age ON answer (at_ms);

@@ -1,0 +1,184 @@
+//! The SQLite engine: WAL, every commit flushed, one connection that writes and a pool that reads.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::time::Duration;
+
+use r2d2_sqlite::SqliteConnectionManager;
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
+
+use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
+
+/// How long a writer waits for the write turn while another process on the file holds it.
+const TURN_MS: u64 = 10_000;
+/// Statement texts kept prepared on each connection; the store has fewer.
+const PREPARED: usize = 128;
+/// Readers of one process: reads are short and the machine has few cores.
+const READERS: u32 = 8;
+
+/// A connection of either kind.
+pub(crate) struct Sqlite<C> {
+    connection: C,
+    begin: &'static str,
+}
+
+/// The connection that writes.
+pub(crate) type Writer = Sqlite<Box<Connection>>;
+/// The pool's connection.
+pub(crate) type Pooled = r2d2::PooledConnection<SqliteConnectionManager>;
+/// The readers.
+pub(crate) type Pool = r2d2::Pool<SqliteConnectionManager>;
+
+/// Opens the connection that writes; makes the file when `create` says so.
+pub(crate) fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_millis(TURN_MS))?;
+    connection.set_prepared_statement_cache_capacity(PREPARED);
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::Failed(format!(
+            "the file system cannot keep SQLite's write-ahead log (journal mode stays {mode}); use a local disk"
+        )));
+    }
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000;",
+    )?;
+    Ok(Sqlite { connection: Box::new(connection), begin: "BEGIN IMMEDIATE" })
+}
+
+/// Opens the readers. They cannot write whatever they are asked.
+pub(crate) fn open_readers(path: &Path) -> Result<Pool, StoreError> {
+    let manager = SqliteConnectionManager::file(path)
+        .with_flags(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .with_init(|connection| {
+            connection.busy_timeout(Duration::from_millis(TURN_MS))?;
+            connection.set_prepared_statement_cache_capacity(PREPARED);
+            connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -2000;")
+        });
+    r2d2::Pool::builder()
+        .max_size(READERS)
+        .min_idle(Some(1))
+        .connection_timeout(Duration::from_secs(5))
+        .build(manager)
+        .map_err(|e| StoreError::Failed(e.to_string()))
+}
+
+/// A reader from the pool.
+pub(crate) fn reader(pool: &Pool) -> Result<Sqlite<Pooled>, StoreError> {
+    let connection = pool
+        .get()
+        .map_err(|e| StoreError::Failed(format!("no reader became free: {e}")))?;
+    Ok(Sqlite {
+        connection,
+        begin: "BEGIN",
+    })
+}
+
+impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
+    fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        statements
+            .iter()
+            .map(|statement| self.run_one(statement))
+            .collect()
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.execute(self.begin)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.execute("COMMIT")
+    }
+
+    fn rollback(&mut self) {
+        if !self.connection.is_autocommit() {
+            // A failed rollback leaves the transaction to the connection's end, which its owner brings about.
+            let _ = self.execute("ROLLBACK");
+        }
+    }
+}
+
+impl<C: Deref<Target = Connection>> Sqlite<C> {
+    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    fn run_one(&self, statement: &Statement<'_>) -> Result<Rows, StoreError> {
+        let mut prepared = self.connection.prepare_cached(statement.sql)?;
+        for (index, arg) in statement.args.iter().enumerate() {
+            prepared.raw_bind_parameter(index + 1, arg)?;
+        }
+        let columns = prepared.column_count();
+        if columns == 0 {
+            let changed = prepared.raw_execute()? as u64;
+            return Ok(Rows {
+                changed,
+                rows: Vec::new(),
+            });
+        }
+        let mut rows = Vec::new();
+        let mut cursor = prepared.raw_query();
+        while let Some(row) = cursor.next()? {
+            let cells = (0..columns)
+                .map(|column| row.get_ref(column).map(cell))
+                .collect::<Result<_, _>>()?;
+            rows.push(Row(cells));
+        }
+        Ok(Rows { changed: 0, rows })
+    }
+
+    /// Runs a whole script, for migrations.
+    pub(crate) fn script(&self, sql: &str) -> Result<(), StoreError> {
+        Ok(self.connection.execute_batch(sql)?)
+    }
+}
+
+impl ToSql for Arg<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Null => ToSqlOutput::Owned(Value::Null),
+            Self::Int(n) => ToSqlOutput::Owned(Value::Integer(*n)),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::Blob(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        })
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(n) => Cell::Int(n),
+        // STRICT tables hold no reals; one that appears is shown as what it is, and read as damage.
+        ValueRef::Real(x) => Cell::Text(x.to_string()),
+        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let rusqlite::Error::SqliteFailure(failure, message) = &error else {
+            return Self::Failed(error.to_string());
+        };
+        match failure.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
+            ErrorCode::DiskFull => Self::Full,
+            ErrorCode::ReadOnly => Self::ReadOnly,
+            ErrorCode::DatabaseCorrupt => Self::Corrupt(message.clone().unwrap_or_default()),
+            ErrorCode::NotADatabase => {
+                Self::Corrupt("the file is not a SQLite database".to_owned())
+            }
+            ErrorCode::CannotOpen => Self::Failed(
+                "the file cannot be opened; check that its folder exists and may be read"
+                    .to_owned(),
+            ),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

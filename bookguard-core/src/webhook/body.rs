@@ -1,0 +1,95 @@
+//! The body of an event: the specification's envelope, with `seq` as its last field.
+//!
+//! The bytes are made once and are the same on every attempt and to every endpoint. The partner's sequence number
+//! is known only to the writer, so the body is made in two steps: a head, and its end.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use crate::model::{Booking, BookingId, EventId, EventType, Timestamp};
+
+/// The head of `booking.created`.
+pub fn created(event_id: EventId, booking: &Booking) -> String {
+    let payload = format!(
+        r#"{{"partnerId":"{}","bookingValue":{},"currency":"{}"}}"#,
+        booking.partner_id, booking.booking_value, booking.currency
+    );
+    head(
+        event_id,
+        EventType::BookingCreated,
+        booking.booking_id,
+        booking.created_at,
+        &payload,
+    )
+}
+
+/// The head of `booking.protected`.
+pub fn protected(
+    event_id: EventId,
+    booking: &Booking,
+    at: Timestamp,
+    evidence_url: &str,
+) -> String {
+    let payload = json!({
+        "partnerId": booking.partner_id,
+        "protected": true,
+        "evidencePacketUrl": evidence_url,
+    });
+    head(
+        event_id,
+        EventType::BookingProtected,
+        booking.booking_id,
+        at,
+        &payload.to_string(),
+    )
+}
+
+/// Everything but the sequence number. `payload` is JSON text; the other fields need no escaping.
+fn head(
+    event_id: EventId,
+    event_type: EventType,
+    booking_id: BookingId,
+    at: Timestamp,
+    payload: &str,
+) -> String {
+    format!(
+        r#"{{"eventId":"{event_id}","type":"{}","bookingId":"{booking_id}","timestamp":"{at}","status":"pending","payload":{payload}"#,
+        event_type.word(),
+    )
+}
+
+/// The whole body.
+pub fn finish(head: &str, seq: u64) -> String {
+    let mut body = String::with_capacity(head.len() + 32);
+    body.push_str(head);
+    // Writing into a String cannot fail.
+    let _ = write!(body, r#","seq":{seq}}}"#);
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_the_envelope_of_the_specification_and_seq() {
+        let event_id = EventId::new(Timestamp::from_ms(0), [1; 10]);
+        let booking_id = BookingId::new(Timestamp::from_ms(0), [2; 10]);
+        let head = head(
+            event_id,
+            EventType::BookingCreated,
+            booking_id,
+            Timestamp::from_ms(0),
+            r#"{"a":1}"#,
+        );
+        let body: serde_json::Value = serde_json::from_str(&finish(&head, 7)).unwrap();
+        assert_eq!(
+            body,
+            json!({
+                "eventId": event_id, "type": "booking.created", "bookingId": booking_id,
+                "timestamp": "1970-01-01T00:00:00.000Z", "status": "pending", "payload": {"a": 1}, "seq": 7
+            })
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! The slice of state that a batch of commands can touch, loaded before the first is decided.
+//!
+//! [`Work::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
+//! what deciding its commands one after another would.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::change::{Change, DeliveryState, Phase};
+use crate::ledger::Hash;
+use crate::model::{
+    ApiKey, ApiKeyId, Booking, BookingId, Endpoint, EndpointId, EventId, Partner, PartnerId,
+    PartnerStatus,
+};
+use crate::policy::Terms;
+
+/// What the commands of one batch can see.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// Partners named by commands.
+    pub partners: HashMap<PartnerId, PartnerState>,
+    /// Bookings named by commands.
+    pub bookings: HashMap<BookingId, BookingState>,
+    /// Keys of partners whose commands need them.
+    pub keys: HashMap<ApiKeyId, KeyState>,
+    /// Events named by commands.
+    pub events: HashMap<EventId, EventState>,
+    /// Deliveries named by commands, or due.
+    pub deliveries: HashMap<(EventId, EndpointId), DeliveryState>,
+    /// Deliveries that are due, by endpoint, the longest due first.
+    pub due: HashMap<EndpointId, Vec<EventId>>,
+    /// Addresses of the endpoints in `due`.
+    pub urls: HashMap<EndpointId, Arc<str>>,
+    /// Answers remembered under the commands' keys.
+    pub prior: HashMap<[u8; 32], Prior>,
+    /// Leaves in the log, those of this batch included.
+    pub size: u64,
+    /// The log's name.
+    pub origin: String,
+    /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
+    pub room: HashMap<EndpointId, usize>,
+}
+
+/// A partner and its endpoints.
+#[derive(Debug, Clone)]
+pub struct PartnerState {
+    /// The partner.
+    pub partner: Partner,
+    /// Events so far.
+    pub events: u64,
+    /// Keys that are not revoked; counted only for commands that add one.
+    pub live_keys: usize,
+    /// Endpoints that are not deleted.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// A booking with its terms and chain.
+#[derive(Debug, Clone)]
+pub struct BookingState {
+    /// The record.
+    pub booking: Booking,
+    /// The frozen terms.
+    pub terms: Terms,
+    /// Its name in the ledger.
+    pub stream: [u8; 16],
+    /// Entries in its chain.
+    pub entries: u64,
+    /// The leaf hash of the last.
+    pub tip: Hash,
+    /// The leaf that protected it, and that leaf's hash.
+    pub protected_leaf: Option<(u64, Hash)>,
+}
+
+/// A key and its owner.
+#[derive(Debug, Clone)]
+pub struct KeyState {
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// The key.
+    pub key: ApiKey,
+}
+
+/// An event and where it goes.
+#[derive(Debug, Clone)]
+pub struct EventState {
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// Its type, for endpoints made since.
+    pub event_type: crate::model::EventType,
+    /// The exact body of every delivery.
+    pub body: Arc<[u8]>,
+    /// Manual retries so far.
+    pub retries: u32,
+    /// Its deliveries' endpoints.
+    pub endpoints: Vec<EndpointId>,
+}
+
+/// An answer remembered under an Idempotency-Key.
+#[derive(Debug, Clone)]
+pub enum Prior {
+    /// From an earlier batch.
+    Stored {
+        /// What was asked.
+        request: [u8; 32],
+        /// The body that was sent.
+        answer: Arc<[u8]>,
+    },
+    /// From an earlier command of this batch.
+    Pending {
+        /// What was asked.
+        request: [u8; 32],
+        /// That command's index.
+        command: usize,
+    },
+}
+
+impl Work {
+    /// Makes a change visible to the commands that follow.
+    ///
+    /// `BookingAdded` and `Entry` need no trace here beyond the size: nothing in the same batch can name a booking
+    /// whose id has not been answered yet, except through `bookings`, which `Entry` updates.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::PartnerAdded { partner, .. } => {
+                let state = PartnerState {
+                    partner: (**partner).clone(),
+                    events: 0,
+                    live_keys: 0,
+                    endpoints: Vec::new(),
+                };
+                self.partners.insert(partner.partner_id, state);
+            }
+            Change::PartnerMoved { partner_id, status } => {
+                self.with_partner(*partner_id, |state| state.partner.status = *status);
+            }
+            Change::KeyAdded { partner_id, key } => {
+                self.with_partner(*partner_id, |state| state.live_keys += 1);
+                self.keys.insert(
+                    key.key.api_key_id,
+                    KeyState {
+                        partner_id: *partner_id,
+                        key: key.key.clone(),
+                    },
+                );
+            }
+            Change::KeyRevoked { api_key_id, at } => {
+                if let Some(state) = self.keys.get_mut(api_key_id) {
+                    state.key.revoked_at = Some(*at);
+                    let partner_id = state.partner_id;
+                    self.with_partner(partner_id, |state| {
+                        state.live_keys = state.live_keys.saturating_sub(1)
+                    });
+                }
+            }
+            Change::Entry(entry) => {
+                self.size = entry.index + 1;
+                if let Some(state) = self.bookings.get_mut(&entry.booking_id) {
+                    state.entries = entry.seq + 1;
+                    state.tip = entry.hash;
+                }
+            }
+            Change::BookingProtected {
+                booking_id,
+                at,
+                leaf_index,
+            } => {
+                if let Some(state) = self.bookings.get_mut(booking_id) {
+                    state.booking.protect(*at);
+                    state.protected_leaf = Some((*leaf_index, state.tip));
+                }
+            }
+            Change::EventAdded(event) => {
+                self.with_partner(event.partner_id, |state| state.events = event.seq);
+            }
+            Change::DeliveryAdded {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                if let Some(event) = self.events.get_mut(event_id) {
+                    event.endpoints.push(*endpoint_id);
+                }
+                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            }
+            Change::DeliveryMoved {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            }
+            Change::EventRetried { event_id, retries } => {
+                if let Some(event) = self.events.get_mut(event_id) {
+                    event.retries = *retries;
+                }
+            }
+            Change::EndpointAdded {
+                partner_id,
+                endpoint,
+            } => {
+                self.with_partner(*partner_id, |state| {
+                    state.endpoints.push((**endpoint).clone())
+                });
+            }
+            Change::EndpointDisabled { endpoint_id } => {
+                for state in self.partners.values_mut() {
+                    for endpoint in state
+                        .endpoints
+                        .iter_mut()
+                        .filter(|e| e.endpoint_id == *endpoint_id)
+                    {
+                        endpoint.enabled = false;
+                    }
+                }
+            }
+            Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
+            Change::BookingAdded { .. }
+            | Change::AttemptAdded { .. }
+            | Change::AnswerAmended { .. }
+            | Change::AnswersForgotten { .. } => {}
+        }
+    }
+
+    fn with_partner(&mut self, partner_id: PartnerId, change: impl FnOnce(&mut PartnerState)) {
+        if let Some(state) = self.partners.get_mut(&partner_id) {
+            change(state);
+        }
+    }
+
+    fn delete_endpoint(&mut self, endpoint_id: EndpointId) {
+        for state in self.partners.values_mut() {
+            state
+                .endpoints
+                .retain(|endpoint| endpoint.endpoint_id != endpoint_id);
+        }
+        for ((_, to), state) in &mut self.deliveries {
+            if *to == endpoint_id && state.due.is_some() {
+                *state = DeliveryState {
+                    phase: Phase::Failed,
+                    due: None,
+                    lease: None,
+                    ..*state
+                };
+            }
+        }
+        self.due.remove(&endpoint_id);
+    }
+
+    /// The partner's state, when it may act.
+    pub fn active_partner(&self, partner_id: &PartnerId) -> Option<&PartnerState> {
+        self.partners
+            .get(partner_id)
+            .filter(|state| state.partner.status != PartnerStatus::Pending)
+    }
+}

@@ -1,0 +1,437 @@
+//! The writer: drains its inbox, decides a batch of commands, and commits them as one transaction and one head.
+//!
+//! One commit carries every command that waited while the last one ran, so durable writes are as fast as the disk
+//! allows. An answer leaves only after COMMIT returned; when the outcome of a commit is not known, every waiter of
+//! the batch is told so, and the next batch starts from what the database says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::change::{Change, Entry};
+use crate::command::{Answer, Command, Head, Outcome, Parcel};
+use crate::error::Error;
+use crate::ledger::tile::ReadError;
+use crate::ledger::{Checkpoint, Hash, Signer, Tree};
+use crate::lifecycle::{self, Decision};
+use crate::limits;
+use crate::model::{EventId, PartnerId};
+use crate::outbox::Outbox;
+use crate::store::commit::{Answered, Append, Writes, commit};
+use crate::store::conn::{Conn, Statement, StoreError};
+use crate::store::load::load;
+use crate::store::{self, Seal, Store};
+use crate::work::{Prior, Work};
+
+/// A command and where its outcome goes.
+struct Job {
+    command: Command,
+    outcome: oneshot::Sender<Outcome>,
+}
+
+/// The way to the writer. Cheap to clone; the writer ends when the last is dropped.
+#[derive(Clone)]
+pub struct Inbox(mpsc::Sender<Job>);
+
+impl Inbox {
+    /// Hands over a command; the receiver yields its outcome once it is durable. Refuses with `busy` when the
+    /// inbox is full.
+    pub fn submit(&self, command: Command) -> Result<oneshot::Receiver<Outcome>, Error> {
+        let (outcome, receiver) = oneshot::channel();
+        self.0
+            .try_send(Job { command, outcome })
+            .map_err(|refused| match refused {
+                mpsc::error::TrySendError::Full(_) => Error::busy(),
+                mpsc::error::TrySendError::Closed(_) => {
+                    Error::unavailable("The service is shutting down.")
+                }
+            })?;
+        Ok(receiver)
+    }
+
+    /// As [`Self::submit`], but waits for room: for the courier, whose results must not be lost to a full inbox.
+    pub async fn submit_patiently(
+        &self,
+        command: Command,
+    ) -> Result<oneshot::Receiver<Outcome>, Error> {
+        let (outcome, receiver) = oneshot::channel();
+        self.0
+            .send(Job { command, outcome })
+            .await
+            .map_err(|_| Error::unavailable("The service is shutting down."))?;
+        Ok(receiver)
+    }
+}
+
+/// What the writer works with.
+pub struct Desk {
+    /// The database.
+    pub store: Store,
+    /// Signs checkpoints.
+    pub signer: Signer,
+    /// Seals remembered answers.
+    pub seal: Seal,
+    /// Where born and claimed deliveries go; without one they wait in the store.
+    pub outbox: Option<Arc<Outbox>>,
+    /// Called with the cause when a batch failed for a reason of ours: logged at the edge.
+    pub report: fn(&str),
+}
+
+/// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
+pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
+    let (sender, jobs) = mpsc::channel(limits::INBOX);
+    let conn = desk.store.writer()?;
+    let mut writer = Writer {
+        desk,
+        conn: Some(conn),
+        tree: Tree::empty(),
+        kept_at: 0,
+    };
+    let thread = std::thread::Builder::new()
+        .name("writer".to_owned())
+        .spawn(move || writer.run(jobs))
+        .map_err(|e| StoreError::Failed(format!("the writer's thread cannot start: {e}")))?;
+    Ok((Inbox(sender), thread))
+}
+
+struct Writer {
+    desk: Desk,
+    /// Dropped after a failure, opened again for the next batch.
+    conn: Option<Box<dyn Conn>>,
+    /// The tree as of the last head this writer saw.
+    tree: Tree,
+    /// When the last checkpoint was kept for good, milliseconds.
+    kept_at: i64,
+}
+
+/// A batch after it was decided.
+struct Decided {
+    /// Per command: its answer, or why it was refused, or the command whose answer it shares.
+    outcomes: Vec<Result<Settled, Error>>,
+    changes: Vec<Change>,
+}
+
+enum Settled {
+    Answer(Answer),
+    Same(usize),
+}
+
+impl Writer {
+    fn run(&mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut batch = Vec::with_capacity(limits::BATCH);
+        while jobs.blocking_recv_many(&mut batch, limits::BATCH) > 0 {
+            let (commands, waiting): (Vec<Command>, Vec<_>) = batch
+                .drain(..)
+                .map(|job| (job.command, job.outcome))
+                .unzip();
+            let outcomes = self.execute(&commands);
+            for (waiter, outcome) in waiting.into_iter().zip(outcomes) {
+                // A caller that went away has nobody to tell; what it asked for is done all the same.
+                let _ = waiter.send(outcome);
+            }
+        }
+    }
+
+    /// Runs one batch to its end, whatever happens.
+    fn execute(&mut self, commands: &[Command]) -> Vec<Outcome> {
+        let mut conn = match self
+            .conn
+            .take()
+            .map_or_else(|| self.desk.store.writer(), Ok)
+        {
+            Ok(conn) => conn,
+            Err(error) => return self.refuse_all(commands, &error),
+        };
+        match self.transact(&mut *conn, commands) {
+            Ok(outcomes) => {
+                self.conn = Some(conn);
+                outcomes
+            }
+            Err(error) => {
+                conn.rollback();
+                self.refuse_all(commands, &error)
+            }
+        }
+    }
+
+    fn refuse_all(&self, commands: &[Command], error: &StoreError) -> Vec<Outcome> {
+        (self.desk.report)(&format!(
+            "a batch of {} commands failed: {error}",
+            commands.len()
+        ));
+        let refusal = match error {
+            StoreError::Full => {
+                Error::unavailable("The service's disk is full. Nothing of this request was kept.")
+            }
+            StoreError::ReadOnly => {
+                Error::unavailable("The service's database cannot be written at present.")
+            }
+            _ => Error::unavailable(
+                "The store did not confirm the write. Repeat the request with the same Idempotency-Key: it will happen once.",
+            ),
+        };
+        commands.iter().map(|_| Err(refusal.clone())).collect()
+    }
+
+    fn transact(
+        &mut self,
+        conn: &mut dyn Conn,
+        commands: &[Command],
+    ) -> Result<Vec<Outcome>, StoreError> {
+        conn.begin()?;
+        let (mut work, head) = self.prepare(conn, commands)?;
+        let Decided { outcomes, changes } = decide_all(&mut work, commands);
+        let leaves: Vec<Hash> = entries(&changes).map(|entry| entry.hash).collect();
+        let mut tree = self.tree.clone();
+        let tiles = tree.append(leaves.iter().copied());
+        let to = Head {
+            size: tree.size(),
+            root: tree.root(),
+        };
+        let (outcomes, answers) = self.answer(outcomes, commands, &to);
+        if changes.is_empty() && answers.is_empty() {
+            conn.rollback();
+            return Ok(outcomes);
+        }
+        let parcels = parcels(&work, &changes);
+        let writes = Writes::collect(commands, &changes)?;
+        let now = commands
+            .iter()
+            .map(|command| command.at.ms())
+            .max()
+            .unwrap_or(0);
+        let append = (!leaves.is_empty()).then(|| self.sign(head, to, now));
+        let append = append.as_ref().map(|(checkpoint, keep_at)| Append {
+            from: head,
+            to,
+            tiles: &tiles,
+            checkpoint,
+            keep_at: *keep_at,
+        });
+        commit(conn, &writes, &answers, append.as_ref())?;
+        conn.commit()?;
+        if let Some(at) = append.and_then(|append| append.keep_at) {
+            self.kept_at = at;
+        }
+        self.tree = tree;
+        if let Some(outbox) = &self.desk.outbox {
+            outbox.hand_over(parcels);
+        }
+        Ok(outcomes)
+    }
+
+    /// Loads what the batch can touch, and the tree anew when another process moved the head.
+    fn prepare(
+        &mut self,
+        conn: &mut dyn Conn,
+        commands: &[Command],
+    ) -> Result<(Work, Head), StoreError> {
+        let stored = store::head(conn)?
+            .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))?;
+        let head = stored.head;
+        if self.tree.size() != head.size || self.tree.root() != head.root {
+            self.tree = load_tree(conn, head)?;
+        }
+        let mut work = load(conn, &self.desk.seal, commands)?;
+        work.size = head.size;
+        work.origin = stored.origin;
+        if let Some(outbox) = &self.desk.outbox {
+            let endpoints = work
+                .partners
+                .values()
+                .flat_map(|partner| &partner.endpoints);
+            work.room = endpoints
+                .map(|e| (e.endpoint_id, outbox.room(&e.endpoint_id)))
+                .collect();
+        }
+        Ok((work, head))
+    }
+
+    /// The signed checkpoint of the new head, and whether it is one to keep: one per second in which the log grew.
+    fn sign(&self, from: Head, to: Head, now: i64) -> (String, Option<i64>) {
+        let keep = from.size == 0 || now - self.kept_at >= 1_000;
+        (
+            Checkpoint::sign(&self.desk.signer, to.size, to.root),
+            keep.then_some(now),
+        )
+    }
+
+    /// Completes every reply with the head, and writes out those to be remembered.
+    fn answer(
+        &self,
+        settled: Vec<Result<Settled, Error>>,
+        commands: &[Command],
+        head: &Head,
+    ) -> (Vec<Outcome>, Vec<Answered>) {
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(commands.len());
+        let mut answers = Vec::new();
+        for (command, settled) in commands.iter().zip(settled) {
+            let outcome = match settled {
+                Ok(Settled::Answer(Answer::Fresh(mut reply))) => {
+                    reply.complete(head);
+                    if let Some(remember) = &command.remember {
+                        answers.push(Answered {
+                            key: remember.key,
+                            request: remember.request,
+                            at: command.at.ms(),
+                            sealed: self
+                                .desk
+                                .seal
+                                .seal(&remember.key, &(remember.encode)(&reply)),
+                        });
+                    }
+                    Ok(Answer::Fresh(reply))
+                }
+                Ok(Settled::Answer(replayed)) => Ok(replayed),
+                Ok(Settled::Same(earlier)) => same_as(&outcomes, earlier, command),
+                Err(refusal) => Err(refusal),
+            };
+            outcomes.push(outcome);
+        }
+        (outcomes, answers)
+    }
+}
+
+/// The answer of an earlier command of the batch, as its bytes: the caller sent the same request again.
+fn same_as(outcomes: &[Outcome], earlier: usize, command: &Command) -> Outcome {
+    match (outcomes.get(earlier), &command.remember) {
+        (Some(Ok(Answer::Fresh(reply))), Some(remember)) => {
+            Ok(Answer::Replayed(Arc::from((remember.encode)(reply))))
+        }
+        (Some(outcome), _) => outcome.clone(),
+        (None, _) => Err(Error::internal(
+            "a command points at an answer that does not exist",
+        )),
+    }
+}
+
+fn decide_all(work: &mut Work, commands: &[Command]) -> Decided {
+    let mut decided = Decided {
+        outcomes: Vec::with_capacity(commands.len()),
+        changes: Vec::new(),
+    };
+    for (index, command) in commands.iter().enumerate() {
+        let outcome = lifecycle::decide(work, command, index).map(|decision| match decision {
+            Decision::Do { changes, reply } => {
+                for change in &changes {
+                    work.apply(change);
+                }
+                if let Some(remember) = &command.remember {
+                    work.prior.insert(
+                        remember.key,
+                        Prior::Pending {
+                            request: remember.request,
+                            command: index,
+                        },
+                    );
+                }
+                decided.changes.extend(changes);
+                Settled::Answer(Answer::Fresh(reply))
+            }
+            Decision::Replay(body) => Settled::Answer(Answer::Replayed(body)),
+            Decision::Same(earlier) => Settled::Same(earlier),
+        });
+        decided.outcomes.push(outcome);
+    }
+    decided
+}
+
+fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
+    changes.iter().filter_map(|change| match change {
+        Change::Entry(entry) => Some(&**entry),
+        _ => None,
+    })
+}
+
+/// Every delivery that the batch put under a lease.
+fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
+    let mut born: HashMap<EventId, (PartnerId, Arc<[u8]>)> = HashMap::new();
+    let mut parcels = Vec::new();
+    for change in changes {
+        match change {
+            Change::EventAdded(event) => {
+                born.insert(event.event_id, (event.partner_id, Arc::clone(&event.body)));
+            }
+            Change::DeliveryAdded {
+                event_id,
+                endpoint_id,
+                state,
+            }
+            | Change::DeliveryMoved {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                let Some(lease) = state.lease else { continue };
+                let event = born.get(event_id).cloned().or_else(|| {
+                    work.events
+                        .get(event_id)
+                        .map(|event| (event.partner_id, Arc::clone(&event.body)))
+                });
+                let Some((partner_id, body)) = event else {
+                    continue;
+                };
+                let url = work.urls.get(endpoint_id).cloned().or_else(|| {
+                    let endpoints = &work.partners.get(&partner_id)?.endpoints;
+                    endpoints
+                        .iter()
+                        .find(|e| e.endpoint_id == *endpoint_id)
+                        .map(|e| Arc::from(e.url.as_str()))
+                });
+                let Some(url) = url else { continue };
+                parcels.push(Parcel {
+                    event_id: *event_id,
+                    partner_id,
+                    endpoint_id: *endpoint_id,
+                    url,
+                    body,
+                    lease,
+                    attempts: state.attempts,
+                });
+            }
+            _ => {}
+        }
+    }
+    parcels
+}
+
+/// The tree from its stored tiles, checked against the head.
+pub(crate) fn load_tree(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreError> {
+    let tree =
+        Tree::load(head.size, |level, index| read_tile(conn, level, index)).map_err(|error| {
+            match error {
+                ReadError::Read(error) => error,
+                other => StoreError::Corrupt(format!(
+                    "the ledger's tiles do not give its tree: {other:?}"
+                )),
+            }
+        })?;
+    if tree.root() == head.root {
+        Ok(tree)
+    } else {
+        Err(StoreError::Corrupt(
+            "the ledger's tiles do not give the root of its head".to_owned(),
+        ))
+    }
+}
+
+/// A tile's bytes as far as it has grown.
+pub(crate) fn read_tile(
+    conn: &mut dyn Conn,
+    level: u8,
+    index: u64,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let rows = conn.one(Statement::new(
+        "SELECT hashes FROM tile WHERE level = $1 AND idx = $2",
+        vec![
+            i64::from(level).into(),
+            i64::try_from(index).unwrap_or(i64::MAX).into(),
+        ],
+    ))?;
+    rows.rows
+        .first()
+        .map(|row| row.blob(0).map(<[u8]>::to_vec))
+        .transpose()
+}
