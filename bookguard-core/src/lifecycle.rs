@@ -4,6 +4,8 @@
 
 mod bookings;
 mod partners;
+#[cfg(test)]
+mod tests;
 mod webhooks;
 
 use std::sync::Arc;

@@ -15,6 +15,9 @@ const FIRST_MS: i64 = -62_135_596_800_000;
 const LAST_MS: i64 = 253_402_300_799_999;
 
 impl Timestamp {
+    /// 1970-01-01T00:00:00.000Z.
+    pub const EPOCH: Self = Self(0);
+
     /// From milliseconds since the epoch, held within the years 0001 to 9999.
     pub fn from_ms(ms: i64) -> Self {
         Self(ms.clamp(FIRST_MS, LAST_MS))

@@ -309,11 +309,13 @@ where
     Some(Statement::new(expanded(sql, 0, size), args))
 }
 
+/// Statement texts by their pattern, rows and columns.
+type Texts = HashMap<(&'static str, usize, usize), &'static str>;
+
 /// The text of a statement for so many rows (0: a bare list) of so many arguments. There are a few dozen of them
 /// in the program's life, each made once.
 fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
-    static TEXTS: LazyLock<Mutex<HashMap<(&'static str, usize, usize), &'static str>>> =
-        LazyLock::new(Mutex::default);
+    static TEXTS: LazyLock<Mutex<Texts>> = LazyLock::new(Mutex::default);
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     texts.entry((sql, rows, columns)).or_insert_with(|| {
         let group = |row: usize| {

@@ -1,5 +1,6 @@
 //! Loads what a batch of commands can touch, one SELECT per table.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
@@ -358,9 +359,9 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
         .insert((event_id, endpoint_id), delivery(row, 2)?);
     add_event(work, event_id, row, 7)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
-    if !work.urls.contains_key(&endpoint_id) {
+    if let Entry::Vacant(url) = work.urls.entry(endpoint_id) {
         let endpoint: Endpoint = row.json(11)?;
-        work.urls.insert(endpoint_id, Arc::from(endpoint.url));
+        url.insert(Arc::from(endpoint.url));
     }
     Ok(())
 }

@@ -48,7 +48,10 @@ pub(crate) fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreErro
     connection.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000;",
     )?;
-    Ok(Sqlite { connection: Box::new(connection), begin: "BEGIN IMMEDIATE" })
+    Ok(Sqlite {
+        connection: Box::new(connection),
+        begin: "BEGIN IMMEDIATE",
+    })
 }
 
 /// Opens the readers. They cannot write whatever they are asked.

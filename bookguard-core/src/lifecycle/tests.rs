@@ -1,0 +1,493 @@
+//! The rules as tables, on state made by hand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::change::{Change, DeliveryState, Phase};
+use crate::command::{Command, NewApiKey, NewKey, Registration, Remember};
+use crate::model::*;
+use crate::webhook::{Attempt, FailureClass};
+use crate::work::{EventState, KeyState, PartnerState};
+
+const NOW: Timestamp = Timestamp::EPOCH;
+
+fn id<N: crate::model::id::Noun>(n: u8) -> Id<N> {
+    Id::new(NOW, [n; 10])
+}
+
+fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
+    Endpoint {
+        endpoint_id: id(n),
+        url: format!("https://example.com/{n}"),
+        events: events.to_vec(),
+        description: None,
+        enabled: true,
+        created_at: NOW,
+    }
+}
+
+fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
+    let partner = Partner {
+        partner_id: id(1),
+        name: "Acme".to_owned(),
+        business_type: "venue".to_owned(),
+        contact_email: "a@example.com".to_owned(),
+        website: None,
+        status,
+        created_at: NOW,
+    };
+    PartnerState {
+        partner,
+        events: 0,
+        live_keys: 0,
+        endpoints,
+    }
+}
+
+fn work(status: PartnerStatus, endpoints: Vec<Endpoint>) -> Work {
+    Work {
+        partners: HashMap::from([(id(1), partner(status, endpoints))]),
+        ..Work::default()
+    }
+}
+
+fn command(ask: Ask) -> Command {
+    Command {
+        at: NOW,
+        ask,
+        remember: None,
+    }
+}
+
+fn new_key(n: u8) -> NewKey {
+    let key = ApiKey {
+        api_key_id: id(n),
+        name: "k".to_owned(),
+        scopes: Scopes::all(),
+        hint: "abcd".to_owned(),
+        created_at: NOW,
+        revoked_at: None,
+    };
+    NewKey { key, hash: [n; 32] }
+}
+
+fn changes(decided: Result<Decision, Error>) -> Vec<Change> {
+    match decided.unwrap() {
+        Decision::Do { changes, .. } => changes,
+        other => panic!("decided {other:?}"),
+    }
+}
+
+fn refusal(decided: Result<Decision, Error>) -> String {
+    decided.unwrap_err().code.into_owned()
+}
+
+fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState {
+    DeliveryState {
+        phase,
+        attempts: 1,
+        charged: 1,
+        due: due.map(|ms| NOW.plus_ms(ms)),
+        lease,
+    }
+}
+
+fn attempt(class: Option<FailureClass>) -> Attempt {
+    Attempt {
+        started_at: 0,
+        duration_ms: 1,
+        phase: crate::webhook::Phase::Body,
+        class,
+        detail: None,
+        status_code: None,
+        response_head: String::new(),
+        response_len: 0,
+        response_sha256: None,
+        retry_after_ms: None,
+    }
+}
+
+/// Work with one event of one delivery to endpoint 7.
+fn with_delivery(state: DeliveryState) -> Work {
+    let mut work = work(PartnerStatus::Active, vec![endpoint(7, &[])]);
+    work.events.insert(
+        id(5),
+        EventState {
+            partner_id: id(1),
+            event_type: EventType::BookingCreated,
+            body: Arc::from(&b"{}"[..]),
+            retries: 0,
+            endpoints: vec![id(7)],
+        },
+    );
+    work.deliveries.insert((id(5), id(7)), state);
+    work
+}
+
+#[test]
+fn only_a_pending_partner_is_approved() {
+    let reply = Registration {
+        partner_id: id(1),
+        name: "Acme".to_owned(),
+        status: PartnerStatus::Active,
+        api_key_id: None,
+        api_key: None,
+        signing_secret: None,
+    };
+    let approve = command(Ask::ApprovePartner {
+        partner_id: id(1),
+        key: new_key(2),
+        reply: Box::new(reply),
+    });
+    assert_eq!(
+        changes(decide(&work(PartnerStatus::Pending, vec![]), &approve, 0)).len(),
+        2
+    );
+    assert_eq!(
+        refusal(decide(&work(PartnerStatus::Active, vec![]), &approve, 0)),
+        "partner_not_pending"
+    );
+    assert_eq!(refusal(decide(&Work::default(), &approve, 0)), "not_found");
+}
+
+#[test]
+fn keys_are_limited_and_revoked_once() {
+    let reply = NewApiKey {
+        api_key_id: id(2),
+        api_key: String::new(),
+        name: String::new(),
+        scopes: Scopes::all(),
+        created_at: NOW,
+    };
+    let create = command(Ask::CreateApiKey {
+        partner_id: id(1),
+        key: new_key(2),
+        reply: Box::new(reply),
+    });
+    let mut state = work(PartnerStatus::Active, vec![]);
+    assert_eq!(changes(decide(&state, &create, 0)).len(), 1);
+    state.partners.get_mut(&id(1)).unwrap().live_keys = crate::limits::KEYS_PER_PARTNER;
+    assert_eq!(refusal(decide(&state, &create, 0)), "too_many_keys");
+    assert_eq!(
+        refusal(decide(&work(PartnerStatus::Pending, vec![]), &create, 0)),
+        "not_found"
+    );
+
+    let revoke = |owner| {
+        command(Ask::RevokeApiKey {
+            partner_id: owner,
+            api_key_id: id(3),
+        })
+    };
+    state.keys.insert(
+        id(3),
+        KeyState {
+            partner_id: id(1),
+            key: new_key(3).key,
+        },
+    );
+    assert_eq!(refusal(decide(&state, &revoke(id(9)), 0)), "not_found");
+    let first = changes(decide(&state, &revoke(id(1)), 0));
+    assert_eq!(first.len(), 1);
+    first.iter().for_each(|change| state.apply(change));
+    assert!(
+        changes(decide(&state, &revoke(id(1)), 0)).is_empty(),
+        "revoking twice changes nothing"
+    );
+}
+
+#[test]
+fn a_remembered_answer_is_replayed_and_another_request_refused() {
+    let remember = |request| Remember {
+        key: [1; 32],
+        request: [request; 32],
+        encode: |_| Vec::new(),
+    };
+    let forget = |request| Command {
+        at: NOW,
+        ask: Ask::Forget,
+        remember: Some(remember(request)),
+    };
+    let mut state = Work::default();
+    state.prior.insert(
+        [1; 32],
+        Prior::Stored {
+            request: [2; 32],
+            answer: Arc::from(&b"x"[..]),
+        },
+    );
+    assert!(
+        matches!(decide(&state, &forget(2), 1), Ok(Decision::Replay(answer)) if *answer == *b"x")
+    );
+    assert_eq!(
+        refusal(decide(&state, &forget(3), 1)),
+        "idempotency_key_reused"
+    );
+    state.prior.insert(
+        [1; 32],
+        Prior::Pending {
+            request: [2; 32],
+            command: 0,
+        },
+    );
+    assert!(matches!(
+        decide(&state, &forget(2), 1),
+        Ok(Decision::Same(0))
+    ));
+    assert_eq!(
+        refusal(decide(&state, &forget(3), 1)),
+        "idempotency_key_reused"
+    );
+}
+
+#[test]
+fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
+    let settle = |lease, class| {
+        command(Ask::Settle {
+            event_id: id(5),
+            endpoint_id: id(7),
+            lease,
+            attempt: Box::new(attempt(class)),
+            jitter: 1 << 63,
+        })
+    };
+    let held = with_delivery(delivery(Phase::Pending, Some(1_000), Some(77)));
+    // (lease, failure, phase afterwards, whether another attempt is due, charged, endpoint disabled)
+    let table = [
+        (77, None, Phase::Delivered, false, 2, false),
+        (
+            77,
+            Some(FailureClass::Http5xx),
+            Phase::Failed,
+            true,
+            2,
+            false,
+        ),
+        (
+            77,
+            Some(FailureClass::PayloadTooLarge),
+            Phase::Failed,
+            false,
+            2,
+            false,
+        ),
+        (77, Some(FailureClass::Gone), Phase::Failed, false, 2, true),
+        (
+            77,
+            Some(FailureClass::OurFault),
+            Phase::Failed,
+            true,
+            1,
+            false,
+        ),
+    ];
+    for (lease, class, phase, due, charged, disabled) in table {
+        let changes = changes(decide(&held, &settle(lease, class), 0));
+        let Change::DeliveryMoved { state, .. } = &changes[0] else {
+            panic!("{changes:?}")
+        };
+        assert_eq!(
+            (state.phase, state.due.is_some(), state.charged),
+            (phase, due, charged),
+            "{class:?}"
+        );
+        assert_eq!((state.attempts, state.lease), (2, None));
+        assert!(matches!(
+            &changes[1],
+            Change::AttemptAdded { number: 2, .. }
+        ));
+        assert_eq!(
+            changes
+                .iter()
+                .any(|c| matches!(c, Change::EndpointDisabled { .. })),
+            disabled
+        );
+    }
+    assert!(
+        changes(decide(&held, &settle(78, None), 0)).is_empty(),
+        "a late result changes nothing"
+    );
+    let over = with_delivery(delivery(Phase::Delivered, None, None));
+    assert!(changes(decide(&over, &settle(77, None), 0)).is_empty());
+    assert!(changes(decide(&Work::default(), &settle(77, None), 0)).is_empty());
+}
+
+#[test]
+fn the_last_scheduled_attempt_is_the_last_and_a_week_ends_any_delivery() {
+    let settle = |at: i64, class| Command {
+        at: NOW.plus_ms(at),
+        ask: Ask::Settle {
+            event_id: id(5),
+            endpoint_id: id(7),
+            lease: 77,
+            attempt: Box::new(attempt(Some(class))),
+            jitter: 0,
+        },
+        remember: None,
+    };
+    let due = |state: DeliveryState, at, class| match &changes(decide(
+        &with_delivery(state),
+        &settle(at, class),
+        0,
+    ))[0]
+    {
+        Change::DeliveryMoved { state, .. } => state.due,
+        other => panic!("{other:?}"),
+    };
+    let held = |charged| DeliveryState {
+        charged,
+        ..delivery(Phase::Failed, Some(1), Some(77))
+    };
+    assert!(due(held(8), 0, FailureClass::Timeout).is_some());
+    assert_eq!(due(held(9), 0, FailureClass::Timeout), None);
+    assert!(
+        due(
+            held(0),
+            crate::limits::DELIVERY_AGE_MS,
+            FailureClass::OurFault
+        )
+        .is_some()
+    );
+    assert_eq!(
+        due(
+            held(0),
+            crate::limits::DELIVERY_AGE_MS + 1,
+            FailureClass::OurFault
+        ),
+        None
+    );
+}
+
+#[test]
+fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
+    let retry = |owner| {
+        command(Ask::RetryEvent {
+            partner_id: owner,
+            event_id: id(5),
+            lease: 99,
+        })
+    };
+    let taken = |state| {
+        let changes = changes(decide(&with_delivery(state), &retry(id(1)), 0));
+        assert!(matches!(
+            changes.last(),
+            Some(Change::EventRetried { retries: 1, .. })
+        ));
+        changes
+            .iter()
+            .any(|c| matches!(c, Change::DeliveryMoved { state, .. } if state.lease == Some(99)))
+    };
+    assert!(
+        taken(delivery(Phase::Failed, Some(9_000), None)),
+        "a scheduled attempt is pulled forward"
+    );
+    assert!(
+        taken(delivery(Phase::Failed, None, None)),
+        "one that was given up is tried again"
+    );
+    assert!(
+        taken(delivery(Phase::Pending, Some(-1), Some(5))),
+        "a lease that ran out is taken over"
+    );
+    assert!(
+        !taken(delivery(Phase::Pending, Some(1), Some(5))),
+        "one in flight is waited for"
+    );
+    let delivered = with_delivery(delivery(Phase::Delivered, None, None));
+    assert_eq!(
+        refusal(decide(&delivered, &retry(id(1)), 0)),
+        "event_already_delivered"
+    );
+    assert_eq!(refusal(decide(&delivered, &retry(id(2)), 0)), "not_found");
+    let mut deleted = with_delivery(delivery(Phase::Failed, None, None));
+    deleted.partners.get_mut(&id(1)).unwrap().endpoints.clear();
+    assert_eq!(refusal(decide(&deleted, &retry(id(1)), 0)), "no_endpoints");
+}
+
+#[test]
+fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
+    let retry = command(Ask::RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(Phase::Pending, None, None));
+    state.events.get_mut(&id(5)).unwrap().endpoints.clear();
+    state.deliveries.clear();
+    let added = changes(decide(&state, &retry, 0));
+    assert!(matches!(&added[0], Change::DeliveryAdded { state, .. } if state.lease == Some(99)));
+    state.partners.get_mut(&id(1)).unwrap().endpoints =
+        vec![endpoint(7, &[EventType::BookingProtected])];
+    assert_eq!(refusal(decide(&state, &retry, 0)), "no_endpoints");
+}
+
+#[test]
+fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
+    let mut state = with_delivery(delivery(Phase::Failed, Some(0), None));
+    state
+        .deliveries
+        .insert((id(6), id(7)), delivery(Phase::Failed, Some(-5), Some(3)));
+    state.due.insert(id(7), vec![id(6), id(5)]);
+    let claim = |room| {
+        command(Ask::Claim {
+            lease: 42,
+            endpoints: vec![(id(7), room)],
+        })
+    };
+    assert_eq!(changes(decide(&state, &claim(1), 0)).len(), 1);
+    let both = changes(decide(&state, &claim(5), 0));
+    assert_eq!(both.len(), 2);
+    both.iter().for_each(|change| state.apply(change));
+    assert!(
+        changes(decide(&state, &claim(5), 0)).is_empty(),
+        "a second claim in the same batch finds nothing"
+    );
+}
+
+#[test]
+fn a_deleted_endpoint_gives_up_what_waited_for_it() {
+    let delete = |owner| {
+        command(Ask::DeleteEndpoint {
+            partner_id: owner,
+            endpoint_id: id(7),
+        })
+    };
+    let mut state = with_delivery(delivery(Phase::Pending, Some(1), Some(5)));
+    assert_eq!(refusal(decide(&state, &delete(id(2)), 0)), "not_found");
+    let deleted = changes(decide(&state, &delete(id(1)), 0));
+    deleted.iter().for_each(|change| state.apply(change));
+    assert_eq!(
+        state.deliveries[&(id(5), id(7))],
+        DeliveryState {
+            attempts: 1,
+            charged: 1,
+            ..delivery(Phase::Failed, None, None)
+        }
+    );
+    assert_eq!(refusal(decide(&state, &delete(id(1)), 0)), "not_found");
+}
+
+#[test]
+fn endpoints_are_limited() {
+    let create = command(Ask::CreateEndpoint {
+        partner_id: id(1),
+        endpoint: endpoint(9, &[]),
+    });
+    let full: Vec<Endpoint> = (0..crate::limits::ENDPOINTS_PER_PARTNER as u8)
+        .map(|n| endpoint(n, &[]))
+        .collect();
+    assert_eq!(
+        changes(decide(
+            &work(PartnerStatus::Active, full[1..].to_vec()),
+            &create,
+            0
+        ))
+        .len(),
+        1
+    );
+    assert_eq!(
+        refusal(decide(&work(PartnerStatus::Active, full), &create, 0)),
+        "too_many_endpoints"
+    );
+}

@@ -1,0 +1,304 @@
+//! The service from the inside: commands through the real writer on a real SQLite file.
+
+#![cfg(feature = "sqlite")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bookguard_core::clock::Clock;
+use bookguard_core::command::{Answer, BookingCreated, Protected, Registration};
+use bookguard_core::error::Error;
+use bookguard_core::model::{PartnerId, Scopes};
+use bookguard_core::ops::{self, Action, Finished, Operation, Request};
+use bookguard_core::service::{self, Closing, Config, Service};
+use bookguard_core::session::{Authority, Session};
+
+const START_MS: i64 = 1_790_000_000_000;
+
+struct Bench {
+    service: Option<Arc<Service>>,
+    closing: Option<Closing>,
+    clock: Arc<AtomicI64>,
+}
+
+fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), String> {
+    Service::open(Config {
+        db: db.to_owned(),
+        create: true,
+        ledger_key: None,
+        public_url: "http://127.0.0.1".to_owned(),
+        registration: service::Registration::Open,
+        library_policies: true,
+        clock: Clock::Set(Arc::clone(clock)),
+        outbox: None,
+        endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
+        report: |line| eprintln!("{line}"),
+    })
+}
+
+impl Bench {
+    fn new(db: &Path) -> Self {
+        let clock = Arc::new(AtomicI64::new(START_MS));
+        let (service, closing) = open(db, &clock).unwrap();
+        Self {
+            service: Some(service),
+            closing: Some(closing),
+            clock,
+        }
+    }
+
+    fn session(&self, authority: Authority) -> Session {
+        Session {
+            service: Arc::clone(self.service.as_ref().unwrap()),
+            authority,
+        }
+    }
+
+    fn partner(&self) -> Session {
+        let anonymous = self.session(Authority::Anonymous {
+            address: "127.0.0.1".to_owned(),
+        });
+        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+        let registered: Registration =
+            decode(&call::<ops::partners::RegisterPartner>(&anonymous, &[], body, None).unwrap());
+        self.session(Authority::Partner {
+            partner_id: registered.partner_id,
+            api_key_id: registered.api_key_id.unwrap(),
+            scopes: Scopes::all(),
+        })
+    }
+
+    fn close(&mut self) {
+        drop(self.service.take());
+        self.closing.take().unwrap().wait();
+    }
+}
+
+fn call<O: Operation>(
+    session: &Session,
+    path: &[&str],
+    body: &str,
+    key: Option<&str>,
+) -> Result<Finished, Error> {
+    let request = Request {
+        path: path.iter().map(|s| (*s).to_owned()).collect(),
+        query: Vec::new(),
+        body: body.as_bytes().to_vec(),
+        idempotency_key: key.map(str::to_owned),
+    };
+    match ops::prepare::<O>(session, &request)? {
+        Action::Read(read) => Ok(ops::finish::<O>(&read(session)?)),
+        Action::Write(writing) => {
+            let answer: Answer = session
+                .service
+                .submit(writing.command)?
+                .blocking_recv()
+                .unwrap()?;
+            ops::finish_write::<O>(answer)
+        }
+    }
+}
+
+fn decode<T: serde::de::DeserializeOwned>(finished: &Finished) -> T {
+    serde_json::from_slice(&finished.body).unwrap()
+}
+
+const BOOKING: &str = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organizer":{"id":"o1","name":"Acme Events"},
+    "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50}"#;
+
+fn create(session: &Session) -> BookingCreated {
+    decode(&call::<ops::bookings::CreateBooking>(session, &[], BOOKING, None).unwrap())
+}
+
+#[test]
+fn a_booking_is_recorded_protected_once_and_read_back_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let mut bench = Bench::new(&db);
+    let partner = bench.partner();
+    let created = create(&partner);
+    let id = created.booking_id.to_string();
+    bench.clock.fetch_add(5_000, Ordering::AcqRel);
+    let first: Protected =
+        decode(&call::<ops::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
+    bench.clock.fetch_add(5_000, Ordering::AcqRel);
+    let again: Protected =
+        decode(&call::<ops::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
+    assert_eq!(first, again);
+    assert_eq!((first.receipt.leaf_index, first.receipt.tree_size), (1, 2));
+    let before = call::<ops::bookings::GetBooking>(&partner, &[&id], "", None).unwrap();
+    let events = call::<ops::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap();
+    let authority = partner.authority.clone();
+    drop(partner);
+    bench.close();
+
+    let (service, closing) = open(&db, &bench.clock).unwrap();
+    let partner = Session { service, authority };
+    assert_eq!(
+        call::<ops::bookings::GetBooking>(&partner, &[&id], "", None).unwrap(),
+        before
+    );
+    assert_eq!(
+        call::<ops::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap(),
+        events
+    );
+    let booking: serde_json::Value = decode(&before);
+    assert_eq!(booking["bookingValue"].to_string(), "1200.5");
+    assert_eq!(booking["status"], "protected");
+    assert_eq!(booking["policy"]["policyId"], "talent_standard");
+    let events: serde_json::Value = decode(&events);
+    let types: Vec<_> = events["webhookEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["type"].clone())
+        .collect();
+    assert_eq!(types, ["booking.created", "booking.protected"]);
+    assert_eq!(events["webhookEvents"][1]["status"], "no_endpoints");
+    assert_eq!(events["webhookEvents"][1]["seq"], 2);
+    drop(partner);
+    closing.wait();
+}
+
+#[test]
+fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let partner = bench.partner();
+    let create =
+        |body: &str| call::<ops::bookings::CreateBooking>(&partner, &[], body, Some("k-1"));
+    let first = create(BOOKING).unwrap();
+    let again = create(BOOKING).unwrap();
+    assert!(!first.replayed && again.replayed);
+    assert_eq!(
+        (first.body.clone(), first.location.clone()),
+        (again.body, again.location)
+    );
+    assert_eq!(
+        create(&BOOKING.replace("1200", "1300")).unwrap_err().code,
+        "idempotency_key_reused"
+    );
+    // Another partner's key of the same name is another key.
+    let other = bench.partner();
+    let theirs = call::<ops::bookings::CreateBooking>(&other, &[], BOOKING, Some("k-1")).unwrap();
+    assert!(!theirs.replayed && theirs.body != first.body);
+    bench.clock.fetch_add(24 * 3_600_000 + 1, Ordering::AcqRel);
+    let later = create(BOOKING).unwrap();
+    assert!(!later.replayed && later.body != first.body);
+}
+
+#[test]
+fn equal_requests_in_one_batch_make_one_booking_with_one_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let partner = bench.partner();
+    let request = Request {
+        body: BOOKING.into(),
+        idempotency_key: Some("same".into()),
+        ..Request::default()
+    };
+    let waiting: Vec<_> = (0..50)
+        .map(
+            |_| match ops::prepare::<ops::bookings::CreateBooking>(&partner, &request).unwrap() {
+                Action::Write(writing) => partner.service.submit(writing.command).unwrap(),
+                Action::Read(_) => unreachable!("creating is a write"),
+            },
+        )
+        .collect();
+    let bodies: Vec<Vec<u8>> = waiting
+        .into_iter()
+        .map(|answer| {
+            ops::finish_write::<ops::bookings::CreateBooking>(
+                answer.blocking_recv().unwrap().unwrap(),
+            )
+            .unwrap()
+            .body
+        })
+        .collect();
+    assert!(bodies.iter().all(|body| *body == bodies[0]));
+    assert_eq!(
+        partner.service.store().head().unwrap().unwrap().head.size,
+        1
+    );
+}
+
+#[test]
+fn two_processes_on_one_file_share_the_write_turn_and_one_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let bench = Bench::new(&db);
+    let (second, _closing) = open(&db, &bench.clock).unwrap();
+    let here = bench.partner();
+    let there = Session {
+        service: second,
+        authority: here.authority.clone(),
+    };
+    let threads: Vec<_> = [here.clone(), there]
+        .into_iter()
+        .map(|session| std::thread::spawn(move || (0..40).map(|_| create(&session)).count()))
+        .collect();
+    let made: usize = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .sum();
+    let head = here.service.store().head().unwrap().unwrap();
+    assert_eq!((made as u64, head.head.size), (80, 80));
+    assert!(
+        head.checkpoint
+            .starts_with(&format!("{}\n80\n", head.origin))
+    );
+}
+
+#[test]
+fn another_partners_booking_answers_exactly_like_one_that_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let (one, other) = (bench.partner(), bench.partner());
+    let theirs = create(&other).booking_id.to_string();
+    let nobodys = theirs.replace(|c: char| c.is_ascii_digit(), "0");
+    for id in [theirs.as_str(), nobodys.as_str(), "bkg_", "nonsense"] {
+        let read = call::<ops::bookings::GetBooking>(&one, &[id], "", None).unwrap_err();
+        let protect = call::<ops::bookings::ProtectBooking>(&one, &[id], "", None).unwrap_err();
+        assert_eq!(
+            (read.clone(), protect),
+            (Error::not_found("booking"), Error::not_found("booking"))
+        );
+    }
+    assert!(
+        matches!(other.authority, Authority::Partner { partner_id, .. } if partner_id != PartnerId::from_bytes([0; 16]))
+    );
+}
+
+#[test]
+fn a_missing_or_foreign_ledger_key_stops_the_start_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let mut bench = Bench::new(&db);
+    let key = service_key(&db);
+    bench.close();
+    let kept = std::fs::read(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    assert!(
+        open(&db, &bench.clock)
+            .err()
+            .unwrap()
+            .contains("is missing")
+    );
+    assert!(!key.exists());
+    let mut other = Bench::new(&folder.path().join("other.db"));
+    other.close();
+    std::fs::copy(service_key(&folder.path().join("other.db")), &key).unwrap();
+    assert!(
+        open(&db, &bench.clock)
+            .err()
+            .unwrap()
+            .contains("another key")
+    );
+    std::fs::write(&key, kept).unwrap();
+    open(&db, &bench.clock).unwrap();
+}
+
+fn service_key(db: &Path) -> std::path::PathBuf {
+    bookguard_core::key_file::default_path(db)
+}
