@@ -108,7 +108,10 @@ impl Service {
         let signer = key.signer()?;
         let vkey = signer.verifier().to_string();
         let desk = Desk {
-            store: store.clone(),
+            connect: Box::new({
+                let store = store.clone();
+                move || store.writer()
+            }),
             signer,
             seal: seal.clone(),
             outbox: config.outbox,

@@ -22,7 +22,7 @@ use crate::outbox::Outbox;
 use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, Statement, StoreError};
 use crate::store::load::load;
-use crate::store::{self, Seal, Store};
+use crate::store::{self, Seal};
 use crate::work::{Prior, Work};
 
 /// A command and where its outcome goes.
@@ -65,10 +65,13 @@ impl Inbox {
     }
 }
 
+/// Opens the writer's connection.
+pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Send>;
+
 /// What the writer works with.
 pub struct Desk {
-    /// The database.
-    pub store: Store,
+    /// Opens a connection that takes the write turn: at the start, and again after a failure.
+    pub(crate) connect: Connect,
     /// Signs checkpoints.
     pub signer: Signer,
     /// Seals remembered answers.
@@ -82,7 +85,7 @@ pub struct Desk {
 /// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
 pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
     let (sender, jobs) = mpsc::channel(limits::INBOX);
-    let conn = desk.store.writer()?;
+    let conn = (desk.connect)()?;
     let mut writer = Writer {
         desk,
         conn: Some(conn),
@@ -136,11 +139,7 @@ impl Writer {
 
     /// Runs one batch to its end, whatever happens.
     fn execute(&mut self, commands: &[Command]) -> Vec<Outcome> {
-        let mut conn = match self
-            .conn
-            .take()
-            .map_or_else(|| self.desk.store.writer(), Ok)
-        {
+        let mut conn = match self.conn.take().map_or_else(|| (self.desk.connect)(), Ok) {
             Ok(conn) => conn,
             Err(error) => return self.refuse_all(commands, &error),
         };
@@ -435,3 +434,6 @@ pub(crate) fn read_tile(
         .map(|row| row.blob(0).map(<[u8]>::to_vec))
         .transpose()
 }
+
+#[cfg(test)]
+mod tests;

@@ -113,8 +113,7 @@ pub(crate) fn load(
     );
     ask(
         keys_in(
-            "SELECT partner_id, enabled, body FROM endpoint WHERE partner_id IN ({}) AND deleted_ms IS NULL \
-             ORDER BY id",
+            "SELECT partner_id, enabled, body FROM endpoint WHERE partner_id IN ({}) AND deleted_ms IS NULL",
             &needs.partners,
         ),
         read_endpoint,

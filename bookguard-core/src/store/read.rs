@@ -418,3 +418,60 @@ fn event(row: &Row) -> Read<StoredEvent> {
         deliveries: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn no_question_scans_a_whole_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("b.db"), true).unwrap();
+        let source = include_str!("read.rs")
+            .split("#[cfg(test)]")
+            .next()
+            .unwrap();
+        let mut conn = store.reader().unwrap();
+        let mut seen = 0;
+        for sql in select_texts(source).chain(select_texts(include_str!("load.rs"))) {
+            let sql = sql.replace("{}", "$1,$2");
+            let plan: &'static str =
+                Box::leak(format!("EXPLAIN QUERY PLAN {sql}").into_boxed_str());
+            let arguments = (1..10)
+                .take_while(|n| sql.contains(&format!("${n}")))
+                .count();
+            let rows = conn
+                .one(Statement {
+                    sql: plan,
+                    args: vec![Arg::Int(1); arguments],
+                })
+                .unwrap();
+            for row in rows.rows {
+                let step = row.text(3).unwrap();
+                // Endpoints are few, and each is asked by index whether something is due.
+                let endpoints = sql.contains("FROM endpoint n WHERE n.enabled");
+                assert!(
+                    !step.starts_with("SCAN") || endpoints || step.contains("CONSTANT"),
+                    "{step}: {sql}"
+                );
+                assert!(!step.contains("TEMP B-TREE"), "{step}: {sql}");
+            }
+            seen += 1;
+        }
+        assert!(seen >= 25, "only {seen} statements were found");
+    }
+
+    /// The string literals of a source text that begin with SELECT, continued lines joined.
+    fn select_texts(source: &'static str) -> impl Iterator<Item = String> {
+        source
+            .split('"')
+            .filter(|text| text.starts_with("SELECT"))
+            .map(|text| {
+                text.split("\\\n")
+                    .map(str::trim)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+    }
+}
