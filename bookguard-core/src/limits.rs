@@ -64,3 +64,11 @@ pub const RETRY_WAIT_MS: u64 = 10_000;
 pub const KEY_CACHE_MS: i64 = 3_000;
 /// Milliseconds after which a delivery is given up whatever kept it from ending: twice the schedule's length.
 pub const DELIVERY_AGE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// Characters of a policy's name.
+pub const POLICY_NAME_CHARS: usize = 120;
+/// Tiers of a policy: more than any published one has, few enough to compile for every booking.
+pub const POLICY_TIERS: usize = 16;
+/// Outcomes compared by one `lesserOf` or `greaterOf`.
+pub const POLICY_SPLITS: usize = 4;
+/// How far `effectiveAt` may lie after receipt, milliseconds: clocks differ.
+pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;

@@ -212,6 +212,39 @@ impl fmt::Display for Decimal {
     }
 }
 
+/// How an amount stands in JSON: `{"amount":"617.25","minorUnits":61725,"currency":"USD"}`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AmountJson<'a> {
+    amount: std::borrow::Cow<'a, str>,
+    minor_units: i64,
+    currency: Currency,
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        AmountJson {
+            amount: self.decimal().into(),
+            minor_units: self.minor,
+            currency: self.currency,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    /// Refuses an object whose text and minor units are not the same amount.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = AmountJson::deserialize(deserializer)?;
+        let amount = Self::from_minor(json.minor_units, json.currency)
+            .map_err(|e| serde::de::Error::custom(e.code()))?;
+        if amount.decimal() != json.amount {
+            return Err(serde::de::Error::custom("amount and minorUnits differ"));
+        }
+        Ok(amount)
+    }
+}
+
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.currency, self.decimal())
@@ -271,6 +304,21 @@ mod tests {
         assert_eq!(Currency::parse("ZZZ"), Err(AmountError::CurrencyUnknown));
         assert_eq!(Currency::parse("KWD").unwrap().decimals(), 3);
         assert_eq!(Currency::parse("JPY").unwrap().decimals(), 0);
+    }
+
+    #[test]
+    fn an_amount_is_an_object_that_agrees_with_itself() {
+        let amount = Amount::parse("617.25", Currency::USD).unwrap();
+        let json = r#"{"amount":"617.25","minorUnits":61725,"currency":"USD"}"#;
+        assert_eq!(serde_json::to_string(&amount).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Amount>(json).unwrap(), amount);
+        for faulty in [
+            r#"{"amount":"617.25","minorUnits":61726,"currency":"USD"}"#,
+            r#"{"amount":"-0.01","minorUnits":-1,"currency":"USD"}"#,
+            r#"{"amount":"617.25","minorUnits":61725,"currency":"JPY"}"#,
+        ] {
+            assert!(serde_json::from_str::<Amount>(faulty).is_err(), "{faulty}");
+        }
     }
 
     proptest! {

@@ -7,7 +7,8 @@ use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde_json::Value;
 
 use super::id::Noun;
-use super::{Currency, Decimal, Id, Scopes, Timestamp};
+use super::{Amount, Currency, Decimal, Id, Scopes, Timestamp};
+use crate::policy::{Policy, Rule};
 
 fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
@@ -87,3 +88,35 @@ scalar_type!(
         ..MetaSchema::new("array")
     }
 );
+scalar_type!(
+    Amount,
+    "amount",
+    MetaSchema {
+        properties: vec![
+            ("amount", inline(MetaSchema::new("string"))),
+            (
+                "minorUnits",
+                inline(MetaSchema::new_with_format("integer", "int64"))
+            ),
+            ("currency", Currency::schema_ref()),
+        ],
+        required: vec!["amount", "minorUnits", "currency"],
+        example: Some(
+            serde_json::json!({"amount": "617.25", "minorUnits": 61725, "currency": "USD"})
+        ),
+        ..MetaSchema::new("object")
+    }
+);
+scalar_type!(
+    Rule,
+    "policy_rule",
+    MetaSchema {
+        example: Some("organizer.tiers[0]".into()),
+        ..MetaSchema::new("string")
+    }
+);
+scalar_type!(Policy, "cancellation_policy", MetaSchema::new("object"));
+
+fn inline(schema: MetaSchema) -> MetaSchemaRef {
+    MetaSchemaRef::Inline(Box::new(schema))
+}

@@ -1,0 +1,81 @@
+//! Cancellation policies: what one says, the terms frozen for a booking, and what a cancellation comes to.
+//!
+//! ```
+//! use bookguard_core::model::{Amount, BookingId, Currency, Timestamp};
+//! use bookguard_core::policy::*;
+//!
+//! let at = |text| Timestamp::parse(text).unwrap();
+//! let booked = Booked {
+//!     event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
+//!     time_zone: Some("America/New_York"),
+//!     partner_time_zone: None,
+//!     value: Amount::parse("1000.00", Currency::USD).unwrap(),
+//!     paid: None,
+//!     created_at: at("2026-01-10T15:00:00Z"),
+//! };
+//! let firm = Policy::template("firm").unwrap().clone();
+//! let terms = Terms::freeze(Some((firm, PolicySource::Named)), &booked, MissingZone::Refuse)?;
+//! let booking_id = BookingId::parse("bkg_0198f2a4c8d07e3fa1b2c3d4e5f60718").unwrap();
+//! let booking = Subject { booking_id, terms: &terms, standing: Standing::Protected, amendments: &[] };
+//! let question = Question {
+//!     mode: Mode::Evaluate,
+//!     actor: Actor::Organizer,
+//!     reason: None,
+//!     at: None,
+//!     received_at: at("2026-06-01T00:00:00Z"),
+//!     evidence: 0,
+//!     agreed_refund: None,
+//! };
+//! let evaluation = evaluate(&booking, &question)?;
+//! assert_eq!(evaluation.resolution_path, ResolutionPath::PartialRefund);
+//! assert_eq!(evaluation.refund.unwrap().to_string(), "USD 500.00");
+//! # Ok::<(), Refusal>(())
+//! ```
+//!
+//! Everything here is a pure function: no clock, no network, whole minor units only, so anyone can recompute a result
+//! from the evidence. A policy is resolved, normalised and hashed when the booking is created; later versions never
+//! reach it. The service never moves money.
+
+mod alternatives;
+mod document;
+mod duration;
+mod english;
+mod evaluate;
+mod evaluation;
+mod event_date;
+mod explain;
+mod lint;
+mod outcome;
+mod question;
+mod read;
+mod refusal;
+mod rule;
+mod schedule;
+mod settlement;
+mod templates;
+mod terms;
+mod words;
+mod zone;
+
+#[cfg(test)]
+mod tests;
+
+pub use document::{
+    Deposit, DepositSize, Document, Floor, ForceMajeure, Grace, OrganizerRules, PartnerRules,
+    Policy, Reschedule, TalentRules, Tier,
+};
+pub use duration::{Duration, TimeOfDay};
+pub use evaluate::{ENGINE_VERSION, evaluate};
+pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
+pub use event_date::EventDate;
+pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
+pub use question::{Amendment, Mode, Question, Recorded, Standing, Subject};
+pub use refusal::Refusal;
+pub use rule::Rule;
+pub use schedule::Segment;
+pub use templates::normalise_event_type;
+pub use terms::{Adopted, Booked, MissingZone, Terms};
+pub use words::{
+    Actor, Assumption, EvaluationStatus, PolicySource, Reason, ResolutionPath, ReviewReason,
+};
+pub use zone::Zone;

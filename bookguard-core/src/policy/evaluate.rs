@@ -1,0 +1,450 @@
+//! Evaluates frozen terms: what a cancellation by someone, for some reason, at some instant comes to.
+//!
+//! A pure function of its arguments. It leaves to its caller the clock, the parsing of amounts and what follows from
+//! the answer. Invariant: what no machine can know is answered with `review_required` and the alternatives, never with
+//! a guess. The steps, by number in the comments:
+//!
+//! 1. Value and paid are amounts of one currency already: [`Terms::freeze`] saw to that.
+//! 2. A canceled booking answers with its resolution; the same cancellation repeats it, another is refused.
+//! 3. Without a policy there is nothing to evaluate, and nothing to cancel by.
+//! 4. Fixed amounts must be in the booking's currency.
+//! 5. The instant that is judged: whole seconds, not before the booking, not in the future when canceling, not before
+//!    the event for a no-show; after the claim window all is closed.
+//! 6. The rule, by actor, reason and the frozen schedule.
+//! 7. The zone was only assumed and another one gives another rule: a person decides.
+//! 8. Backdated without evidence, and receipt gives another rule: a person decides.
+//! 9. The penalty of the rule; for the organizer at least a non-refundable deposit and the step reached before a move.
+//! 10. Refund, balance due and compensation follow from the penalty and what was paid.
+//! 11. The name of the result.
+
+use super::document::Floor;
+use super::evaluation::{EvaluatedPolicy, Evaluation, Explanation, NextChange};
+use super::explain::{self, Story};
+use super::question::{Mode, Question, Recorded, Standing, Subject};
+use super::refusal::Refusal;
+use super::rule::Rule;
+use super::schedule::{Segment, segment_at};
+use super::settlement::{Settled, Settlement, Stakes};
+use super::terms::{Adopted, Terms};
+use super::words::{Actor, Assumption, EvaluationStatus, Reason, ResolutionPath, ReviewReason};
+use super::zone::Zone;
+use crate::limits::CLOCK_SKEW_MS;
+use crate::model::{Amount, Timestamp};
+
+/// The version of these rules; it changes when the same question can get another answer.
+pub const ENGINE_VERSION: &str = "bookguard-policy-1";
+
+/// Evaluates `question` about `booking`.
+///
+/// Refusals: `booking_already_canceled`, `claim_window_closed` (kind `Conflict`); `policy_missing`,
+/// `policy_currency_mismatch`, `currency_mismatch`, `effective_at_in_future`, `effective_at_before_booking`,
+/// `no_show_before_event`, `agreed_refund_required`, `agreed_refund_exceeds_paid`, `terms_inconsistent` (`Invalid`).
+pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Refusal> {
+    let terms = booking.terms;
+    if let Standing::Canceled(recorded) = booking.standing {
+        return replay(recorded, question);
+    }
+    let (Some(stakes), Some(policy)) = (terms.stakes()?, &terms.policy) else {
+        return without_policy(booking, question);
+    };
+    let at = moment(terms, question)?;
+    let inquiry = Inquiry {
+        booking,
+        question,
+        policy,
+        stakes,
+        at,
+        received_at: match question.mode {
+            // To ask about another instant is to imagine being there.
+            Mode::Evaluate => at,
+            Mode::Cancel => question.received_at.floor_to_second(),
+        },
+    };
+    if at > terms.claim_until {
+        return inquiry.closed();
+    }
+    inquiry.judge()
+}
+
+/// Step 2: a canceled booking keeps its resolution.
+fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Refusal> {
+    let same = recorded.canceled_by == question.actor
+        && recorded.reason == question.reason
+        && recorded.effective_at == question.at;
+    match question.mode {
+        Mode::Evaluate => Ok(recorded.evaluation.clone()),
+        Mode::Cancel if same => Ok(Evaluation {
+            replayed: true,
+            ..recorded.evaluation.clone()
+        }),
+        Mode::Cancel => Err(Refusal::new(
+            "booking_already_canceled",
+            format!(
+                "The booking was canceled by {} already, and a booking is canceled once. Read its resolution; the same canceledBy, reason and effectiveAt repeat it.",
+                recorded.canceled_by
+            ),
+        )),
+    }
+}
+
+/// Step 3: without a policy there is nothing to evaluate.
+fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Refusal> {
+    if question.mode == Mode::Cancel {
+        return Err(Refusal::new(
+            "policy_missing",
+            "The booking has no cancellation policy, so nothing can be resolved by one. Create bookings with \"policy\" or \"policyId\", or set a default.",
+        ));
+    }
+    let at = question
+        .at
+        .unwrap_or(question.received_at)
+        .floor_to_second();
+    let mut evaluation = blank(booking, question, at, explain::policy_missing());
+    evaluation.evaluation_status = EvaluationStatus::NotEvaluable;
+    Ok(evaluation)
+}
+
+/// Step 5: the instant that is judged.
+fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Refusal> {
+    let received = question.received_at.floor_to_second();
+    let at = question.at.map_or(received, Timestamp::floor_to_second);
+    let name = match question.mode {
+        Mode::Evaluate => "asOf",
+        Mode::Cancel => "effectiveAt",
+    };
+    if question.mode == Mode::Cancel && at > received.plus_ms(CLOCK_SKEW_MS) {
+        return Err(Refusal::new(
+            "effective_at_in_future",
+            format!(
+                "effectiveAt {at} is after receipt ({received}) by more than 5 minutes. Cancel then, or leave effectiveAt out."
+            ),
+        ));
+    }
+    if at < terms.created_at {
+        return Err(Refusal::new(
+            "effective_at_before_booking",
+            format!(
+                "{name} {at} is before the booking was created ({}). Send that instant or a later one.",
+                terms.created_at
+            ),
+        ));
+    }
+    if question.reason == Some(Reason::NoShow) && at < terms.anchor {
+        return Err(Refusal::new(
+            "no_show_before_event",
+            format!(
+                "Nobody can have missed an event that starts at {}; {name} is {at}. Send another reason, or wait for the start.",
+                terms.anchor
+            ),
+        ));
+    }
+    Ok(at)
+}
+
+/// An evaluation with everything that does not depend on the rules.
+fn blank(
+    booking: &Subject<'_>,
+    question: &Question,
+    at: Timestamp,
+    explanation: Explanation,
+) -> Evaluation {
+    let terms = booking.terms;
+    Evaluation {
+        booking_id: booking.booking_id,
+        evaluation_status: EvaluationStatus::Closed,
+        resolution_path: ResolutionPath::None,
+        evaluated_at: question.received_at,
+        as_of: at,
+        canceled_by: question.actor,
+        reason: question.reason,
+        simulated: question.mode == Mode::Evaluate && question.at.is_some(),
+        replayed: false,
+        refund: None,
+        penalty: None,
+        balance_due: None,
+        compensation: None,
+        matched_rule: None,
+        explanation,
+        anchor_utc: terms.anchor,
+        deadline_utc: None,
+        next_change: None,
+        schedule: terms.schedule.clone(),
+        assumptions: terms.assumptions.clone(),
+        review_reasons: Vec::new(),
+        alternatives: Vec::new(),
+        policy: terms.policy.as_ref().map(|policy| {
+            let document = policy.document.document();
+            EvaluatedPolicy {
+                policy_id: document.policy_id.clone(),
+                version: document.version,
+                policy_hash: policy.policy_hash.clone(),
+                policy_source: policy.policy_source,
+                frozen_at: terms.created_at,
+            }
+        }),
+        engine_version: ENGINE_VERSION.to_owned(),
+    }
+}
+
+/// A question that has an instant and a policy.
+pub(super) struct Inquiry<'a> {
+    pub(super) booking: &'a Subject<'a>,
+    pub(super) question: &'a Question,
+    pub(super) policy: &'a Adopted,
+    pub(super) stakes: Stakes<'a>,
+    pub(super) at: Timestamp,
+    pub(super) received_at: Timestamp,
+}
+
+impl<'a> Inquiry<'a> {
+    pub(super) fn terms(&self) -> &'a Terms {
+        self.booking.terms
+    }
+
+    fn closed(&self) -> Result<Evaluation, Refusal> {
+        let terms = self.terms();
+        if self.question.mode == Mode::Cancel {
+            return Err(Refusal::new(
+                "claim_window_closed",
+                format!(
+                    "The event started at {} and cancellations could be claimed until {}. Settle it outside, by agreement.",
+                    terms.anchor, terms.claim_until
+                ),
+            ));
+        }
+        let explanation = explain::closed(terms);
+        Ok(blank(self.booking, self.question, self.at, explanation))
+    }
+
+    /// Steps 6 to 11.
+    fn judge(&self) -> Result<Evaluation, Refusal> {
+        let rule = self
+            .rule(&self.terms().schedule, self.at)
+            .ok_or_else(inconsistent)?;
+        let reached = self.reached();
+        let settled = match rule {
+            Rule::Mutual => Settled::Sums(self.stakes.settle_agreed(self.agreed_refund()?)),
+            rule => self
+                .settle(rule, reached.unwrap_or(0))
+                .ok_or_else(inconsistent)?,
+        };
+        let reviews = self.reviews(rule, &settled, reached.is_none());
+        let deadline = self.deadline(rule);
+        let explanation = explain::explain(&Story {
+            terms: self.terms(),
+            question: self.question,
+            at: self.at,
+            rule,
+            settled: &settled,
+            deadline,
+            reviews: &reviews,
+        });
+        let mut evaluation = blank(self.booking, self.question, self.at, explanation);
+        evaluation.matched_rule = Some(rule);
+        evaluation.deadline_utc = deadline;
+        if let Some(reached @ 1..) = reached {
+            evaluation.schedule = self.schedule_from(reached);
+        }
+        match settled {
+            Settled::Sums(sums) if reviews.is_empty() => {
+                self.conclude(&mut evaluation, rule, &sums)
+            }
+            _ => {
+                evaluation.evaluation_status = EvaluationStatus::ReviewRequired;
+                evaluation.resolution_path = ResolutionPath::ManualReview;
+                evaluation.alternatives = self.alternatives(rule, &reviews, reached.unwrap_or(0));
+            }
+        }
+        evaluation.review_reasons = reviews;
+        evaluation.next_change = self.next_change(&evaluation.schedule);
+        Ok(evaluation)
+    }
+
+    fn conclude(&self, evaluation: &mut Evaluation, rule: Rule, sums: &Settlement<'_>) {
+        evaluation.evaluation_status = match (self.question.mode, self.booking.standing) {
+            (Mode::Cancel, _) => EvaluationStatus::Final,
+            (Mode::Evaluate, Standing::Created) => EvaluationStatus::Provisional,
+            (Mode::Evaluate, _) => EvaluationStatus::Evaluated,
+        };
+        evaluation.resolution_path = sums.path(rule);
+        evaluation.refund = Some(sums.refund);
+        evaluation.penalty = Some(sums.penalty);
+        evaluation.balance_due = Some(sums.balance_due);
+        evaluation.compensation = Some(sums.compensation);
+        if self.is_backdated() {
+            evaluation.assumptions.push(Assumption::Backdated);
+        }
+    }
+
+    /// Step 6: the rule at an instant under a schedule; `None` when the schedule does not cover it.
+    pub(super) fn rule(&self, schedule: &[Segment], at: Timestamp) -> Option<Rule> {
+        match (self.question.actor, self.question.reason) {
+            (Actor::Mutual, _) => Some(Rule::Mutual),
+            (_, Some(Reason::ForceMajeure)) => Some(Rule::ForceMajeure),
+            (_, Some(Reason::NonPayment)) => Some(segment_at(schedule, at)?.rule_id),
+            (Actor::Talent, Some(Reason::NoShow)) => Some(Rule::TalentNoShow),
+            (Actor::Talent, _) => Some(Rule::TalentCancel),
+            (Actor::Partner, _) => Some(Rule::PartnerCancel),
+            (Actor::Organizer, Some(Reason::NoShow)) => Some(Rule::OrganizerNoShow),
+            (Actor::Organizer, _) => Some(segment_at(schedule, at)?.rule_id),
+        }
+    }
+
+    /// Whether time alone decides between rules.
+    fn is_timed(&self) -> bool {
+        match (self.question.actor, self.question.reason) {
+            (_, Some(Reason::ForceMajeure)) | (Actor::Mutual, _) => false,
+            (_, Some(Reason::NonPayment)) => true,
+            (actor, reason) => actor == Actor::Organizer && reason != Some(Reason::NoShow),
+        }
+    }
+
+    fn deadline(&self, rule: Rule) -> Option<Timestamp> {
+        if !matches!(rule, Rule::Grace | Rule::Tier(_) | Rule::Late) {
+            return None;
+        }
+        segment_at(&self.terms().schedule, self.at).map(|segment| segment.to)
+    }
+
+    pub(super) fn settle(&self, rule: Rule, reached: i64) -> Option<Settled<'a>> {
+        self.stakes.settle(rule, reached)
+    }
+
+    fn agreed_refund(&self) -> Result<Amount, Refusal> {
+        let paid = self.terms().paid;
+        let agreed = self.question.agreed_refund.ok_or_else(|| {
+            Refusal::new(
+                "agreed_refund_required",
+                "A mutual cancellation needs the refund both sides agreed on. Add \"agreedRefund\".",
+            )
+        })?;
+        if agreed.currency() != paid.currency() {
+            return Err(Refusal::new(
+                "currency_mismatch",
+                format!(
+                    "agreedRefund is in {} and the booking in {}.",
+                    agreed.currency(),
+                    paid.currency()
+                ),
+            ));
+        }
+        if agreed.minor() > paid.minor() {
+            return Err(Refusal::new(
+                "agreed_refund_exceeds_paid",
+                format!(
+                    "agreedRefund {agreed} is more than what was paid, {paid}. Send at most that."
+                ),
+            ));
+        }
+        Ok(agreed)
+    }
+
+    /// The largest penalty reached at a change of date, minor units; `None` when a person would have had to say.
+    fn reached(&self) -> Option<i64> {
+        if self.policy.document.document().reschedule.floor == Floor::Reset {
+            return Some(0);
+        }
+        let mut largest = 0;
+        for amendment in self.booking.amendments {
+            let terms = self.terms();
+            let frame = terms.frame_for(amendment.previous_event_date, terms.time_zone);
+            let at = amendment.at.floor_to_second();
+            let segment = segment_at(&frame.compile(&self.stakes, 0), at).copied();
+            let penalty = match segment {
+                Some(segment) => segment.penalty?.minor(),
+                // Before the booking nothing was reached; after the claim window the last step was.
+                None if at < terms.created_at => 0,
+                None => match self.settle(Rule::OrganizerNoShow, 0)? {
+                    Settled::Sums(sums) => sums.penalty.minor(),
+                    Settled::Manual => return None,
+                },
+            };
+            largest = largest.max(penalty);
+        }
+        Some(largest)
+    }
+
+    fn schedule_from(&self, reached: i64) -> Vec<Segment> {
+        let raise = |segment: &Segment| match self.settle(segment.rule_id, reached) {
+            Some(Settled::Sums(sums)) => Segment {
+                refund: Some(sums.refund),
+                penalty: Some(sums.penalty),
+                ..*segment
+            },
+            _ => *segment,
+        };
+        self.terms().schedule.iter().map(raise).collect()
+    }
+
+    /// Steps 6 to 9: everything a person has to decide.
+    fn reviews(
+        &self,
+        rule: Rule,
+        settled: &Settled<'_>,
+        reached_unknown: bool,
+    ) -> Vec<ReviewReason> {
+        let document = self.policy.document.document();
+        let mut reviews = Vec::new();
+        if rule == Rule::ForceMajeure
+            && document.force_majeure.requires_evidence
+            && self.question.evidence == 0
+        {
+            reviews.push(ReviewReason::EvidenceMissing);
+        }
+        if self.other_zones().any(|(_, other)| other != Some(rule)) {
+            reviews.push(ReviewReason::TimeZoneAmbiguous);
+        }
+        if self.is_backdated()
+            && self.question.evidence == 0
+            && self.rule(&self.terms().schedule, self.received_at) != Some(rule)
+        {
+            reviews.push(ReviewReason::BackdatedAcrossDeadline);
+        }
+        if matches!(settled, Settled::Manual) || (reached_unknown && rule.has_floors()) {
+            reviews.push(ReviewReason::ManualRule);
+        }
+        reviews
+    }
+
+    /// Step 7: the rules under the outermost clocks on earth, when the zone was only assumed.
+    pub(super) fn other_zones(&self) -> impl Iterator<Item = (Zone, Option<Rule>)> + '_ {
+        let terms = self.terms();
+        let unknown =
+            terms.assumptions.contains(&Assumption::TimeZoneAssumedUtc) && self.is_timed();
+        let hours: &[i32] = if unknown { &[14, -12] } else { &[] };
+        hours.iter().map(move |hours| {
+            let zone = Zone::hours_east(*hours);
+            let schedule = terms
+                .frame_for(terms.event_date, zone)
+                .compile(&self.stakes, 0);
+            (zone, self.rule(&schedule, self.at))
+        })
+    }
+
+    /// Step 8.
+    fn is_backdated(&self) -> bool {
+        let tolerance = &self.policy.document.document().backdate_tolerance;
+        self.received_at.ms() - self.at.ms() > i64::from(tolerance.minutes()) * 60_000
+    }
+
+    fn next_change(&self, schedule: &[Segment]) -> Option<NextChange> {
+        if self.question.mode == Mode::Cancel || !self.is_timed() {
+            return None;
+        }
+        let now = segment_at(schedule, self.at)?.refund;
+        let next = schedule
+            .iter()
+            .find(|segment| segment.from > self.at && segment.refund != now)?;
+        Some(NextChange {
+            at: next.from,
+            then_refund: next.refund,
+        })
+    }
+}
+
+fn inconsistent() -> Refusal {
+    Refusal::new(
+        "terms_inconsistent",
+        "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",
+    )
+}

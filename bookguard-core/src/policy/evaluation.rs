@@ -1,0 +1,207 @@
+//! An evaluation: the answer of `GET …/policy-evaluation` and the core of a resolution.
+//!
+//! The specification's four fields come first; the rest is additive. Serde on these types is the HTTP JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::explain::short_distance;
+use super::rule::Rule;
+use super::schedule::Segment;
+use super::words::{
+    Actor, Assumption, EvaluationStatus, PolicySource, Reason, ResolutionPath, ReviewReason,
+};
+use crate::model::{Amount, BookingId, Timestamp};
+
+/// Characters of a summary at most: it travels in every `resolution.created` event.
+const SUMMARY_CHARS: usize = 300;
+
+/// What a cancellation would mean, or meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Evaluation {
+    /// The booking.
+    pub booking_id: BookingId,
+    /// How far this can be relied on.
+    pub evaluation_status: EvaluationStatus,
+    /// What would happen to the money.
+    pub resolution_path: ResolutionPath,
+    /// When the question was asked, or the cancellation received.
+    pub evaluated_at: Timestamp,
+    /// The instant that was judged, whole seconds.
+    pub as_of: Timestamp,
+    /// Who cancels.
+    pub canceled_by: Actor,
+    /// Why, when it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub reason: Option<Reason>,
+    /// Whether another instant than the present one was asked about.
+    pub simulated: bool,
+    /// Whether a recorded cancellation was repeated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(
+        feature = "openapi",
+        oai(default, skip_serializing_if = "std::ops::Not::not")
+    )]
+    pub replayed: bool,
+    /// What goes back of what was paid; null when undecided.
+    pub refund: Option<Amount>,
+    /// What is kept of the value, or owed; null when undecided.
+    pub penalty: Option<Amount>,
+    /// What the organizer still owes; null when undecided.
+    pub balance_due: Option<Amount>,
+    /// What the organizer is owed on top of the refund; null when undecided.
+    pub compensation: Option<Amount>,
+    /// The rule that decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub matched_rule: Option<Rule>,
+    /// Why, for machines and for people.
+    pub explanation: Explanation,
+    /// The event's start.
+    pub anchor_utc: Timestamp,
+    /// The last second of the matched rule, when it is one of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub deadline_utc: Option<Timestamp>,
+    /// When the organizer's refund changes next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub next_change: Option<NextChange>,
+    /// The organizer's whole schedule.
+    pub schedule: Vec<Segment>,
+    /// What was taken for granted.
+    pub assumptions: Vec<Assumption>,
+    /// Why a person has to decide; empty unless the status is `review_required`.
+    pub review_reasons: Vec<ReviewReason>,
+    /// What a person can choose from; empty unless the status is `review_required`.
+    pub alternatives: Vec<Alternative>,
+    /// The policy; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub policy: Option<EvaluatedPolicy>,
+    /// The version of the rules of evaluation.
+    pub engine_version: String,
+}
+
+/// Why an evaluation came out as it did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct Explanation {
+    /// Stable, upper case: `TIER`, `LATE`, `GRACE`, …
+    pub code: String,
+    /// The parts of the text, by name.
+    pub params: BTreeMap<String, String>,
+    /// For people.
+    pub text: String,
+}
+
+/// When the organizer's refund changes next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NextChange {
+    /// The first second of the change.
+    pub at: Timestamp,
+    /// The refund from then on; null when a person decides.
+    pub then_refund: Option<Amount>,
+}
+
+/// One way a review can end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Alternative {
+    /// When this one is right, for people.
+    pub condition: String,
+    /// The rule that would decide; absent when none would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub rule_id: Option<Rule>,
+    /// What would happen.
+    pub resolution_path: ResolutionPath,
+    /// What would go back; null when that rule does not say.
+    pub refund: Option<Amount>,
+    /// What would be kept or owed; null when that rule does not say.
+    pub penalty: Option<Amount>,
+}
+
+/// The policy an evaluation was made under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct EvaluatedPolicy {
+    /// The policy's id.
+    pub policy_id: String,
+    /// Its version.
+    pub version: u32,
+    /// `sha256:` and the hex digest of its canonical text.
+    pub policy_hash: String,
+    /// Where it came from.
+    pub policy_source: PolicySource,
+    /// When it was frozen: the booking's creation.
+    pub frozen_at: Timestamp,
+}
+
+impl Evaluation {
+    /// The resolution in one line of at most 300 characters, without personal data:
+    /// `Canceled by organizer 19d 23h before the event: partial_refund. Refund USD 500.00, kept USD 500.00 (firm v1,
+    /// organizer.tiers[1], policy sha256:5e43fddcf21b).`
+    pub fn summary(&self) -> String {
+        let line = self.summary_with(self.policy.as_ref().map(|policy| policy.policy_id.as_str()));
+        if line.len() <= SUMMARY_CHARS {
+            return line;
+        }
+        // The longest ids do not fit beside the largest amounts; the hash names the policy all the same.
+        self.summary_with(None)
+    }
+
+    fn summary_with(&self, policy_id: Option<&str>) -> String {
+        let when = short_distance(self.as_of, self.anchor_utc);
+        let mut line = format!(
+            "Canceled by {} {when}: {}.",
+            self.canceled_by, self.resolution_path
+        );
+        line += &self.sums_in_words();
+        let mut sources = Vec::new();
+        if let (Some(id), Some(policy)) = (policy_id, &self.policy) {
+            sources.push(format!("{id} v{}", policy.version));
+        }
+        sources.extend(self.matched_rule.map(|rule| rule.to_string()));
+        if let Some(policy) = &self.policy {
+            let start = policy.policy_hash.get(..19).unwrap_or_default();
+            sources.push(format!("policy {start}"));
+        }
+        if !sources.is_empty() {
+            line += &format!(" ({})", sources.join(", "));
+        }
+        line + "."
+    }
+
+    fn sums_in_words(&self) -> String {
+        let (Some(refund), Some(penalty)) = (self.refund, self.penalty) else {
+            return " Amounts to be decided".to_owned();
+        };
+        let owed = self.balance_due.map_or(0, Amount::minor);
+        let kept = penalty.minor().saturating_sub(owed);
+        let kept = Amount::from_minor(kept, penalty.currency()).unwrap_or(penalty);
+        let mut words = format!(" Refund {refund}, kept {kept}");
+        let extras = [
+            ("balance due", self.balance_due),
+            ("compensation", self.compensation),
+        ];
+        for (name, amount) in extras {
+            if let Some(amount) = amount.filter(|amount| amount.minor() > 0) {
+                words += &format!(", {name} {amount}");
+            }
+        }
+        words
+    }
+}

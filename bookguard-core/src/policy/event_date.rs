@@ -1,0 +1,162 @@
+//! When an event starts, as precisely as the partner said it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::duration::TimeOfDay;
+use super::zone::Zone;
+use crate::model::Timestamp;
+
+/// An event's start: an instant with its offset, a local date-time, or a bare date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventDate {
+    /// RFC 3339 with an offset: the instant is known.
+    Instant {
+        /// The instant.
+        at: Timestamp,
+        /// The offset it was written with.
+        offset: FixedOffset,
+    },
+    /// A local date-time: an instant only together with a zone.
+    Local(NaiveDateTime),
+    /// A bare date: starts at the policy's `anchorTime`, in a zone.
+    Date(NaiveDate),
+}
+
+impl EventDate {
+    /// Reads `2026-06-20T19:00:00-04:00`, `2026-06-20T19:00[:00]` or `2026-06-20`, years 0001 to 9999.
+    pub fn parse(text: &str) -> Option<Self> {
+        if !text.is_ascii() {
+            return None;
+        }
+        if let Some(at) = Timestamp::parse(text) {
+            let offset = *DateTime::parse_from_rfc3339(text).ok()?.offset();
+            return Some(Self::Instant { at, offset });
+        }
+        let (date, time) = match text.split_at_checked(10)? {
+            (date, "") => (date, None),
+            (date, time) => (date, Some(time)),
+        };
+        if !follows(date, "dddd-dd-dd") || date.starts_with("0000") {
+            return None;
+        }
+        match time {
+            None => date.parse().ok().map(Self::Date),
+            Some(time) => local(text, time).map(Self::Local),
+        }
+    }
+
+    /// The event's start, whole seconds. The zone does not matter to an instant, the time only to a bare date.
+    pub fn anchor(self, zone: Zone, anchor_time: TimeOfDay) -> Timestamp {
+        match self {
+            Self::Instant { at, .. } => at.floor_to_second(),
+            Self::Local(local) => zone.to_instant(local),
+            Self::Date(date) => zone.at(date, anchor_time),
+        }
+    }
+}
+
+/// The local date-time in `text`, whose part from the tenth character on is `time`; a fraction of a second is dropped.
+fn local(text: &str, time: &str) -> Option<NaiveDateTime> {
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let digits = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
+    let short = follows(time, "Tdd:dd");
+    if !digits || !(short || follows(whole, "Tdd:dd:dd")) {
+        return None;
+    }
+    let local = format!("{}{whole}{}", &text[..10], if short { ":00" } else { "" });
+    // Second 60 is an instant of UTC, not of a wall clock; chrono would keep it as a leap second.
+    if local.ends_with(":60") {
+        return None;
+    }
+    local.parse().ok()
+}
+
+/// Whether `text` has the form of `shape`, in which `d` stands for any digit.
+fn follows(text: &str, shape: &str) -> bool {
+    text.len() == shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(b, s)| match s {
+            b'd' => b.is_ascii_digit(),
+            _ => b == s,
+        })
+}
+
+impl fmt::Display for EventDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instant { at, offset } => {
+                let local = at.to_utc().with_timezone(offset);
+                f.write_str(&local.to_rfc3339_opts(SecondsFormat::AutoSi, false))
+            }
+            Self::Local(local) => write!(f, "{}", local.format("%Y-%m-%dT%H:%M:%S")),
+            Self::Date(date) => write!(f, "{}", date.format("%Y-%m-%d")),
+        }
+    }
+}
+
+impl Serialize for EventDate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventDate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| {
+            serde::de::Error::custom("not a date-time with offset, a local date-time or a date")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_forms_are_read_and_written() {
+        for (text, written) in [
+            ("2026-06-20T19:00:00-04:00", "2026-06-20T19:00:00-04:00"),
+            ("2026-06-20T19:00:00.250Z", "2026-06-20T19:00:00.250+00:00"),
+            ("2026-06-20T19:00:00", "2026-06-20T19:00:00"),
+            ("2026-06-20T19:00:00.999", "2026-06-20T19:00:00"),
+            ("2026-06-20T19:00", "2026-06-20T19:00:00"),
+            ("2026-06-20", "2026-06-20"),
+            ("0001-01-01", "0001-01-01"),
+        ] {
+            let date = EventDate::parse(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(date.to_string(), written);
+            assert_eq!(EventDate::parse(written), Some(date), "{text} reads back");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_refused() {
+        for text in [
+            "",
+            "soon",
+            "2026",
+            "2026-06",
+            "2026-6-20",
+            "2026-02-30",
+            "0000-01-01",
+            "+2026-06-20",
+            "2026-06-20T",
+            "2026-06-20T24:00",
+            "2026-06-20T19",
+            "2026-06-20 19:00:00",
+            "2026-06-20T19:00:60",
+            "2026-06-20T19:00:00.",
+            "2026-06-20T19:00.5",
+            "2026-06-20T19:00:00+25:00",
+            "12026-06-20",
+            "2026-06-20T19:00:00é",
+            "2026-06-2é",
+        ] {
+            assert_eq!(EventDate::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What is odd about a policy that may still be used: the order of its tiers and the warnings.
+//!
+//! Errors are faults of reading; here is only what needs the whole document. Nothing here changes an evaluation.
+
+use super::document::{DepositSize, Document, Policy, Tier};
+use super::outcome::Outcome;
+use crate::error::FieldError;
+
+const DAY_MINUTES: i64 = 1440;
+
+/// Whether the deadline of `next` lies later than that of `tier` for at least one starting time of the event.
+pub(super) fn may_follow(tier: &Tier, next: &Tier) -> bool {
+    starting_times(tier, next).any(|start| ahead(tier, start) > ahead(next, start))
+}
+
+/// Whether it does so for every starting time.
+fn must_follow(tier: &Tier, next: &Tier) -> bool {
+    starting_times(tier, next).all(|start| ahead(tier, start) > ahead(next, start))
+}
+
+/// The minutes of the day worth asking about: without a cutoff the start does not matter.
+fn starting_times(tier: &Tier, next: &Tier) -> std::ops::Range<i64> {
+    if tier.cutoff_time.is_none() && next.cutoff_time.is_none() {
+        0..1
+    } else {
+        0..DAY_MINUTES
+    }
+}
+
+/// Minutes between the deadline and an event that starts at minute `start` of its day, every day having 24 hours.
+fn ahead(tier: &Tier, start: i64) -> i64 {
+    let before = i64::from(tier.before.nominal_minutes());
+    match tier.cutoff_time {
+        None => before,
+        Some(time) => before + (start - before).rem_euclid(DAY_MINUTES) - i64::from(time.minutes()),
+    }
+}
+
+impl Policy {
+    /// What its author may not have meant, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`,
+    /// `tier_unreachable`, `deposit_missing`. None of these keeps a policy from being used.
+    pub fn warnings(&self) -> Vec<FieldError> {
+        let document = self.document();
+        let mut found = Vec::new();
+        deposit(document, &mut found);
+        if document.grace.is_none() {
+            found.push(warning(
+                "/grace",
+                "no_grace",
+                "is missing: a booking made by mistake costs from the first minute",
+                "Add \"grace\", such as {\"within\": \"PT24H\", \"minNotice\": \"P7D\"}.",
+            ));
+        }
+        order(document, &mut found);
+        rising(document, &mut found);
+        found
+    }
+}
+
+fn warning(pointer: impl Into<String>, code: &str, message: &str, fix: &str) -> FieldError {
+    FieldError {
+        pointer: pointer.into(),
+        code: code.to_owned(),
+        message: message.to_owned(),
+        fix: fix.to_owned(),
+    }
+}
+
+fn deposit(document: &Document, found: &mut Vec<FieldError>) {
+    match document.deposit.as_ref().map(|deposit| &deposit.size) {
+        Some(DepositSize::Bps(5001..)) => found.push(warning(
+            "/deposit/bps",
+            "deposit_over_half",
+            "is more than half of the value",
+            "Make sure that this is meant and lawful where the event takes place.",
+        )),
+        Some(_) => {}
+        None => {
+            let keeps = outcomes(document).into_iter().find(|(_, outcome)| {
+                outcome
+                    .splits()
+                    .contains(&super::outcome::Split::KeepDeposit)
+            });
+            if let Some((pointer, _)) = keeps {
+                found.push(warning(
+                    pointer,
+                    "deposit_missing",
+                    "keeps the deposit, but the policy has none: nothing is kept",
+                    "Add \"deposit\", or say the outcome otherwise.",
+                ));
+            }
+        }
+    }
+}
+
+fn order(document: &Document, found: &mut Vec<FieldError>) {
+    for (index, pair) in document.organizer.tiers.windows(2).enumerate() {
+        if let [tier, next] = pair
+            && !must_follow(tier, next)
+        {
+            found.push(warning(
+                format!("/organizer/tiers/{}", index + 1),
+                "tier_unreachable",
+                "cannot be reached for some starting times of the event: the tier before it ends later",
+                "Set the deadlines further apart, or give both a cutoffTime.",
+            ));
+        }
+    }
+}
+
+/// Compares the organizer's steps on a value large enough for shares to differ.
+fn rising(document: &Document, found: &mut Vec<FieldError>) {
+    let basis = document.basis(1_000_000_000);
+    let penalty = |outcome: &Outcome| outcome.charge(basis).map(|charge| charge.penalty);
+    let steps = outcomes(document);
+    for pair in steps.windows(2) {
+        if let [(_, earlier), (pointer, later)] = pair
+            && let (Some(earlier), Some(later)) = (penalty(earlier), penalty(later))
+            && later < earlier
+        {
+            found.push(warning(
+                pointer.clone(),
+                "refund_rises",
+                "returns more than the step before it: waiting pays",
+                "Let the refund fall towards the event.",
+            ));
+        }
+    }
+}
+
+/// The organizer's outcomes in the order of time.
+fn outcomes(document: &Document) -> Vec<(String, &Outcome)> {
+    let organizer = &document.organizer;
+    let tiers = organizer.tiers.iter().enumerate();
+    tiers
+        .map(|(index, tier)| (format!("/organizer/tiers/{index}/outcome"), &tier.outcome))
+        .chain([
+            ("/organizer/late".to_owned(), &organizer.late),
+            ("/organizer/noShow".to_owned(), &organizer.no_show),
+        ])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(policy: &str) -> Vec<(String, String)> {
+        let policy = Policy::from_json(policy).unwrap();
+        policy
+            .warnings()
+            .into_iter()
+            .map(|w| (w.code, w.pointer))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_odd_is_named() {
+        let cases = [
+            (
+                r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"grace":{"within":"PT1H"}}"#,
+                vec![],
+            ),
+            (
+                r#"{"policyId":"p","deposit":{"bps":5001},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":1000}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
+                vec![
+                    ("deposit_over_half", "/deposit/bps"),
+                    ("no_grace", "/grace"),
+                    ("refund_rises", "/organizer/late"),
+                ],
+            ),
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","cutoffTime":"18:00","outcome":{"refundBps":10000}},{"before":"P2D","outcome":{"keepDeposit":true}}],"late":{"refundBps":0}}}"#,
+                vec![
+                    ("deposit_missing", "/organizer/tiers/1/outcome"),
+                    ("tier_unreachable", "/organizer/tiers/1"),
+                ],
+            ),
+        ];
+        for (policy, expected) in cases {
+            let expected: Vec<_> = expected
+                .into_iter()
+                .map(|(c, p)| (c.to_owned(), p.to_owned()))
+                .collect();
+            assert_eq!(warnings(policy), expected, "{policy}");
+        }
+    }
+}

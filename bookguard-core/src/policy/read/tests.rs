@@ -1,0 +1,205 @@
+//! Faulty documents and their faults; the defaults of sound ones.
+
+use crate::policy::Policy;
+
+/// The faults of a policy with these fields beside its id, as `pointer code`.
+fn faults(fields: &str) -> Vec<String> {
+    match Policy::from_json(&format!(r#"{{"policyId":"p",{fields}}}"#)) {
+        Ok(_) => Vec::new(),
+        Err(error) => {
+            let details = error.details.iter();
+            let lines = details
+                .inspect(|fault| assert!(!fault.message.is_empty() && !fault.fix.is_empty()));
+            lines
+                .map(|fault| format!("{} {}", fault.pointer, fault.code))
+                .collect()
+        }
+    }
+}
+
+const LATE: &str = r#""organizer":{"late":{"refundBps":0}}"#;
+
+#[test]
+fn every_fault_is_reported_by_pointer() {
+    for (fields, expected) in [
+        (r#""version":1"#, &["/organizer missing_field"][..]),
+        (r#""organizer":{}"#, &["/organizer/late missing_field"]),
+        (r#""organizer":[]"#, &["/organizer wrong_type"]),
+        (
+            r#""organizer":{"late":{}}"#,
+            &["/organizer/late bad_outcome"],
+        ),
+        (
+            r#""organizer":{"late":{"refundBps":10001}},"version":0,"anchorTime":"24:00","rounding":"halfup","claimWindow":"P1M","backdateTolerance":"P1D","nmae":"x""#,
+            &[
+                "/version out_of_range",
+                "/anchorTime bad_time",
+                "/rounding not_allowed",
+                "/claimWindow bad_duration",
+                "/backdateTolerance bad_duration",
+                "/organizer/late/refundBps out_of_range",
+                "/nmae unknown_field",
+            ],
+        ),
+        (
+            r#""organizer":{"tiers":[{"before":"P7D","outcome":{"refundBps":1.5}},{"outcome":{"manual":false}},{"before":"P1D","cutofftime":"18:00","outcome":{"lesserOf":[{"refundBps":1}]}}],"late":{"greaterOf":[{"manual":true},{"refundBps":1,"penaltyAmount":"1"}]}}"#,
+            &[
+                "/organizer/tiers/0/outcome/refundBps out_of_range",
+                "/organizer/tiers/1/before missing_field",
+                "/organizer/tiers/1/outcome/manual not_allowed",
+                "/organizer/tiers/2/outcome/lesserOf too_few",
+                "/organizer/tiers/2/cutofftime unknown_field",
+                "/organizer/late/greaterOf/0 bad_outcome",
+                "/organizer/late/greaterOf/0/manual unknown_field",
+                "/organizer/late/greaterOf/1 bad_outcome",
+                "/currency policy_currency_missing",
+            ],
+        ),
+        (
+            r#""organizer":{"late":{"penaltyAmount":"1.005"},"noShow":{"penaltyAmount":"01"}},"deposit":{"amount":"99999999999999.99"},"currency":"USD""#,
+            &[
+                "/deposit/amount amount_too_large",
+                "/organizer/late/penaltyAmount amount_precision",
+                "/organizer/noShow/penaltyAmount bad_amount",
+            ],
+        ),
+        (
+            r#""organizer":{"late":{"penaltyAmount":"1.00"}},"currency":"XAU""#,
+            &["/currency currency_has_no_minor_unit"],
+        ),
+        (
+            r#""organizer":{"late":{"penaltyAmount":"1.00"}},"currency":null"#,
+            &["/currency null"],
+        ),
+        (
+            r#""organizer":{"late":{"keepDeposit":true,"compensationBps":100}},"deposit":{},"timeZone":"Europe/Berlln""#,
+            &[
+                "/timeZone time_zone_unknown",
+                "/deposit bad_deposit",
+                "/organizer/late/compensationBps bad_outcome",
+            ],
+        ),
+        (
+            r#""organizer":{"late":{"refundBps":0}},"deposit":{"bps":1,"amount":"1"},"currency":"USD""#,
+            &["/deposit bad_deposit"],
+        ),
+        (
+            r#""organizer":{"late":{"refundBps":0}},"policyId":"q""#,
+            &["/policyId duplicate_key"],
+        ),
+        (
+            r#""organizer":{"late":{"refundBps":0}},"grace":{"minNotice":"7D"},"forceMajeure":{"requiresEvidence":"yes"},"reschedule":{"floor":"keep"}"#,
+            &[
+                "/grace/within missing_field",
+                "/grace/minNotice bad_duration",
+                "/forceMajeure/requiresEvidence wrong_type",
+                "/reschedule/floor not_allowed",
+            ],
+        ),
+    ] {
+        assert_eq!(faults(fields), expected, "{fields}");
+    }
+}
+
+#[test]
+fn ids_have_one_alphabet() {
+    for (id, sound) in [
+        ("firm", true),
+        ("0", true),
+        ("a-b_c", true),
+        (&*"a".repeat(64), true),
+        (&*"a".repeat(65), false),
+        ("", false),
+        ("-a", false),
+        ("_a", false),
+        ("Firm", false),
+        ("a b", false),
+        ("é", false),
+    ] {
+        let read = Policy::from_json(&format!(r#"{{"policyId":"{id}",{LATE}}}"#));
+        assert_eq!(read.is_ok(), sound, "{id}");
+    }
+}
+
+#[test]
+fn tiers_run_from_the_earliest_deadline_to_the_latest() {
+    for (tiers, fault) in [
+        (
+            vec![
+                ("P30D", None),
+                ("P7D", None),
+                ("P1DT1H", None),
+                ("PT24H", None),
+                ("P0D", None),
+            ],
+            None,
+        ),
+        (vec![("P7D", None), ("P1W", None)], Some(1)),
+        (vec![("P1D", None), ("PT24H", None)], Some(1)),
+        (vec![("P1D", None), ("P2D", None)], Some(1)),
+        // The same day: the cutoffs decide. A cutoff against the event's own time: either may be later.
+        (vec![("P1D", Some("12:00")), ("P1D", Some("18:00"))], None),
+        (
+            vec![("P1D", Some("18:00")), ("P1D", Some("12:00"))],
+            Some(1),
+        ),
+        (vec![("P1D", Some("18:00")), ("P1D", None)], None),
+        (vec![("P1D", None), ("P1D", Some("18:00"))], None),
+        (vec![("P3D", None), ("P5D", Some("18:00"))], Some(1)),
+        (vec![("P3D", Some("18:00")), ("P5D", None)], Some(1)),
+    ] {
+        let list: Vec<String> = tiers
+            .iter()
+            .map(|(before, cutoff)| {
+                let cutoff =
+                    cutoff.map_or_else(String::new, |time| format!(r#""cutoffTime":"{time}","#));
+                format!(r#"{{"before":"{before}",{cutoff}"outcome":{{"refundBps":0}}}}"#)
+            })
+            .collect();
+        let expected: Vec<String> = fault
+            .map(|index| format!("/organizer/tiers/{index}/before tiers_not_ordered"))
+            .into_iter()
+            .collect();
+        let fields = format!(
+            r#""organizer":{{"tiers":[{}],"late":{{"refundBps":0}}}}"#,
+            list.join(",")
+        );
+        assert_eq!(faults(&fields), expected, "{tiers:?}");
+    }
+}
+
+#[test]
+fn defaults_are_written_out() {
+    let policy = Policy::from_json(&format!(
+        r#"{{"policyId":"p",{LATE},"deposit":{{"bps":1}}}}"#
+    ))
+    .unwrap();
+    assert_eq!(
+        policy.canonical_json(),
+        concat!(
+            r#"{"anchorTime":"00:00","backdateTolerance":"PT1H","claimWindow":"P14D","deposit":{"bps":1,"nonRefundable":false},"#,
+            r#""forceMajeure":{"outcome":{"refundBps":10000},"requiresEvidence":true},"#,
+            r#""organizer":{"late":{"refundBps":0},"noShow":{"refundBps":0},"tiers":[]},"#,
+            r#""partner":{"cancel":{"refundBps":10000}},"policyId":"p","reschedule":{"floor":"keep_reached_tier"},"#,
+            r#""rounding":"half_up","talent":{"cancel":{"refundBps":10000},"noShow":{"refundBps":10000}},"version":1}"#
+        )
+    );
+}
+
+#[test]
+fn what_is_said_is_kept_to_the_letter() {
+    let text = concat!(
+        r#"{"anchorTime":"18:30","backdateTolerance":"PT090M","claimWindow":"P02W","currency":"KWD","#,
+        r#""deposit":{"amount":"10.500","nonRefundable":true},"#,
+        r#""forceMajeure":{"outcome":{"manual":true},"requiresEvidence":false},"grace":{"minNotice":"P7D","within":"PT24H"},"#,
+        r#""name":"Größe","organizer":{"late":{"lesserOf":[{"refundBps":9500},{"penaltyAmount":"0.0050"}]},"noShow":{"refundBps":0},"#,
+        r#""tiers":[{"before":"P1D","cutoffTime":"18:00","outcome":{"keepDeposit":true}}]},"#,
+        r#""partner":{"cancel":{"compensationBps":0,"refundBps":10000}},"policyId":"p","reschedule":{"floor":"reset"},"#,
+        r#""rounding":"half_even","talent":{"cancel":{"greaterOf":[{"refundBps":1},{"keepDeposit":true}]},"noShow":{"refundBps":10000}},"#,
+        r#""timeZone":"Asia/Kuwait","version":7}"#
+    );
+    let policy = Policy::from_json(text).unwrap();
+    assert_eq!(policy.canonical_json(), text);
+    let back: Policy = serde_json::from_str(&serde_json::to_string(&policy).unwrap()).unwrap();
+    assert_eq!(back.hash(), policy.hash());
+}

@@ -1,0 +1,116 @@
+//! Compiles a policy into the organizer's schedule: who may still get what, until when, in UTC.
+//!
+//! Compiled once, when a booking is created, and disclosed; a later edition of the time-zone database changes nothing.
+//! Invariant: the segments follow each other without gap or overlap, to the second, from the booking's creation to the
+//! end of the claim window.
+
+use serde::{Deserialize, Serialize};
+
+use super::document::{Document, Tier};
+use super::rule::Rule;
+use super::settlement::{Settled, Stakes};
+use super::zone::Zone;
+use crate::model::{Amount, Timestamp};
+
+/// One stretch of time in which one rule decides over the organizer's cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Segment {
+    /// The rule.
+    pub rule_id: Rule,
+    /// Its first second.
+    pub from: Timestamp,
+    /// Its last second: the deadline, inclusive.
+    pub to: Timestamp,
+    /// What goes back; null when a person decides.
+    pub refund: Option<Amount>,
+    /// What is kept of the value, or owed; null when a person decides.
+    pub penalty: Option<Amount>,
+}
+
+/// The instants a schedule hangs on, whole seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub zone: Zone,
+    pub anchor: Timestamp,
+    pub created_at: Timestamp,
+}
+
+impl Frame {
+    /// The last second in which a cancellation may be claimed.
+    pub fn claim_until(&self, document: &Document) -> Timestamp {
+        self.zone.after(self.anchor, &document.claim_window)
+    }
+
+    /// The schedule; empty when the booking was created after the claim window. `reached` as in [`Stakes::settle`].
+    pub fn compile(&self, stakes: &Stakes<'_>, reached: i64) -> Vec<Segment> {
+        let document = stakes.document;
+        let claim_until = self.claim_until(document);
+        let mut segments = Vec::with_capacity(document.organizer.tiers.len() + 3);
+        let mut from = self.created_at;
+        for (rule_id, deadline) in self.deadlines(document, claim_until) {
+            let to = deadline.min(claim_until);
+            if to < from {
+                continue;
+            }
+            let (refund, penalty) = match stakes.settle(rule_id, reached) {
+                Some(Settled::Sums(sums)) => (Some(sums.refund), Some(sums.penalty)),
+                _ => (None, None),
+            };
+            segments.push(Segment {
+                rule_id,
+                from,
+                to,
+                refund,
+                penalty,
+            });
+            from = to.plus_ms(1000);
+        }
+        segments
+    }
+
+    /// The organizer's rules with their last seconds, in the order in which they are asked.
+    fn deadlines<'a>(
+        &'a self,
+        document: &'a Document,
+        claim_until: Timestamp,
+    ) -> impl Iterator<Item = (Rule, Timestamp)> + 'a {
+        let tiers = document.organizer.tiers.iter().zip(0_u8..);
+        self.grace_until(document)
+            .map(|until| (Rule::Grace, until))
+            .into_iter()
+            .chain(tiers.map(|(tier, index)| (Rule::Tier(index), self.deadline(tier))))
+            .chain([
+                (Rule::Late, self.anchor),
+                (Rule::OrganizerNoShow, claim_until),
+            ])
+    }
+
+    fn deadline(&self, tier: &Tier) -> Timestamp {
+        match tier.cutoff_time {
+            Some(time) => self.zone.cutoff(self.anchor, &tier.before, time),
+            None => self.zone.before(self.anchor, &tier.before),
+        }
+    }
+
+    /// The last second of grace: within the time after booking and before the event; `None` when booked too late for it.
+    fn grace_until(&self, document: &Document) -> Option<Timestamp> {
+        let grace = document.grace.as_ref()?;
+        let early_enough = match &grace.min_notice {
+            Some(notice) => self.created_at <= self.zone.before(self.anchor, notice),
+            None => true,
+        };
+        let until = self.zone.after(self.created_at, &grace.within);
+        let before_event = self.created_at < self.anchor;
+        (early_enough && before_event).then_some(until.min(self.anchor.plus_ms(-1000)))
+    }
+}
+
+/// The segment an instant lies in.
+pub(super) fn segment_at(schedule: &[Segment], at: Timestamp) -> Option<&Segment> {
+    schedule
+        .iter()
+        .find(|segment| (segment.from..=segment.to).contains(&at))
+}

@@ -1,0 +1,137 @@
+//! From a rule to money: penalty with its floors, refund, balance due, compensation, and the name of the result.
+//!
+//! Invariants: refund and balance due are never both above zero; when everything was paid, refund and penalty add up to
+//! the value.
+
+use super::document::{Deposit, Document};
+use super::outcome::{Basis, Split};
+use super::rule::Rule;
+use super::words::ResolutionPath;
+use crate::model::{Amount, Currency};
+
+/// What was promised and what was paid, under one policy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stakes<'p> {
+    pub document: &'p Document,
+    pub basis: Basis,
+    pub currency: Currency,
+    pub paid: Amount,
+}
+
+/// What a rule comes to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Settled<'p> {
+    /// A person decides.
+    Manual,
+    /// Money.
+    Sums(Settlement<'p>),
+}
+
+/// What a rule comes to in money.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settlement<'p> {
+    pub penalty: Amount,
+    pub refund: Amount,
+    pub balance_due: Amount,
+    pub compensation: Amount,
+    /// The split that set the penalty; `None` for an agreed figure and for a bound of a person's decision.
+    pub split: Option<&'p Split>,
+    /// What set the penalty in the end.
+    pub bound: Bound,
+}
+
+/// What set a penalty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// The rule's own outcome.
+    Outcome,
+    /// The non-refundable deposit is more than that.
+    Deposit,
+    /// A step reached before a change of date is more than that.
+    Reschedule,
+}
+
+impl<'p> Stakes<'p> {
+    pub fn new(document: &'p Document, value: Amount, paid: Amount) -> Self {
+        Self {
+            document,
+            basis: document.basis(value.minor()),
+            currency: value.currency(),
+            paid,
+        }
+    }
+
+    /// Settles by a rule of the policy. `reached` is the penalty of a step reached before a change of date, in minor
+    /// units. `None` when the policy has no such rule.
+    pub fn settle(&self, rule: Rule, reached: i64) -> Option<Settled<'p>> {
+        let Some(charge) = self.document.outcome(rule)?.charge(self.basis) else {
+            return Some(Settled::Manual);
+        };
+        let mut penalty = charge.penalty;
+        let mut bound = Bound::Outcome;
+        if rule.has_floors() {
+            let deposit = self.document.deposit.as_ref();
+            let kept = deposit.is_some_and(|Deposit { non_refundable, .. }| *non_refundable);
+            if kept && self.basis.deposit > penalty {
+                penalty = self.basis.deposit;
+                bound = Bound::Deposit;
+            }
+            if reached > penalty {
+                penalty = reached;
+                bound = Bound::Reschedule;
+            }
+        }
+        let sums = self.divide(penalty, charge.compensation);
+        Some(Settled::Sums(Settlement {
+            split: Some(charge.split),
+            bound,
+            ..sums
+        }))
+    }
+
+    /// Settles by a figure both sides agreed on: that much goes back and nothing more is owed.
+    pub fn settle_agreed(&self, refund: Amount) -> Settlement<'p> {
+        self.divide(self.paid.minor().saturating_sub(refund.minor()), 0)
+    }
+
+    /// Settles with a penalty given in minor units.
+    pub fn divide(&self, penalty: i64, compensation: i64) -> Settlement<'p> {
+        let paid = self.paid.minor();
+        Settlement {
+            penalty: self.amount(penalty),
+            refund: self.amount(paid.saturating_sub(penalty)),
+            balance_due: self.amount(penalty.saturating_sub(paid)),
+            compensation: self.amount(compensation),
+            split: None,
+            bound: Bound::Outcome,
+        }
+    }
+
+    /// An amount of the booking's currency, not below zero.
+    pub fn amount(&self, minor: i64) -> Amount {
+        Amount::from_minor(minor.max(0), self.currency)
+            .expect("no part of an amount is larger than the amount")
+    }
+}
+
+impl Settlement<'_> {
+    /// The name of the result. The first that fits wins.
+    pub fn path(&self, rule: Rule) -> ResolutionPath {
+        let zero = |amount: Amount| amount.minor() == 0;
+        if rule == Rule::Mutual {
+            ResolutionPath::MutualAgreement
+        } else if !zero(self.compensation) {
+            ResolutionPath::RefundWithCompensation
+        } else if !zero(self.balance_due) {
+            ResolutionPath::BalanceDue
+        } else if zero(self.refund) && zero(self.penalty) {
+            ResolutionPath::NoMoneyDue
+        } else if zero(self.penalty) {
+            ResolutionPath::FullRefund
+        } else if zero(self.refund) {
+            ResolutionPath::NoRefund
+        } else {
+            ResolutionPath::PartialRefund
+        }
+    }
+}

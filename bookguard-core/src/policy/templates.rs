@@ -1,0 +1,152 @@
+//! The library of ready policies, and which of them an event type takes when nobody chose.
+//!
+//! Invariant: every template is read by the same rules as a partner's own policy, once per process.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::document::Policy;
+
+const LIBRARY_JSON: &str = include_str!("templates.json");
+
+struct Library {
+    policies: Vec<Policy>,
+    /// The normalised documents of the same policies.
+    documents: Vec<Value>,
+    /// Normalised event type → index of its default.
+    by_event_type: HashMap<String, usize>,
+    /// The default of every other event type.
+    fallback: usize,
+}
+
+static LIBRARY: LazyLock<Library> =
+    LazyLock::new(|| read(LIBRARY_JSON).expect("a test reads the embedded library"));
+
+fn read(text: &str) -> Option<Library> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    let policies: Vec<Policy> = json["templates"]
+        .as_array()?
+        .iter()
+        .map(|template| Policy::from_json(&template.to_string()).ok())
+        .collect::<Option<_>>()?;
+    for policy in &policies {
+        // Hash and canonical text are computed here, not by the first booking.
+        policy.hash();
+    }
+    let position = |id: &str| policies.iter().position(|p| p.document().policy_id == id);
+    let mut by_event_type = HashMap::new();
+    for (event_type, id) in json["defaultByEventType"].as_object()? {
+        by_event_type.insert(event_type.clone(), position(id.as_str()?)?);
+    }
+    let fallback = by_event_type.remove("*")?;
+    let documents: Vec<Value> = policies
+        .iter()
+        .map(|policy| serde_json::from_str(policy.canonical_json()).ok())
+        .collect::<Option<_>>()?;
+    Some(Library {
+        policies,
+        documents,
+        by_event_type,
+        fallback,
+    })
+}
+
+impl Policy {
+    /// The library's template with this id.
+    pub fn template(id: &str) -> Option<&'static Policy> {
+        Self::templates()
+            .iter()
+            .find(|policy| policy.document().policy_id == id)
+    }
+
+    /// All templates.
+    pub fn templates() -> &'static [Policy] {
+        &LIBRARY.policies
+    }
+
+    /// The ids of all templates.
+    pub fn template_ids() -> impl Iterator<Item = &'static str> {
+        Self::templates()
+            .iter()
+            .map(|policy| policy.document().policy_id.as_str())
+    }
+
+    /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` when unknown.
+    pub fn template_for_event_type(event_type: &str) -> &'static Policy {
+        let library = &*LIBRARY;
+        let index = library.by_event_type.get(&normalise_event_type(event_type));
+        &library.policies[*index.unwrap_or(&library.fallback)]
+    }
+}
+
+/// The template that is this normalised document, if one is. Most stored terms hold a template; this spares reading
+/// and hashing it anew for every one of them.
+pub(super) fn known(document: &Value) -> Option<&'static Policy> {
+    let library = &*LIBRARY;
+    let index = library.documents.iter().position(|own| own == document)?;
+    library.policies.get(index)
+}
+
+/// Lower case, with runs of anything that is no letter or digit as one underscore: "Live Music" and "live-music" agree.
+pub fn normalise_event_type(event_type: &str) -> String {
+    let mut out = String::with_capacity(event_type.len());
+    for c in event_type.chars() {
+        if c.is_alphanumeric() {
+            out.extend(c.to_lowercase());
+        } else if !out.is_empty() && !out.ends_with('_') {
+            out.push('_');
+        }
+    }
+    if out.ends_with('_') {
+        out.pop();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_library_is_whole() {
+        assert_eq!(read(LIBRARY_JSON).unwrap().policies.len(), 15);
+        assert_eq!(
+            Policy::template("talent_standard").unwrap().hash(),
+            "sha256:c02339898157dc71afce7ae00b5fa44a325c0e20bf1d1e0e854605ff4dd47dce"
+        );
+        assert!(Policy::template_ids().any(|id| id == "case_by_case"));
+        assert_eq!(Policy::template("nope"), None);
+        for policy in Policy::templates() {
+            let again = Policy::from_json(policy.canonical_json()).unwrap();
+            assert_eq!(again.hash(), policy.hash(), "normalising is idempotent");
+            let mut document = serde_json::to_value(policy).unwrap();
+            assert_eq!(known(&document), Some(policy));
+            document["version"] = 2.into();
+            assert_eq!(known(&document), None);
+        }
+    }
+
+    #[test]
+    fn an_event_type_finds_its_default_however_it_is_spelled() {
+        for (event_type, id) in [
+            ("concert", "talent_standard"),
+            ("  Live  Music ", "talent_standard"),
+            ("PHOTO-session", "appointment"),
+            ("venue hire", "venue_hire"),
+            ("restaurant", "restaurant_table"),
+            ("*", "firm"),
+            ("", "firm"),
+            ("bar mitzvah", "firm"),
+        ] {
+            assert_eq!(
+                Policy::template_for_event_type(event_type)
+                    .document()
+                    .policy_id,
+                id,
+                "{event_type}"
+            );
+        }
+    }
+}

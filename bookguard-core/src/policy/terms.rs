@@ -1,0 +1,285 @@
+//! Terms: everything that is fixed about a cancellation when the booking is created.
+//!
+//! The store keeps them as JSON, `protect` commits them to the ledger, the evidence packet discloses them, and every
+//! evaluation is computed from them alone. Invariant: nothing published or changed later reaches them.
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Policy;
+use super::duration::TimeOfDay;
+use super::event_date::EventDate;
+use super::refusal::Refusal;
+use super::schedule::{Frame, Segment};
+use super::settlement::Stakes;
+use super::words::{Assumption, PolicySource};
+use super::zone::Zone;
+use crate::input::shorten;
+use crate::model::{Amount, Currency, Timestamp};
+
+/// The frozen terms of one booking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Terms {
+    /// The policy; none when nobody chose one and the library's defaults are switched off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Adopted>,
+    /// The event's date as it was said.
+    pub event_date: EventDate,
+    /// The wall clock that counts: an IANA zone or a fixed offset.
+    pub time_zone: Zone,
+    /// The event's start, whole seconds.
+    pub anchor: Timestamp,
+    /// The booking's value.
+    pub value: Amount,
+    /// What counts as paid.
+    pub paid: Amount,
+    /// When the booking was created, whole seconds.
+    pub created_at: Timestamp,
+    /// The last second in which a cancellation may be claimed.
+    pub claim_until: Timestamp,
+    /// What was taken for granted.
+    pub assumptions: Vec<Assumption>,
+    /// The organizer's schedule; empty without a policy and when created after the claim window.
+    pub schedule: Vec<Segment>,
+}
+
+/// The policy a booking is under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Adopted {
+    /// The normalised policy.
+    pub document: Policy,
+    /// Its hash.
+    pub policy_hash: String,
+    /// Where it came from.
+    pub policy_source: PolicySource,
+}
+
+/// The facts of a booking that terms are made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Booked<'a> {
+    /// When the event starts.
+    pub event_date: EventDate,
+    /// The booking's own IANA zone.
+    pub time_zone: Option<&'a str>,
+    /// The partner's default IANA zone.
+    pub partner_time_zone: Option<&'a str>,
+    /// The booking's value.
+    pub value: Amount,
+    /// What was paid so far; the whole value when not said.
+    pub paid: Option<Amount>,
+    /// When the booking is created.
+    pub created_at: Timestamp,
+}
+
+/// What to do with a date that is no instant when nobody named a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingZone {
+    /// Refuse it with `time_zone_required`.
+    Refuse,
+    /// Read it as UTC and say so.
+    AssumeUtc,
+}
+
+impl Terms {
+    /// Freezes the terms of a booking.
+    ///
+    /// Refusals: `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (paid in
+    /// another currency than the value's).
+    pub fn freeze(
+        policy: Option<(Policy, PolicySource)>,
+        booked: &Booked<'_>,
+        missing_zone: MissingZone,
+    ) -> Result<Self, Refusal> {
+        let paid = booked.paid.unwrap_or(booked.value);
+        same_currency(booked.value.currency(), paid.currency())?;
+        let policy = policy.map(|(document, policy_source)| Adopted {
+            policy_hash: document.hash().to_owned(),
+            document,
+            policy_source,
+        });
+        let mut assumptions = Vec::new();
+        if policy
+            .as_ref()
+            .is_some_and(|p| p.policy_source == PolicySource::Library)
+        {
+            assumptions.push(Assumption::PolicyAssumedFromLibrary);
+        }
+        let time_zone = match zone(policy.as_ref(), booked)? {
+            Some(zone) => zone,
+            None if missing_zone == MissingZone::Refuse => {
+                return Err(zone_required(booked.event_date));
+            }
+            None => {
+                assumptions.push(Assumption::TimeZoneAssumedUtc);
+                Zone::UTC
+            }
+        };
+        let created_at = booked.created_at.floor_to_second();
+        let mut terms = Self {
+            anchor: booked
+                .event_date
+                .anchor(time_zone, anchor_time(policy.as_ref())),
+            policy,
+            event_date: booked.event_date,
+            time_zone,
+            value: booked.value,
+            paid,
+            created_at,
+            claim_until: created_at,
+            assumptions,
+            schedule: Vec::new(),
+        };
+        terms.claim_until = terms.anchor;
+        if let Some(stakes) = terms.stakes()? {
+            let frame = terms.frame();
+            let schedule = frame.compile(&stakes, 0);
+            terms.claim_until = frame.claim_until(stakes.document);
+            terms.schedule = schedule;
+        }
+        Ok(terms)
+    }
+
+    /// The policy's hash, when there is a policy.
+    pub fn policy_hash(&self) -> Option<&str> {
+        self.policy
+            .as_ref()
+            .map(|policy| policy.policy_hash.as_str())
+    }
+
+    /// Checks terms from outside against themselves: the hash is the policy's, and anchor, claim window and schedule
+    /// are what the policy gives for these facts. A newer time-zone database can change the latter for events that were
+    /// far ahead; only the hash is beyond doubt.
+    ///
+    /// Refusals: `terms_policy_hash`, `terms_schedule`, and those of the policy's currency.
+    pub fn verify(&self) -> Result<(), Refusal> {
+        if let Some(policy) = &self.policy
+            && policy.document.hash() != policy.policy_hash
+        {
+            return Err(Refusal::new(
+                "terms_policy_hash",
+                format!(
+                    "The policy's hash is {}, not {} as the terms say.",
+                    policy.document.hash(),
+                    shorten(&policy.policy_hash)
+                ),
+            ));
+        }
+        let frame = self.frame();
+        let (claim_until, schedule) = match self.stakes()? {
+            Some(stakes) => (
+                frame.claim_until(stakes.document),
+                frame.compile(&stakes, 0),
+            ),
+            None => (self.anchor, Vec::new()),
+        };
+        let anchor = self
+            .event_date
+            .anchor(self.time_zone, anchor_time(self.policy.as_ref()));
+        if (anchor, claim_until, &schedule) != (self.anchor, self.claim_until, &self.schedule) {
+            return Err(Refusal::new(
+                "terms_schedule",
+                "The schedule is not what the policy gives for this event, zone and value.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The instants the schedule hangs on.
+    pub(super) fn frame(&self) -> Frame {
+        Frame {
+            zone: self.time_zone,
+            anchor: self.anchor,
+            created_at: self.created_at,
+        }
+    }
+
+    /// The same booking on another date, in another zone.
+    pub(super) fn frame_for(&self, event_date: EventDate, zone: Zone) -> Frame {
+        Frame {
+            zone,
+            anchor: event_date.anchor(zone, anchor_time(self.policy.as_ref())),
+            created_at: self.created_at,
+        }
+    }
+
+    /// What is divided under the policy, if there is one. Refusals: `policy_currency_mismatch`, `currency_mismatch`.
+    pub(super) fn stakes(&self) -> Result<Option<Stakes<'_>>, Refusal> {
+        let currency = self.value.currency();
+        same_currency(currency, self.paid.currency())?;
+        let Some(policy) = &self.policy else {
+            return Ok(None);
+        };
+        let document = policy.document.document();
+        if let Some(own) = document.currency.filter(|own| *own != currency)
+            && document.has_fixed_amounts()
+        {
+            return Err(Refusal::new(
+                "policy_currency_mismatch",
+                format!(
+                    "Policy {} holds fixed amounts in {own} and the booking is in {currency}. Use a policy in {currency}, or one with shares only.",
+                    document.policy_id
+                ),
+            ));
+        }
+        Ok(Some(Stakes::new(document, self.value, self.paid)))
+    }
+}
+
+fn anchor_time(policy: Option<&Adopted>) -> TimeOfDay {
+    policy.map_or(TimeOfDay::MIDNIGHT, |p| p.document.document().anchor_time)
+}
+
+fn same_currency(value: Currency, paid: Currency) -> Result<(), Refusal> {
+    if value == paid {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        "currency_mismatch",
+        format!(
+            "The value is in {value} and the amount paid in {paid}; both must be in one currency."
+        ),
+    ))
+}
+
+/// The first zone there is: the booking's, the policy's, the partner's, the offset of the date.
+fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, Refusal> {
+    if let Some(name) = booked.time_zone {
+        return named(name, "The booking's").map(Some);
+    }
+    if let Some(zone) = policy.and_then(|policy| policy.document.document().time_zone) {
+        return Ok(Some(zone));
+    }
+    if let Some(name) = booked.partner_time_zone {
+        return named(name, "The partner's default").map(Some);
+    }
+    Ok(match booked.event_date {
+        EventDate::Instant { offset, .. } => Some(Zone::Fixed(offset)),
+        EventDate::Local(_) | EventDate::Date(_) => None,
+    })
+}
+
+fn named(name: &str, whose: &str) -> Result<Zone, Refusal> {
+    Zone::iana(name).ok_or_else(|| {
+        let hint = match Zone::nearest_iana(name) {
+            Some(near) => format!("Did you mean \"{near}\"?"),
+            None => "Send an IANA name such as \"America/New_York\".".to_owned(),
+        };
+        Refusal::new(
+            "time_zone_unknown",
+            format!(
+                "{whose} time zone \"{}\" is not an IANA time zone. {hint}",
+                shorten(name)
+            ),
+        )
+    })
+}
+
+fn zone_required(event_date: EventDate) -> Refusal {
+    Refusal::new(
+        "time_zone_required",
+        format!(
+            "eventDate \"{event_date}\" has no offset and no time zone is known. Add an offset (\"2026-06-20T19:00:00-04:00\") or \"timeZone\" (an IANA name)."
+        ),
+    )
+}

@@ -1,0 +1,176 @@
+//! The closed vocabularies of policies, evaluations and resolutions: each enum and its words exist here and only here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Declares an enum of snake_case words: serde, `WORDS` (for reading queries and bodies), `word`, `Display`, OpenAPI.
+macro_rules! vocabulary {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] #[cfg_attr(feature = "openapi", oai(rename = $word))] $variant,)+
+        }
+
+        impl $name {
+            /// All of them with their words, in the order of declaration.
+            pub const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+
+            /// The word.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// How far an evaluation can be relied on.
+    EvaluationStatus {
+        /// The booking is not protected yet; the numbers are what they would be.
+        Provisional = "provisional",
+        /// The policy is anchored in the ledger.
+        Evaluated = "evaluated",
+        /// A machine cannot know; the alternatives are shown.
+        ReviewRequired = "review_required",
+        /// Canceled and recorded.
+        Final = "final",
+        /// The event is over and its claim window has passed.
+        Closed = "closed",
+        /// There is no policy to evaluate.
+        NotEvaluable = "not_evaluable",
+    }
+}
+
+vocabulary! {
+    /// What would happen, or happened, to the money. The service itself never moves any.
+    ResolutionPath {
+        /// Both sides agreed on a figure.
+        MutualAgreement = "mutual_agreement",
+        /// A refund and, on top of it, compensation.
+        RefundWithCompensation = "refund_with_compensation",
+        /// Less was paid than is kept: the rest is owed.
+        BalanceDue = "balance_due",
+        /// Nothing was paid and nothing is owed.
+        NoMoneyDue = "no_money_due",
+        /// All that was paid goes back.
+        FullRefund = "full_refund",
+        /// All that was paid is kept.
+        NoRefund = "no_refund",
+        /// A part goes back.
+        PartialRefund = "partial_refund",
+        /// A person decides.
+        ManualReview = "manual_review",
+        /// Nothing: closed, or not evaluable.
+        None = "none",
+    }
+}
+
+vocabulary! {
+    /// Who cancels.
+    Actor {
+        /// The one who booked.
+        Organizer = "organizer",
+        /// The one who is booked.
+        Talent = "talent",
+        /// The platform.
+        Partner = "partner",
+        /// Organizer and talent together.
+        Mutual = "mutual",
+    }
+}
+
+vocabulary! {
+    /// Why a booking is canceled.
+    Reason {
+        /// Plans changed.
+        ChangedPlans = "changed_plans",
+        /// Two engagements at one time.
+        ScheduleConflict = "schedule_conflict",
+        /// Someone is ill.
+        Illness = "illness",
+        /// The venue cannot be used.
+        VenueUnavailable = "venue_unavailable",
+        /// The weather, short of force majeure.
+        Weather = "weather",
+        /// What nobody could prevent; has a rule of its own.
+        ForceMajeure = "force_majeure",
+        /// Someone did not come; only from the event's start on.
+        NoShow = "no_show",
+        /// The organizer did not pay; judged as the organizer's cancellation, whoever calls.
+        NonPayment = "non_payment",
+        /// Safety.
+        Safety = "safety",
+        /// Anything else.
+        Other = "other",
+    }
+}
+
+vocabulary! {
+    /// Where a booking's policy comes from; the first that there is wins.
+    PolicySource {
+        /// Written on the booking itself.
+        Booking = "booking",
+        /// Named by the booking's `policyId`.
+        Named = "named",
+        /// The partner's default for the event type.
+        PartnerDefaultForEventType = "partner_default_for_event_type",
+        /// The partner's default.
+        PartnerDefault = "partner_default",
+        /// The library's template for the event type, or its `firm`.
+        Library = "library",
+    }
+}
+
+vocabulary! {
+    /// What an evaluation takes for granted because nobody said it.
+    Assumption {
+        /// Nobody chose a policy; the library's default was taken.
+        PolicyAssumedFromLibrary = "policy_assumed_from_library",
+        /// A local date without any time zone was read as UTC.
+        TimeZoneAssumedUtc = "time_zone_assumed_utc",
+        /// The cancellation counts from before it was received.
+        Backdated = "backdated",
+    }
+}
+
+vocabulary! {
+    /// Why a person has to decide.
+    ReviewReason {
+        /// The policy asks for evidence and there is none.
+        EvidenceMissing = "evidence_missing",
+        /// The time zone is not known and another one gives another rule.
+        TimeZoneAmbiguous = "time_zone_ambiguous",
+        /// Counted from the instant of receipt another rule would apply, and nothing proves the earlier notice.
+        BackdatedAcrossDeadline = "backdated_across_deadline",
+        /// The policy itself leaves this case to people.
+        ManualRule = "manual_rule",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_reads_back_as_itself() {
+        for (word, reason) in Reason::WORDS {
+            assert_eq!(serde_json::to_value(reason).unwrap(), *word);
+            assert_eq!(
+                serde_json::from_value::<Reason>((*word).into()).unwrap(),
+                *reason
+            );
+            assert_eq!(reason.word(), *word);
+        }
+        assert_eq!(Actor::WORDS.len(), 4);
+        assert!(serde_json::from_str::<Actor>("\"Organizer\"").is_err());
+    }
+}

@@ -1,0 +1,284 @@
+//! Wall clocks: from local time to instants and back, and calendar steps.
+//!
+//! Invariant: every local time has exactly one instant. One that does not exist moves forward by the gap, one that
+//! exists twice is the earlier of the two. Instants that come from here are whole seconds.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use chrono::{
+    FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone,
+};
+use chrono_tz::Tz;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::duration::{Duration, TimeOfDay};
+use crate::input::nearest;
+use crate::model::Timestamp;
+
+/// A wall clock: an IANA zone, or a fixed offset from UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Zone {
+    /// A zone of the IANA database.
+    Named(Tz),
+    /// An offset that never changes.
+    Fixed(FixedOffset),
+}
+
+impl Zone {
+    /// UTC.
+    pub const UTC: Self = Self::Named(Tz::UTC);
+
+    /// Reads an IANA name, spelled as IANA does.
+    pub fn iana(name: &str) -> Option<Self> {
+        name.parse().ok().map(Self::Named)
+    }
+
+    /// The IANA name a person most likely meant, for an error's fix.
+    pub fn nearest_iana(typed: &str) -> Option<&'static str> {
+        let names: Vec<&'static str> = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name()).collect();
+        nearest(typed, &names)
+    }
+
+    /// A fixed number of hours east of UTC, −23 to 23.
+    pub fn hours_east(hours: i32) -> Self {
+        FixedOffset::east_opt(hours * 3600).map_or(Self::UTC, Self::Fixed)
+    }
+
+    /// Local time at an instant.
+    pub fn to_local(self, instant: Timestamp) -> NaiveDateTime {
+        let utc = instant.to_utc().naive_utc();
+        let offset = match self {
+            Self::Named(tz) => tz.offset_from_utc_datetime(&utc).fix(),
+            Self::Fixed(offset) => offset,
+        };
+        utc + TimeDelta::seconds(i64::from(offset.local_minus_utc()))
+    }
+
+    /// The instant of a local time.
+    pub fn to_instant(self, local: NaiveDateTime) -> Timestamp {
+        let tz = match self {
+            Self::Fixed(offset) => return instant(local, offset),
+            Self::Named(tz) => tz,
+        };
+        match tz.offset_from_local_datetime(&local) {
+            MappedLocalTime::Single(offset) => instant(local, offset.fix()),
+            MappedLocalTime::Ambiguous(a, b) => {
+                instant(local, a.fix()).min(instant(local, b.fix()))
+            }
+            // The clock before the gap, read past the gap's start, shows the time moved forward by the gap.
+            MappedLocalTime::None => instant(local, offset_before_gap(tz, local)),
+        }
+    }
+
+    /// `duration` before an instant: calendar days first, then elapsed time.
+    pub fn before(self, from: Timestamp, duration: &Duration) -> Timestamp {
+        self.step(from, -1, duration)
+    }
+
+    /// `duration` after an instant: calendar days first, then elapsed time.
+    pub fn after(self, from: Timestamp, duration: &Duration) -> Timestamp {
+        self.step(from, 1, duration)
+    }
+
+    /// The deadline at a local time on the day that is `before` ahead of `from`.
+    pub fn cutoff(self, from: Timestamp, before: &Duration, time: TimeOfDay) -> Timestamp {
+        let day = if before.minutes() == 0 {
+            (self.to_local(from) - TimeDelta::days(i64::from(before.days()))).date()
+        } else {
+            self.to_local(self.before(from, before)).date()
+        };
+        self.at(day, time)
+    }
+
+    /// A time of day on a date.
+    pub fn at(self, day: NaiveDate, time: TimeOfDay) -> Timestamp {
+        let minutes = TimeDelta::minutes(i64::from(time.minutes()));
+        self.to_instant(day.and_time(NaiveTime::MIN) + minutes)
+    }
+
+    fn step(self, from: Timestamp, sign: i64, duration: &Duration) -> Timestamp {
+        // Without a calendar step the instant must not go through the wall clock, which shows some hours twice.
+        let stepped = if duration.days() == 0 {
+            from
+        } else {
+            let days = TimeDelta::days(sign * i64::from(duration.days()));
+            self.to_instant(self.to_local(from) + days)
+        };
+        stepped
+            .plus_ms(sign * i64::from(duration.minutes()) * 60_000)
+            .floor_to_second()
+    }
+}
+
+fn instant(local: NaiveDateTime, offset: FixedOffset) -> Timestamp {
+    let seconds = i64::from(offset.local_minus_utc());
+    // Floored, because the last instant there is, to which later ones are held, is no whole second.
+    Timestamp::from_ms(local.and_utc().timestamp_millis() - seconds * 1000).floor_to_second()
+}
+
+/// The offset in force just before the gap `local` lies in. No gap is longer than a day and a half.
+fn offset_before_gap(tz: Tz, local: NaiveDateTime) -> FixedOffset {
+    (1..=144)
+        .find_map(|quarters| {
+            let earlier = local - TimeDelta::minutes(15 * quarters);
+            tz.offset_from_local_datetime(&earlier).latest()
+        })
+        .map_or_else(
+            || Tz::UTC.offset_from_utc_datetime(&local).fix(),
+            |offset| offset.fix(),
+        )
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(tz) => f.write_str(tz.name()),
+            Self::Fixed(offset) => offset.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Zone {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Zone {
+    /// Reads what [`fmt::Display`] writes: an IANA name or `±HH:MM`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Self::iana(&text)
+            .or_else(|| text.parse().ok().map(Self::Fixed))
+            .filter(|zone| zone.to_string() == text)
+            .ok_or_else(|| serde::de::Error::custom("not an IANA time zone or a UTC offset"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local(text: &str) -> NaiveDateTime {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_local_time_has_one_instant() {
+        for (zone, time, expected) in [
+            (
+                "America/New_York",
+                "2026-06-20T19:00:00",
+                "2026-06-20T23:00:00Z",
+            ),
+            // Skipped in spring: forward by the gap. Repeated in autumn: the earlier.
+            (
+                "America/New_York",
+                "2026-03-08T02:30:00",
+                "2026-03-08T07:30:00Z",
+            ),
+            (
+                "America/New_York",
+                "2026-11-01T01:30:00",
+                "2026-11-01T05:30:00Z",
+            ),
+            (
+                "America/Santiago",
+                "2026-09-06T00:00:00",
+                "2026-09-06T04:00:00Z",
+            ),
+            // Samoa skipped the whole of 30 December 2011.
+            (
+                "Pacific/Apia",
+                "2011-12-30T12:00:00",
+                "2011-12-30T22:00:00Z",
+            ),
+            (
+                "Australia/Lord_Howe",
+                "2026-10-04T02:15:00",
+                "2026-10-03T15:45:00Z",
+            ),
+            ("UTC", "2026-06-20T19:00:00", "2026-06-20T19:00:00Z"),
+        ] {
+            let instant = Zone::iana(zone).unwrap().to_instant(local(time));
+            assert_eq!(Some(instant), Timestamp::parse(expected), "{zone} {time}");
+        }
+        let india = Zone::Fixed("+05:30".parse().unwrap());
+        assert_eq!(
+            Some(india.to_instant(local("2026-06-20T19:00:00"))),
+            Timestamp::parse("2026-06-20T13:30:00Z")
+        );
+    }
+
+    #[test]
+    fn days_are_calendar_steps_and_hours_are_elapsed() {
+        let york = Zone::iana("America/New_York").unwrap();
+        let noon = york.to_instant(local("2026-03-08T12:00:00"));
+        for (duration, expected) in [
+            ("P1D", "2026-03-07T17:00:00Z"),
+            ("PT24H", "2026-03-07T16:00:00Z"),
+            ("P1DT1H", "2026-03-07T16:00:00Z"),
+            ("P0D", "2026-03-08T16:00:00Z"),
+        ] {
+            let duration = Duration::parse(duration).unwrap();
+            assert_eq!(
+                Some(york.before(noon, &duration)),
+                Timestamp::parse(expected)
+            );
+        }
+        // The second 01:30 of the autumn night stays the second one when nothing is stepped.
+        let second = Timestamp::parse("2026-11-01T06:30:00Z").unwrap();
+        assert_eq!(
+            york.before(second, &Duration::parse("P0D").unwrap()),
+            second
+        );
+    }
+
+    #[test]
+    fn a_cutoff_is_a_local_time_on_the_day_ahead() {
+        let paris = Zone::iana("Europe/Paris").unwrap();
+        let start = Timestamp::parse("2026-07-04T13:00:00Z").unwrap();
+        for (before, expected) in [
+            ("P0D", "2026-07-04T16:00:00Z"),
+            ("P2D", "2026-07-02T16:00:00Z"),
+            ("PT16H", "2026-07-03T16:00:00Z"),
+        ] {
+            let deadline = paris.cutoff(
+                start,
+                &Duration::parse(before).unwrap(),
+                TimeOfDay::parse("18:00").unwrap(),
+            );
+            assert_eq!(Some(deadline), Timestamp::parse(expected), "{before}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_zone_reads_back() {
+        for text in ["Europe/Berlin", "UTC", "+02:00", "-03:30", "+00:00"] {
+            let zone: Zone = serde_json::from_value(text.into()).unwrap();
+            assert_eq!(serde_json::to_value(zone).unwrap(), text);
+        }
+        for text in ["Europe/Berlln", "+2", "", "europe/berlin", "+99:00"] {
+            assert!(
+                serde_json::from_value::<Zone>(text.into()).is_err(),
+                "{text}"
+            );
+        }
+        assert_eq!(Zone::nearest_iana("europe/berlln"), Some("Europe/Berlin"));
+    }
+
+    #[test]
+    fn the_ends_of_time_do_not_panic() {
+        let long = Duration::parse("P999W9999DT99999H9999M").unwrap();
+        for zone in ["Pacific/Kiritimati", "America/New_York", "Africa/Monrovia"] {
+            let zone = Zone::iana(zone).unwrap();
+            for ms in [i64::MIN, i64::MAX, 0] {
+                let at = Timestamp::from_ms(ms).floor_to_second();
+                assert!(zone.before(at, &long) <= at);
+                assert!(zone.after(at, &long) >= at);
+                zone.cutoff(at, &long, TimeOfDay::MIDNIGHT);
+            }
+        }
+    }
+}
