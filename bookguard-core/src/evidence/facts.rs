@@ -10,14 +10,16 @@ use crate::policy::Terms;
 /// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
+    /// What happened.
+    pub kind: LeafKind,
     /// What the leaf holds.
     pub commit: [u8; 32],
     /// The commitment's salt.
     pub salt: [u8; 32],
-    /// The canonical `bookguard.event/1` body.
-    pub body: String,
-    /// JSON of the disclosures.
-    pub disclosures: String,
+    /// The fields' names and values, a JSON array of pairs.
+    pub values: String,
+    /// The fields' salts in the same order, 32 bytes each.
+    pub salts: Vec<u8>,
 }
 
 impl Fact {
@@ -31,14 +33,23 @@ impl Fact {
     ) -> Result<Self, Error> {
         let sealed = commit_fields(kind, fields, salt)
             .map_err(|e| Error::internal(format!("a {kind} fact cannot be committed to: {e}")))?;
-        let disclosures = serde_json::to_string(&sealed.disclosures).map_err(|e| {
-            Error::internal(format!("disclosures of {kind} cannot be written: {e}"))
+        let pairs: Vec<(&str, &Value)> = sealed
+            .disclosures
+            .iter()
+            .map(|d| (d.name.as_str(), &d.value))
+            .collect();
+        let values = serde_json::to_string(&pairs).map_err(|e| {
+            Error::internal(format!(
+                "the values of a {kind} fact cannot be written: {e}"
+            ))
         })?;
+        let salts = sealed.disclosures.iter().flat_map(|d| d.salt).collect();
         Ok(Self {
+            kind,
             commit: sealed.commit,
             salt: sealed.salt,
-            body: sealed.body_json,
-            disclosures,
+            values,
+            salts,
         })
     }
 }

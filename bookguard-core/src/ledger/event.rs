@@ -223,6 +223,18 @@ pub fn verify_commit(
     Ok(body)
 }
 
+/// The digest of one field, as an event's body holds it.
+///
+/// # Errors
+/// [`EventError::Number`] for a value nothing can commit to.
+pub fn field_digest(
+    name: &str,
+    value: &Value,
+    salt: &[u8; SALT_BYTES],
+) -> Result<[u8; 32], EventError> {
+    digest_into(&mut Vec::new(), name, value, salt)
+}
+
 /// Checks that the event had this field with this value.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use crate::ledger::LeafKind;
 use crate::limits;
 use crate::model::{
     Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
-    Party, PolicySummary, Scope, Timestamp,
+    Party, Scope, Timestamp,
 };
 use crate::policy::{
     self, Actor, Booked, Evaluation, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
@@ -25,7 +25,7 @@ use crate::policy::{
 use crate::session::{Authority, Session};
 use crate::store::read::BookingFilter;
 use crate::store::terms;
-use crate::webhook::body;
+use crate::webhook;
 use crate::work::BookingState;
 
 /// `POST /v1/bookings`
@@ -266,7 +266,7 @@ fn new_booking(
     };
     let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).map_err(field_of)?;
     let booking_id = BookingId::new(at, entropy::bytes());
-    let booking = Booking {
+    let mut booking = Booking {
         booking_id,
         partner_id,
         talent: wanted.talent,
@@ -281,15 +281,13 @@ fn new_booking(
         protected: false,
         protected_at: None,
         canceled_at: None,
-        policy: terms.policy.as_ref().map(|adopted| PolicySummary {
-            policy_id: adopted.document.document().policy_id.clone(),
-            version: adopted.document.document().version,
-            policy_hash: adopted.policy_hash.clone(),
-            policy_source: adopted.policy_source.word().to_owned(),
-        }),
+        policy: None,
         metadata: wanted.metadata,
         created_at: at,
     };
+    let body = serde_json::to_string(&booking)
+        .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?;
+    booking.policy = terms.policy.as_ref().map(terms::summary);
     let fact = Fact::seal(
         LeafKind::BookingCreated,
         facts::created(&booking, &terms),
@@ -297,15 +295,14 @@ fn new_booking(
     )?;
     let event_id = EventId::new(at, entropy::bytes());
     Ok(NewBooking {
-        body: serde_json::to_string(&booking)
-            .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?,
+        body,
         terms_body: terms::write(&terms),
         stream: entropy::bytes(),
         fact: Arc::new(fact),
         event: NewEvent {
             event_id,
             event_type: EventType::BookingCreated,
-            head: body::created(event_id, &booking),
+            head: webhook::body::created(event_id, &booking),
             lease: super::events::lease(),
         },
         booking,

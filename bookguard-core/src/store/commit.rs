@@ -299,7 +299,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
     );
     insert(
         statements,
-        "INSERT INTO entry (idx, booking_id, seq, leaf, salt, body, disclosures) VALUES {}",
+        "INSERT INTO entry (idx, booking_id, seq, leaf, kind, salt, facts, salts) VALUES {}",
         &writes.entries,
         |entry, args| {
             args.extend([
@@ -307,9 +307,10 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 (&entry.booking_id).into(),
                 int(entry.seq),
                 (&entry.leaf).into(),
+                entry.fact.kind.as_str().into(),
                 (&entry.fact.salt).into(),
-                entry.fact.body.as_str().into(),
-                entry.fact.disclosures.as_str().into(),
+                entry.fact.values.as_str().into(),
+                (&entry.fact.salts).into(),
             ]);
         },
     );

@@ -290,7 +290,7 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
         None => None,
     };
     Ok(BookingState {
-        terms: terms::read(row, 9, 10, 11)?,
+        terms: terms::read(row, &mut booking, 9, 10, 11)?,
         stream: row.bytes(5)?,
         entries: row.size(6)?,
         tip: Hash(row.bytes(7)?),

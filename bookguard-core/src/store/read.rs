@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
 use super::load::{self, BOOKINGS, delivery, event_type};
 use super::seal::Seal;
 use super::{StoredHead, head};
 use crate::change::DeliveryState;
+use crate::ledger::event::{EventError, field_digest};
+use crate::ledger::{Disclosure, EventBody};
 use crate::model::{
     ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
     Timestamp,
@@ -35,7 +39,7 @@ pub struct BookingFilter {
 }
 
 /// An entry of the log with what its commitment opens to, all as stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
     /// Position in the log.
     pub index: u64,
@@ -45,12 +49,35 @@ pub struct StoredEntry {
     pub seq: u64,
     /// The exact leaf bytes.
     pub leaf: Vec<u8>,
+    /// What happened, in the words of a leaf's kind.
+    pub kind: String,
     /// The commitment's salt.
     pub salt: [u8; 32],
-    /// The canonical event body.
-    pub body: String,
-    /// The disclosures, JSON.
-    pub disclosures: String,
+    /// The fields that can be shown.
+    pub disclosures: Vec<Disclosure>,
+    /// The fields that were erased, and the digests that are left of them.
+    pub erased: Vec<(String, [u8; 32])>,
+}
+
+impl StoredEntry {
+    /// The event body the leaf commits to, computed from the fields.
+    ///
+    /// Errors: a value canonical JSON cannot keep.
+    pub fn event_body(&self) -> Result<EventBody, EventError> {
+        let shown = self
+            .disclosures
+            .iter()
+            .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
+        let erased = self
+            .erased
+            .iter()
+            .map(|(name, digest)| Ok((name.clone(), *digest)));
+        let sd = shown.chain(erased).collect::<Result<_, EventError>>()?;
+        Ok(EventBody {
+            kind: self.kind.clone(),
+            sd,
+        })
+    }
 }
 
 /// An event as stored.
@@ -359,7 +386,7 @@ impl<'a> Reader<'a> {
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(
-            "SELECT idx, booking_id, seq, leaf, salt, body, disclosures FROM entry WHERE booking_id = $1 ORDER BY seq",
+            "SELECT idx, booking_id, seq, leaf, kind, salt, facts, salts FROM entry WHERE booking_id = $1 ORDER BY seq",
             vec![booking_id.into()],
         )?;
         rows.iter().map(entry).collect()
@@ -395,15 +422,48 @@ const BOOKINGS_OF_ALL: &str = "SELECT id FROM booking WHERE id < $1 AND status >
      AND event_ms >= $4 AND event_ms < $5 ORDER BY id DESC LIMIT $6";
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
+    let (disclosures, erased) = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
+        StoreError::Corrupt(format!(
+            "the fields of entry {} cannot be read",
+            row.size(0).unwrap_or(0)
+        ))
+    })?;
     Ok(StoredEntry {
         index: row.size(0)?,
         booking_id: row.id(1)?,
         seq: row.size(2)?,
         leaf: row.blob(3)?.to_vec(),
-        salt: row.bytes(4)?,
-        body: row.text(5)?.to_owned(),
-        disclosures: row.text(6)?.to_owned(),
+        kind: row.text(4)?.to_owned(),
+        salt: row.bytes(5)?,
+        disclosures,
+        erased,
     })
+}
+
+type Fields = (Vec<Disclosure>, Vec<(String, [u8; 32])>);
+
+/// The fields from their names and values and the 32 bytes of each: its salt, or, once the value is erased, its digest.
+fn fields(facts: &str, salts: &[u8]) -> Option<Fields> {
+    let pairs: Vec<Vec<Value>> = serde_json::from_str(facts).ok()?;
+    let (salts, rest) = salts.as_chunks::<32>();
+    if !rest.is_empty() || salts.len() != pairs.len() {
+        return None;
+    }
+    let mut disclosures = Vec::with_capacity(pairs.len());
+    let mut erased = Vec::new();
+    for (pair, salt) in pairs.into_iter().zip(salts) {
+        let mut pair = pair.into_iter();
+        match (pair.next()?, pair.next(), pair.next()) {
+            (Value::String(name), Some(value), None) => disclosures.push(Disclosure {
+                name,
+                salt: *salt,
+                value,
+            }),
+            (Value::String(name), None, None) => erased.push((name, *salt)),
+            _ => return None,
+        }
+    }
+    Some((disclosures, erased))
 }
 
 fn event(row: &Row) -> Read<StoredEvent> {

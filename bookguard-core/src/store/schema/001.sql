@@ -50,15 +50,16 @@ CREATE TABLE booking (
 ) STRICT;
 CREATE INDEX booking_by_partner ON booking (partner_id, id);
 
--- The log, one row per leaf, and what its commitment opens to.
+-- The log, one row per leaf, and what its commitment opens to: names and values, and each value's 32 bytes of salt.
 CREATE TABLE entry (
     idx          INTEGER NOT NULL PRIMARY KEY,
     booking_id   BLOB    NOT NULL REFERENCES booking (id),
     seq          INTEGER NOT NULL,
     leaf         BLOB    NOT NULL,
+    kind         TEXT    NOT NULL,
     salt         BLOB    NOT NULL,
-    body         TEXT    NOT NULL,
-    disclosures  TEXT    NOT NULL
+    facts        TEXT    NOT NULL,
+    salts        BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX entry_by_booking ON entry (booking_id, seq);
 
