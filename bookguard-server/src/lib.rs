@@ -1,3 +1,42 @@
-//! The Bookguard HTTP server.
+//! The Bookguard HTTP server: the core's operations behind HTTP, and nothing else.
+//!
+//! | module | job |
+//! |---|---|
+//! | [`config`] | what a server is started with |
+//! | `connections` | accepts, paces and ends connections |
+//! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
+//! | `api` | the one table of operations; its routes and its OpenAPI description |
+//! | `app`, `auth`, `rate` | who is calling, and how often they may |
+//! | [`retries`] | manual retries wait for their outcome |
+//! | `refusal` | every answer that is not a success |
+//! | `documents` | OpenAPI, llms.txt, Swagger UI, the ledger for mirrors |
+//! | [`courier`] | takes webhook deliveries to their endpoints |
+//!
+//! Invariant: no rule of the product is decided here.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), String> {
+//! use bookguard_server::{Server, config::Config};
+//!
+//! let server = Server::start(Config { listen: "127.0.0.1:0".to_owned(), ..Config::of("bookings.db") }).await?;
+//! println!("{}", server.url());
+//! server.stop().await;
+//! # Ok(())
+//! # }
+//! ```
 
+mod api;
+mod app;
+mod auth;
+pub mod config;
+mod connections;
 pub mod courier;
+mod documents;
+mod rate;
+mod refusal;
+pub mod retries;
+mod router;
+mod server;
+
+pub use documents::openapi_json;
+pub use server::{Server, run, terminated};

@@ -1,13 +1,13 @@
-//! How the nouns that are no JSON objects appear in the OpenAPI document.
+//! How the nouns that poem-openapi derives nothing for appear in the OpenAPI document.
 
 use std::borrow::Cow;
 
-use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde_json::Value;
 
 use super::id::Noun;
-use super::{Amount, Currency, Decimal, Id, Scopes, Timestamp};
+use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::policy::{Policy, Rule};
 
 fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
@@ -116,6 +116,46 @@ scalar_type!(
     }
 );
 scalar_type!(Policy, "cancellation_policy", MetaSchema::new("object"));
+
+impl<T: Type> Type for Page<T> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+    fn name() -> Cow<'static, str> {
+        format!("{}Page", T::name()).into()
+    }
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference(Self::name().into_owned())
+    }
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>(Self::name().into_owned(), |registry| {
+            T::register(registry);
+            let cursor = MetaSchema {
+                nullable: true,
+                description: Some("Pass as `cursor` to go on; null on the last page."),
+                ..MetaSchema::new("string")
+            };
+            MetaSchema {
+                description: Some("One page of a list, newest first."),
+                properties: vec![
+                    ("data", Vec::<T>::schema_ref()),
+                    ("hasMore", bool::schema_ref()),
+                    ("nextCursor", inline(cursor)),
+                ],
+                required: vec!["data", "hasMore", "nextCursor"],
+                ..MetaSchema::new("object")
+            }
+        });
+    }
+    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
+        Some(self)
+    }
+    fn raw_element_iter<'a>(
+        &'a self,
+    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
+        Box::new(self.as_raw_value().into_iter())
+    }
+}
 
 fn inline(schema: MetaSchema) -> MetaSchemaRef {
     MetaSchemaRef::Inline(Box::new(schema))

@@ -1,0 +1,190 @@
+//! The HTTP interface: one table of operations, from which come the routes, the OpenAPI document and llms.txt.
+//!
+//! What an operation does is the core's; how a request becomes its input and its output a response is
+//! [`endpoint`]'s; how the table reads as OpenAPI is `describe`'s. Invariant: what is not in the table is neither
+//! served nor documented, and what is in it is both.
+
+pub(crate) mod bodies;
+mod describe;
+pub(crate) mod endpoint;
+pub(crate) mod incoming;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bookguard_core::ops::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
+use bookguard_core::ops::bookings::{
+    CreateBooking, EvaluatePolicy, GetBooking, ListBookings, ProtectBooking,
+};
+use bookguard_core::ops::endpoints::{
+    CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints, NewEndpoint,
+};
+use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
+use bookguard_core::ops::health::GetHealth;
+use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner};
+use bookguard_core::ops::{Method, Operation, Route};
+use poem::EndpointExt as _;
+use poem::endpoint::BoxEndpoint;
+use poem::http;
+use poem_openapi::OpenApi;
+use poem_openapi::registry::{MetaApi, MetaSchemaRef, Registry};
+use poem_openapi::types::Type;
+
+use crate::app::App;
+use bodies::BookingBody;
+use endpoint::Served;
+
+/// Every operation offered over HTTP, in the order of the document.
+pub(crate) fn table() -> Vec<Entry> {
+    vec![
+        entry::<GetHealth>().changing(),
+        entry::<RegisterPartner>().body::<NewPartner>(),
+        entry::<GetPartner>(),
+        entry::<CreateApiKey>().body::<KeyRequest>(),
+        entry::<ListApiKeys>(),
+        entry::<RevokeApiKey>(),
+        entry::<CreateBooking>().body::<BookingBody>().at_once(),
+        entry::<ListBookings>(),
+        entry::<GetBooking>(),
+        entry::<ProtectBooking>().at_once(),
+        entry::<EvaluatePolicy>().changing(),
+        entry::<ListBookingEvents>(),
+        entry::<GetEvent>(),
+        entry::<RetryEvent>(),
+        entry::<CreateEndpoint>().body::<NewEndpoint>(),
+        entry::<ListEndpoints>(),
+        entry::<GetEndpoint>(),
+        entry::<DeleteEndpoint>(),
+    ]
+}
+
+/// One row of the table.
+pub(crate) struct Entry {
+    /// The operation's place in the interface.
+    pub(crate) route: Route,
+    /// Whether the answer changes with the clock alone, so that an ETag would be of no use.
+    changing: bool,
+    /// Whether reading the request asks no store, so that it may be done without leaving the connection's task.
+    at_once: bool,
+    output: Schema,
+    body: Option<Schema>,
+    serve: fn(&Entry, Arc<App>) -> BoxEndpoint<'static>,
+}
+
+/// A type as the document shows it.
+#[derive(Clone, Copy)]
+struct Schema {
+    reference: fn() -> MetaSchemaRef,
+    register: fn(&mut Registry),
+}
+
+impl Schema {
+    fn of<T: Type>() -> Self {
+        Self {
+            reference: T::schema_ref,
+            register: T::register,
+        }
+    }
+}
+
+fn entry<O: Operation<Output: Type>>() -> Entry {
+    Entry {
+        route: O::ROUTE,
+        changing: false,
+        at_once: false,
+        output: Schema::of::<O::Output>(),
+        body: None,
+        serve: |entry, app| Served::<O>::new(app, entry.is_tagged(), entry.at_once).boxed(),
+    }
+}
+
+impl Entry {
+    fn changing(self) -> Self {
+        Self {
+            changing: true,
+            ..self
+        }
+    }
+
+    fn at_once(self) -> Self {
+        Self {
+            at_once: true,
+            ..self
+        }
+    }
+
+    fn body<T: Type>(self) -> Self {
+        Self {
+            body: Some(Schema::of::<T>()),
+            ..self
+        }
+    }
+
+    /// Whether answers carry an ETag.
+    fn is_tagged(&self) -> bool {
+        !self.changing && self.route.method == Method::Get && self.route.status == 200
+    }
+
+    fn method(&self) -> http::Method {
+        match self.route.method {
+            Method::Get => http::Method::GET,
+            Method::Post => http::Method::POST,
+            Method::Delete => http::Method::DELETE,
+        }
+    }
+}
+
+/// The table as an OpenAPI object. Without an app it is only described.
+pub(crate) struct Api(pub(crate) Option<Arc<App>>);
+
+impl OpenApi for Api {
+    fn meta() -> Vec<MetaApi> {
+        vec![describe::api(&table())]
+    }
+
+    fn register(registry: &mut Registry) {
+        describe::register(&table(), registry);
+    }
+
+    fn add_routes(self, routes: &mut HashMap<String, HashMap<http::Method, BoxEndpoint<'static>>>) {
+        let Some(app) = self.0 else { return };
+        for entry in table() {
+            let endpoint = (entry.serve)(&entry, Arc::clone(&app));
+            let path = entry.route.path.replace('{', ":").replace('}', "");
+            routes
+                .entry(path)
+                .or_default()
+                .insert(entry.method(), endpoint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_holds_each_operation_once_and_none_of_the_administrator_s() {
+        let table = table();
+        let mut seen = std::collections::HashSet::new();
+        for entry in &table {
+            assert!(seen.insert(entry.route.id), "{} twice", entry.route.id);
+            assert!(seen.insert(Box::leak(
+                format!("{:?} {}", entry.route.method, entry.route.path).into_boxed_str()
+            )));
+            assert_ne!(
+                entry.route.access,
+                bookguard_core::session::Access::Administrator,
+                "{}",
+                entry.route.id
+            );
+            let takes_body = entry.route.body != bookguard_core::ops::Body::None;
+            assert_eq!(
+                entry.body.is_some(),
+                takes_body,
+                "{}: a body is documented if and only if it is read",
+                entry.route.id
+            );
+        }
+    }
+}

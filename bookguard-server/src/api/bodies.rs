@@ -1,0 +1,105 @@
+//! Request bodies as the OpenAPI document shows them, where the core reads them field by field and has no such type.
+//!
+//! Nothing is parsed with these. A test below holds them against what the core reads.
+
+use std::collections::BTreeMap;
+
+use bookguard_core::model::{Currency, Decimal, Party};
+use bookguard_core::policy::Policy;
+
+/// A booking to record.
+#[derive(Debug, poem_openapi::Object)]
+#[oai(rename = "NewBooking", rename_all = "camelCase")]
+pub(crate) struct BookingBody {
+    /// Must be the partner the key belongs to; may be left out.
+    partner_id: Option<String>,
+    /// Who performs, or what is booked.
+    talent: Party,
+    /// Who books.
+    organizer: Party,
+    /// Free text, such as "concert": 1 to 200 characters.
+    event_type: String,
+    /// When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`.
+    event_date: String,
+    /// The event's IANA time zone, such as "America/New_York".
+    time_zone: Option<String>,
+    /// Total value: not negative, at most the currency's decimals, at most 15 significant digits.
+    booking_value: Decimal,
+    /// What has been paid so far; the whole value when not given.
+    amount_paid: Option<Decimal>,
+    /// ISO 4217 code; USD when not given.
+    currency: Option<Currency>,
+    /// A cancellation policy for this booking; excludes `policyId`.
+    policy: Option<Policy>,
+    /// A policy of the library, such as "moderate"; excludes `policy`.
+    policy_id: Option<String>,
+    /// Your own pairs: at most 20, keys of at most 64 and values of at most 500 characters.
+    metadata: Option<BTreeMap<String, String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use bookguard_core::error::Error;
+    use bookguard_core::ops::api_keys::KeyRequest;
+    use bookguard_core::ops::bookings::BookingRequest;
+    use bookguard_core::ops::endpoints::NewEndpoint;
+    use bookguard_core::ops::partners::NewPartner;
+    use poem_openapi::registry::Registry;
+    use poem_openapi::types::Type;
+
+    use super::*;
+
+    type Fields = BTreeSet<String>;
+
+    /// The fields the core reports with `code` for a body.
+    fn reported(read: &dyn Fn(&[u8]) -> Option<Error>, body: &str, code: &str) -> Fields {
+        let details = read(body.as_bytes())
+            .map(|error| error.details)
+            .unwrap_or_default();
+        details
+            .into_iter()
+            .filter(|d| d.code == code)
+            .map(|d| d.pointer[1..].to_owned())
+            .collect()
+    }
+
+    fn documented<T: Type>(read: &dyn Fn(&[u8]) -> Option<Error>) {
+        let mut registry = Registry::new();
+        T::register(&mut registry);
+        let schema = &registry.schemas[&*T::name()];
+        let required: Fields = schema
+            .required
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
+        assert_eq!(
+            reported(read, "{}", "missing_field"),
+            required,
+            "{}: what is required",
+            T::name()
+        );
+        let all: Fields = schema
+            .properties
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
+        let nulls: Vec<String> = all.iter().map(|name| format!("\"{name}\":null")).collect();
+        let body = format!("{{{}}}", nulls.join(","));
+        assert_eq!(
+            reported(read, &body, "null"),
+            all,
+            "{}: what is known",
+            T::name()
+        );
+    }
+
+    #[test]
+    fn the_documented_bodies_are_the_ones_the_core_reads() {
+        documented::<BookingBody>(&|body| BookingRequest::read(body).err());
+        documented::<NewPartner>(&|body| NewPartner::read(body).err());
+        documented::<KeyRequest>(&|body| KeyRequest::read(body).err());
+        documented::<NewEndpoint>(&|body| NewEndpoint::read(body, &|url| Ok(url.to_owned())).err());
+    }
+}

@@ -1,0 +1,271 @@
+//! One endpoint for every operation: request in, session and input made, core asked, response out.
+//!
+//! This is the path of every request, so it parses once, copies little and blocks nothing: reads run where blocking
+//! is allowed, writes are handed to the writer and awaited. Invariant: no rule of the product is decided here.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bookguard_core::error::Error;
+use bookguard_core::model::ApiKeyId;
+use bookguard_core::ops::api_keys::RevokeApiKey;
+use bookguard_core::ops::{self, Action, Finished, Operation, Writing, events};
+use bookguard_core::service::Service;
+use bookguard_core::session::Session;
+use poem::http::StatusCode;
+use poem::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
+};
+use poem::{Endpoint, Request, Response};
+use sha2::{Digest as _, Sha256};
+
+use super::incoming;
+use crate::app::{Admitted, App, Turned};
+use crate::refusal::Refusal;
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Serves one operation.
+pub(crate) struct Served<O> {
+    app: Arc<App>,
+    tagged: bool,
+    at_once: bool,
+    operation: PhantomData<fn() -> O>,
+}
+
+/// How far a request came before the writer is needed.
+enum Step {
+    Done(Finished),
+    Write(Session, Box<Writing>),
+}
+
+impl<O: Operation> Served<O> {
+    pub(crate) fn new(app: Arc<App>, tagged: bool, at_once: bool) -> Self {
+        Self {
+            app,
+            tagged,
+            at_once,
+            operation: PhantomData,
+        }
+    }
+
+    async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
+        let input = self.input(request).await?;
+        let revoked = if O::ROUTE.id == RevokeApiKey::ROUTE.id {
+            input.path.first().cloned()
+        } else {
+            None
+        };
+        let step = if self.at_once {
+            step::<O>(session, &input)?
+        } else {
+            blocking(move || step::<O>(session, &input)).await?
+        };
+        let finished = match step {
+            Step::Done(finished) => finished,
+            Step::Write(session, writing) => self.write(&session, *writing).await?,
+        };
+        if let Some(api_key_id) = revoked.and_then(|text| ApiKeyId::parse(&text)) {
+            self.app.keys.forget(&api_key_id);
+        }
+        Ok(respond(
+            O::ROUTE.status,
+            finished,
+            self.tagged.then(|| request.headers()),
+        ))
+    }
+
+    async fn input(&self, request: &mut Request) -> Result<ops::Request, Refusal> {
+        incoming::accepts_json(request.headers())?;
+        let body = incoming::body(request).await?;
+        Ok(ops::Request {
+            path: incoming::parameters(O::ROUTE.path, request.uri().path()),
+            query: incoming::query(request.uri().query())?,
+            body,
+            idempotency_key: incoming::idempotency_key(request.headers()),
+        })
+    }
+
+    async fn write(&self, session: &Session, writing: Writing) -> Result<Finished, Error> {
+        let Writing { command, awaits } = writing;
+        let remembered = command
+            .remember
+            .as_ref()
+            .filter(|_| awaits.is_some())
+            .map(|remember| remember.key);
+        let outcome = Service::outcome(session.service.submit(command)?).await?;
+        let mut finished = ops::finish_write::<O>(outcome)?;
+        if let Some(event_id) = awaits.filter(|_| !finished.replayed)
+            && let Some(result) = self.app.retries.outcome(session, event_id).await?
+        {
+            finished.body = ops::to_json(&result);
+            if let Some(key) = remembered {
+                // Before it leaves: a repetition must find what was sent.
+                let amend = events::amend(session, key, &finished.body);
+                session.service.submit_patiently(amend).await?;
+            }
+        }
+        Ok(finished)
+    }
+}
+
+impl<O: Operation> Endpoint for Served<O> {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let (mut response, limit) = match self.app.admit(&O::ROUTE, &request).await {
+            Ok(Admitted { session, limit }) => {
+                let answer = self.answer(session, &mut request).await;
+                (answer.unwrap_or_else(Refusal::respond), limit)
+            }
+            Err(Turned { error, limit }) => {
+                let body = request.take_body();
+                incoming::discard(request.headers(), body).await;
+                (Refusal::from(error).respond(), limit)
+            }
+        };
+        if let Some(limit) = limit {
+            limit.write(response.headers_mut());
+        }
+        Ok(response)
+    }
+}
+
+/// Reads the request, and the store too when that is all there is to do.
+fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step, Error> {
+    match ops::prepare::<O>(&session, input)? {
+        Action::Read(read) => Ok(Step::Done(ops::finish::<O>(&read(&session)?))),
+        Action::Write(writing) => Ok(Step::Write(session, writing)),
+    }
+}
+
+/// Runs what may block where that is allowed. A panic there is a panic here.
+async fn blocking<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(run).await {
+        Ok(result) => result,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Error::unavailable("The service is shutting down.")),
+        },
+    }
+}
+
+/// Makes an answer a response; `tagged` holds the request's headers when it carries an ETag.
+fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Response {
+    let etag = tagged.map(|_| entity_tag(&finished.body));
+    let unchanged = etag
+        .as_ref()
+        .zip(tagged)
+        .is_some_and(|(etag, headers)| is_current(etag, headers));
+    let status = if unchanged {
+        StatusCode::NOT_MODIFIED
+    } else {
+        StatusCode::from_u16(status).unwrap_or_default()
+    };
+    let mut response = if unchanged {
+        Response::default()
+    } else {
+        Response::from(finished.body)
+    };
+    response.set_status(status);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !unchanged {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if let Some(etag) = etag {
+        headers.insert(ETAG, etag);
+    }
+    if let Some(location) = finished
+        .location
+        .and_then(|location| HeaderValue::try_from(location).ok())
+    {
+        headers.insert(LOCATION, location);
+    }
+    if finished.replayed {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// A strong entity tag: 128 bits of the body's SHA-256.
+pub(crate) fn entity_tag(body: &[u8]) -> HeaderValue {
+    let digest = hex::encode(&Sha256::digest(body)[..16]);
+    HeaderValue::try_from(format!("\"{digest}\"")).expect("quoted hex digits are visible ASCII")
+}
+
+/// Whether If-None-Match names the current tag (RFC 9110 section 13.1.2: weak comparison).
+pub(crate) fn is_current(etag: &HeaderValue, headers: &HeaderMap) -> bool {
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| {
+            let mut tags = value.split(',').map(str::trim);
+            tags.any(|tag| {
+                tag == "*" || tag.strip_prefix("W/").unwrap_or(tag).as_bytes() == etag.as_bytes()
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished() -> Finished {
+        Finished {
+            body: b"{}".to_vec(),
+            location: Some("/v1/x".to_owned()),
+            replayed: false,
+        }
+    }
+
+    fn asking(if_none_match: &str) -> HeaderMap {
+        HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::try_from(if_none_match).unwrap())])
+    }
+
+    #[tokio::test]
+    async fn an_unchanged_body_is_not_sent_again() {
+        let etag = entity_tag(b"{}").to_str().unwrap().to_owned();
+        for (header, status) in [
+            (etag.clone(), 304),
+            (format!("W/{etag}"), 304),
+            (format!("\"other\", {etag}"), 304),
+            ("*".to_owned(), 304),
+            ("\"other\"".to_owned(), 200),
+            (etag.trim_matches('"').to_owned(), 200),
+        ] {
+            let response = respond(200, finished(), Some(&asking(&header)));
+            assert_eq!(response.status().as_u16(), status, "{header}");
+            assert_eq!(response.header("etag"), Some(etag.as_str()));
+            assert_eq!(
+                response.into_body().into_vec().await.unwrap().is_empty(),
+                status == 304
+            );
+        }
+    }
+
+    #[test]
+    fn headers_say_what_the_answer_is() {
+        let response = respond(
+            201,
+            Finished {
+                replayed: true,
+                ..finished()
+            },
+            None,
+        );
+        for (name, value) in [
+            ("content-type", Some("application/json")),
+            ("cache-control", Some("no-store")),
+            ("location", Some("/v1/x")),
+            ("idempotent-replayed", Some("true")),
+            ("etag", None),
+        ] {
+            assert_eq!(response.header(name), value, "{name}");
+        }
+        assert_eq!(response.status().as_u16(), 201);
+    }
+}

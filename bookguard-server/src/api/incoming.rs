@@ -1,0 +1,392 @@
+//! Reads the HTTP message around an operation's request: path, query, body, the headers that matter.
+//!
+//! Field rules are the core's. Invariant: nothing here holds more than the body limit for one request, however the
+//! client sends it.
+
+use bookguard_core::error::Error;
+use bookguard_core::limits;
+use poem::http::StatusCode;
+use poem::http::header::{
+    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, TRANSFER_ENCODING,
+};
+use poem::{Body, Request};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::refusal::Refusal;
+
+/// Bytes of a refused body that are read and dropped, so that the client gets to read why; above it the connection
+/// is closed under the sender.
+const DISCARD_BYTES: usize = 1024 * 1024;
+/// Bytes of a query string: all known parameters at their longest are below 1 KiB.
+const QUERY_BYTES: usize = 4 * 1024;
+
+/// The values of a route's parameters in a path that the router matched to it.
+pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
+    if !route.contains('{') {
+        return Vec::new();
+    }
+    let pairs = route.split('/').zip(path.split('/'));
+    // A segment that does not decode names nothing, as any other unknown id.
+    pairs
+        .filter(|(name, _)| name.starts_with('{'))
+        .map(|(_, value)| decode(value, false).unwrap_or_default())
+        .collect()
+}
+
+/// The pairs of a query string, decoded.
+///
+/// Errors: `query_too_long`, `invalid_query` for a broken percent-encoding.
+pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    if text.len() > QUERY_BYTES {
+        let message = format!(
+            "The query has {} bytes; at most {QUERY_BYTES} are read.",
+            text.len()
+        );
+        return Err(Error::invalid("query_too_long", message));
+    }
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decode(name, true)?, decode(value, true)?))
+    });
+    pairs.collect::<Option<_>>().ok_or_else(|| {
+        Error::invalid(
+            "invalid_query",
+            "The query is not percent-encoded UTF-8. Write each special character as %XX.",
+        )
+    })
+}
+
+/// Undoes percent-encoding; `None` when it is broken or gives no UTF-8.
+fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    if !text.contains(['%', '+']) {
+        return Some(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => {
+                let (high, low) = (bytes.next().and_then(digit)?, bytes.next().and_then(digit)?);
+                high << 4 | low
+            }
+            b'+' if plus_is_space => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// The Idempotency-Key header. One that is no text, or was sent twice, becomes one the core refuses.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let mut key = String::from_utf8_lossy(values.next()?.as_bytes()).into_owned();
+    for further in values {
+        key.push_str(", ");
+        key.push_str(&String::from_utf8_lossy(further.as_bytes()));
+    }
+    Some(key)
+}
+
+/// Refuses with 406 a client that says it cannot read JSON (RFC 9110 section 12.5.1).
+pub(crate) fn accepts_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    // How precisely the best range names JSON, and whether it wants it; -1 for ranges of other types.
+    let mut best: Option<(i8, bool)> = None;
+    for value in headers.get_all(ACCEPT) {
+        // What is no text says nothing.
+        let Ok(text) = value.to_str() else {
+            return Ok(());
+        };
+        let ranges = text.split(',').filter(|range| !range.trim().is_empty());
+        best = ranges
+            .map(media_range)
+            .fold(best, |best, range| best.max(Some(range)));
+    }
+    match best {
+        Some((_, false)) => Err(Refusal::http(
+            StatusCode::NOT_ACCEPTABLE,
+            "not_acceptable",
+            "Answers are application/json, which the Accept header excludes. Leave it out, or add application/json.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn media_range(range: &str) -> (i8, bool) {
+    let mut parts = range.split(';').map(str::trim);
+    let precision = match parts.next().unwrap_or_default() {
+        name if name.eq_ignore_ascii_case("application/json") => 2,
+        name if name.eq_ignore_ascii_case("application/*") => 1,
+        "*/*" | "*" => 0,
+        _ => return (-1, false),
+    };
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    (
+        precision,
+        weight.is_none_or(|q| q.trim().parse::<f32>().map_or(true, |q| q > 0.0)),
+    )
+}
+
+/// Reads the body, whatever its framing.
+///
+/// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
+pub(crate) async fn body(request: &mut Request) -> Result<Vec<u8>, Refusal> {
+    let length = declared_length(request.headers());
+    if length == Some(0) {
+        return Ok(Vec::new());
+    }
+    let body = request.take_body();
+    let bytes: Vec<u8> = match length {
+        Some(length) if length > limits::BODY_BYTES as u64 => {
+            discard(request.headers(), body).await;
+            return Err(too_large());
+        }
+        // The connection never yields more than was declared.
+        Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
+        None => read_bounded(body.into_async_read()).await?,
+    };
+    if !bytes.is_empty() {
+        is_json(request.headers())?;
+    }
+    Ok(bytes)
+}
+
+/// How long the body says it is; `None` when it does not say.
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    match headers.get(CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok()?.parse().ok(),
+        None if headers.contains_key(TRANSFER_ENCODING) => None,
+        None => Some(0),
+    }
+}
+
+async fn read_bounded(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let most = limits::BODY_BYTES as u64 + 1;
+    (&mut body)
+        .take(most)
+        .read_to_end(&mut bytes)
+        .await
+        .map_err(|_| incomplete())?;
+    if bytes.len() <= limits::BODY_BYTES {
+        return Ok(bytes);
+    }
+    drop(bytes);
+    drop_rest(body).await;
+    Err(too_large())
+}
+
+/// Reads and drops the body of a request that is refused before its body was read.
+pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
+    // A client that waits for "100 Continue" has sent nothing and will not.
+    if declared_length(headers) != Some(0) && !headers.contains_key(EXPECT) {
+        drop_rest(body.into_async_read()).await;
+    }
+}
+
+async fn drop_rest(mut body: impl AsyncRead + Unpin) {
+    let mut buffer = vec![0; 16 * 1024];
+    let mut dropped = 0;
+    while dropped < DISCARD_BYTES {
+        match body.read(&mut buffer).await {
+            Ok(read) if read > 0 => dropped += read,
+            _ => return,
+        }
+    }
+}
+
+fn too_large() -> Refusal {
+    let message = format!(
+        "The body is larger than {} bytes, the most this service reads.",
+        limits::BODY_BYTES
+    );
+    Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+}
+
+fn incomplete() -> Refusal {
+    Refusal::http(
+        StatusCode::BAD_REQUEST,
+        "body_incomplete",
+        "The body ended before it was complete.",
+    )
+}
+
+/// `application/json`, with no charset or utf-8, and not compressed.
+fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let refuse = |code, message| {
+        Err(Refusal::http(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            code,
+            message,
+        ))
+    };
+    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
+        return refuse(
+            "unsupported_encoding",
+            "The body is compressed. Send it as it is, without Content-Encoding.",
+        );
+    }
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    if value.is_some_and(|value| value == "application/json" || names_json(value)) {
+        return Ok(());
+    }
+    refuse(
+        "unsupported_media_type",
+        "Bodies are JSON. Send the header Content-Type: application/json.",
+    )
+}
+
+fn names_json(content_type: &str) -> bool {
+    let mut parts = content_type.split(';').map(str::trim);
+    parts
+        .next()
+        .is_some_and(|name| name.eq_ignore_ascii_case("application/json"))
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+                value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+            }
+            _ => true,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use poem::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (name.parse().unwrap(), HeaderValue::from_static(value))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn path_parameters_are_taken_in_order_and_decoded() {
+        let route = "/v1/a/{first}/b/{second}";
+        assert_eq!(parameters(route, "/v1/a/x%20y/b/a+b"), ["x y", "a+b"]);
+        assert_eq!(
+            parameters(route, "/v1/a/%zz/b/%ff"),
+            ["", ""],
+            "what does not decode names nothing"
+        );
+        assert!(parameters("/v1/a", "/v1/a").is_empty());
+    }
+
+    #[test]
+    fn queries_are_decoded_or_refused() {
+        let pairs = query(Some("a=1&b=x+y%2B&&c&=d")).unwrap();
+        let expected = [("a", "1"), ("b", "x y+"), ("c", ""), ("", "d")];
+        assert_eq!(pairs, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        assert!(query(None).unwrap().is_empty() && query(Some("")).unwrap().is_empty());
+        for bad in ["a=%", "a=%4", "a=%zz", "%ff=1", "a=%+1"] {
+            assert_eq!(query(Some(bad)).unwrap_err().code, "invalid_query", "{bad}");
+        }
+        assert_eq!(
+            query(Some(&"a&".repeat(3000))).unwrap_err().code,
+            "query_too_long"
+        );
+    }
+
+    #[test]
+    fn only_a_client_that_excludes_json_is_refused() {
+        for (accept, fine) in [
+            ("", true),
+            ("*/*", true),
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("text/html, application/*;q=0.1", true),
+            ("text/html, */*;q=0.5", true),
+            ("application/json;q=0", false),
+            ("*/*, application/json;q=0", false),
+            ("application/*;q=0, application/json", true),
+            ("text/html", false),
+            ("text/html, application/xml", false),
+            ("application/json;q=nonsense", true),
+        ] {
+            assert_eq!(
+                accepts_json(&headers(&[("accept", accept)])).is_ok(),
+                fine,
+                "{accept}"
+            );
+        }
+        assert!(accepts_json(&HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn content_types_other_than_plain_json_are_refused() {
+        for (content_type, fine) in [
+            ("application/json", true),
+            ("application/json; charset=utf-8", true),
+            ("APPLICATION/JSON;charset=\"UTF-8\"", true),
+            ("application/json; charset=latin1", false),
+            ("text/json", false),
+            ("application/jsonx", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                is_json(&headers(&[("content-type", content_type)])).is_ok(),
+                fine,
+                "{content_type}"
+            );
+        }
+        assert!(is_json(&HeaderMap::new()).is_err());
+        let compressed = headers(&[
+            ("content-type", "application/json"),
+            ("content-encoding", "gzip"),
+        ]);
+        assert_eq!(
+            is_json(&compressed).unwrap_err().code(),
+            "unsupported_encoding"
+        );
+    }
+
+    async fn sent(size: usize, framing: Option<(&str, String)>) -> Result<usize, String> {
+        let mut request = Request::builder().content_type("application/json");
+        if let Some((name, value)) = framing {
+            request = request.header(name, value);
+        }
+        let read = body(&mut request.body(vec![b' '; size])).await;
+        read.map(|bytes| bytes.len())
+            .map_err(|refusal| refusal.code().to_owned())
+    }
+
+    #[tokio::test]
+    async fn bodies_are_read_whole_up_to_the_limit_and_no_further() {
+        let length = |size: usize| Some(("content-length", size.to_string()));
+        let chunked = || Some(("transfer-encoding", "chunked".to_owned()));
+        let most = limits::BODY_BYTES;
+        assert_eq!(sent(0, None).await, Ok(0));
+        assert_eq!(sent(most, length(most)).await, Ok(most));
+        assert_eq!(sent(most, chunked()).await, Ok(most));
+        assert_eq!(
+            sent(most + 1, length(most + 1)).await,
+            Err("body_too_large".to_owned())
+        );
+        assert_eq!(
+            sent(most + 1, chunked()).await,
+            Err("body_too_large".to_owned())
+        );
+    }
+
+    #[test]
+    fn an_idempotency_key_sent_twice_is_one_the_core_refuses() {
+        let mut twice = headers(&[("idempotency-key", "a")]);
+        assert_eq!(idempotency_key(&twice).as_deref(), Some("a"));
+        twice.append("idempotency-key", HeaderValue::from_static("b"));
+        assert_eq!(idempotency_key(&twice).as_deref(), Some("a, b"));
+        assert_eq!(idempotency_key(&HeaderMap::new()), None);
+    }
+}

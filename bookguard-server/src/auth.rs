@@ -1,0 +1,287 @@
+//! Who is calling: from the `x-api-key` header to an authority.
+//!
+//! A key is looked up by the SHA-256 of its text, and what was found is kept for [`limits::KEY_CACHE_MS`] so that a
+//! revoked key dies within that time on every node; on this one it dies at once ([`Keys::forget`]).
+//! Invariant: an answer read from the store before a revocation is never kept after it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bookguard_core::error::Error;
+use bookguard_core::limits;
+use bookguard_core::model::{ApiKeyId, ApiKeySecret, Timestamp};
+use bookguard_core::service::Service;
+use bookguard_core::session::{Authority, unauthorized};
+use poem::http::header::HeaderMap;
+use subtle::ConstantTimeEq as _;
+
+/// Valid keys held at a time.
+const KNOWN: usize = 10_000;
+/// Invalid keys held at a time: apart, so that guessing cannot push valid ones out.
+const UNKNOWN: usize = 1_000;
+
+type Hash = [u8; 32];
+
+/// The keys seen lately.
+#[derive(Default)]
+pub struct Keys(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    known: HashMap<u64, Entry<Authority>>,
+    unknown: HashMap<u64, Entry<()>>,
+    /// Counts revocations on this node.
+    revocations: u64,
+}
+
+struct Entry<T> {
+    hash: Hash,
+    until_ms: i64,
+    value: T,
+}
+
+/// What is known of a key.
+#[derive(Debug, PartialEq)]
+enum Glance {
+    Known(Authority),
+    Unknown,
+    /// Ask the store; the count goes into [`Keys::keep`].
+    Ask(u64),
+}
+
+impl Keys {
+    /// The caller of a request with these headers.
+    ///
+    /// Errors: `unauthorized`, or `unavailable` when the store does not answer.
+    pub async fn identify(
+        &self,
+        service: &Arc<Service>,
+        headers: &HeaderMap,
+    ) -> Result<Authority, Error> {
+        let hash = presented(headers).ok_or_else(unauthorized)?.hash();
+        let revocations = match self.glance(&hash, service.clock().now()) {
+            Glance::Known(authority) => return Ok(authority),
+            Glance::Unknown => return Err(unauthorized()),
+            Glance::Ask(revocations) => revocations,
+        };
+        let store = Arc::clone(service);
+        let asked = tokio::task::spawn_blocking(move || look_up(&store, &hash));
+        let found = asked
+            .await
+            .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
+        self.keep(&hash, found.clone(), service.clock().now(), revocations);
+        found.ok_or_else(unauthorized)
+    }
+
+    /// Forgets a key that was revoked here.
+    pub fn forget(&self, api_key_id: &ApiKeyId) {
+        let mut seen = self.seen();
+        seen.revocations += 1;
+        seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { api_key_id: id, .. } if id == api_key_id));
+    }
+
+    fn glance(&self, hash: &Hash, now: Timestamp) -> Glance {
+        let seen = self.seen();
+        if let Some(entry) = seen
+            .known
+            .get(&place(hash))
+            .filter(|entry| entry.holds(hash, now))
+        {
+            return Glance::Known(entry.value.clone());
+        }
+        if seen
+            .unknown
+            .get(&place(hash))
+            .is_some_and(|entry| entry.holds(hash, now))
+        {
+            return Glance::Unknown;
+        }
+        Glance::Ask(seen.revocations)
+    }
+
+    fn keep(&self, hash: &Hash, found: Option<Authority>, now: Timestamp, revocations: u64) {
+        let until_ms = now.ms() + limits::KEY_CACHE_MS;
+        let mut seen = self.seen();
+        match found {
+            // A revocation since the question was asked may have been this key's.
+            Some(_) if seen.revocations != revocations => {}
+            Some(value) => insert(
+                &mut seen.known,
+                KNOWN,
+                now,
+                Entry {
+                    hash: *hash,
+                    until_ms,
+                    value,
+                },
+            ),
+            None => insert(
+                &mut seen.unknown,
+                UNKNOWN,
+                now,
+                Entry {
+                    hash: *hash,
+                    until_ms,
+                    value: (),
+                },
+            ),
+        }
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Entry<T> {
+    fn fresh(&self, now: Timestamp) -> bool {
+        // The second half matters after the clock was set back.
+        let left = self.until_ms - now.ms();
+        left > 0 && left <= limits::KEY_CACHE_MS
+    }
+
+    fn holds(&self, hash: &Hash, now: Timestamp) -> bool {
+        self.fresh(now) && bool::from(self.hash.ct_eq(hash))
+    }
+}
+
+fn insert<T>(entries: &mut HashMap<u64, Entry<T>>, most: usize, now: Timestamp, entry: Entry<T>) {
+    if entries.len() >= most {
+        entries.retain(|_, entry| entry.fresh(now));
+        if entries.len() >= most {
+            entries.clear();
+        }
+    }
+    entries.insert(place(&entry.hash), entry);
+}
+
+/// Where a hash is kept; two that meet there only cost each other a look-up.
+fn place(hash: &Hash) -> u64 {
+    let mut head = [0; 8];
+    head.copy_from_slice(&hash[..8]);
+    u64::from_le_bytes(head)
+}
+
+/// The key a request presents, if there is exactly one and it can be one of ours.
+fn presented(headers: &HeaderMap) -> Option<ApiKeySecret> {
+    let mut values = headers.get_all("x-api-key").iter();
+    let (value, None) = (values.next()?, values.next()) else {
+        return None;
+    };
+    ApiKeySecret::parse(value.to_str().ok()?)
+}
+
+fn look_up(service: &Service, hash: &Hash) -> Result<Option<Authority>, Error> {
+    let owner = service
+        .reader()?
+        .key_by_hash(hash)
+        .map_err(|e| service.fault(&e))?;
+    Ok(owner.map(|owner| Authority::Partner {
+        partner_id: owner.partner_id,
+        api_key_id: owner.key.api_key_id,
+        scopes: owner.key.scopes,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::model::{PartnerId, Scopes};
+
+    use super::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_ms(1_700_000_000_000 + ms)
+    }
+
+    fn holder(n: u8) -> Authority {
+        Authority::Partner {
+            partner_id: PartnerId::from_bytes([n; 16]),
+            api_key_id: ApiKeyId::from_bytes([n; 16]),
+            scopes: Scopes::all(),
+        }
+    }
+
+    fn hash(n: u32) -> Hash {
+        let mut hash = [7; 32];
+        hash[..4].copy_from_slice(&n.to_le_bytes());
+        hash
+    }
+
+    #[test]
+    fn answers_are_kept_for_their_time_and_no_longer() {
+        let keys = Keys::default();
+        keys.keep(&hash(1), Some(holder(1)), at(0), 0);
+        keys.keep(&hash(2), None, at(0), 0);
+        let last = limits::KEY_CACHE_MS - 1;
+        assert_eq!(keys.glance(&hash(1), at(last)), Glance::Known(holder(1)));
+        assert_eq!(keys.glance(&hash(2), at(last)), Glance::Unknown);
+        for n in [1, 2] {
+            assert_eq!(keys.glance(&hash(n), at(last + 1)), Glance::Ask(0));
+            assert_eq!(
+                keys.glance(&hash(n), at(-1)),
+                Glance::Ask(0),
+                "the clock was set back"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_whole_hash_counts() {
+        let keys = Keys::default();
+        keys.keep(&hash(1), Some(holder(1)), at(0), 0);
+        let mut other = hash(1);
+        other[31] ^= 1;
+        assert_eq!(keys.glance(&other, at(0)), Glance::Ask(0));
+    }
+
+    #[test]
+    fn a_key_revoked_here_dies_at_once_and_leaves_the_others() {
+        let keys = Keys::default();
+        keys.keep(&hash(1), Some(holder(1)), at(0), 0);
+        keys.keep(&hash(2), Some(holder(2)), at(0), 0);
+        keys.forget(&ApiKeyId::from_bytes([1; 16]));
+        assert_eq!(keys.glance(&hash(1), at(0)), Glance::Ask(1));
+        assert_eq!(keys.glance(&hash(2), at(0)), Glance::Known(holder(2)));
+    }
+
+    #[test]
+    fn an_answer_read_before_a_revocation_is_not_kept_after_it() {
+        let keys = Keys::default();
+        let Glance::Ask(asked) = keys.glance(&hash(1), at(0)) else {
+            panic!("nothing is kept yet")
+        };
+        keys.forget(&ApiKeyId::from_bytes([1; 16]));
+        keys.keep(&hash(1), Some(holder(1)), at(0), asked);
+        assert_eq!(keys.glance(&hash(1), at(0)), Glance::Ask(1));
+    }
+
+    #[test]
+    fn guesses_neither_grow_without_bound_nor_push_out_valid_keys() {
+        let keys = Keys::default();
+        keys.keep(&hash(0), Some(holder(1)), at(0), 0);
+        for n in 1..=(UNKNOWN as u32 * 3) {
+            keys.keep(&hash(n), None, at(0), 0);
+        }
+        assert!(keys.seen().unknown.len() <= UNKNOWN);
+        assert_eq!(keys.glance(&hash(0), at(0)), Glance::Known(holder(1)));
+    }
+
+    #[test]
+    fn what_cannot_be_a_key_is_not_looked_up() {
+        let secret = ApiKeySecret::generate(|| 9);
+        let with = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append("x-api-key", value.parse().unwrap());
+            }
+            presented(&headers).is_some()
+        };
+        assert!(with(&[secret.reveal()]));
+        assert!(
+            !with(&[])
+                && !with(&[""])
+                && !with(&["bgk_short"])
+                && !with(&[secret.reveal(), secret.reveal()])
+        );
+    }
+}

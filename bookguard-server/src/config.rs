@@ -1,0 +1,365 @@
+//! What a server is started with: settings as the operator gives them, and the checked configuration they make.
+//!
+//! [`Settings`] are what one source says (flags, environment, file), every part optional; [`Settings::merge`] lets
+//! the stronger source win and [`Settings::resolve`] fills in the defaults and checks. Reading flags and the
+//! environment is the command line's. Invariant: a [`Config`] out of `resolve` needs no further checks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bookguard_core::clock::Clock;
+use bookguard_core::service::Registration;
+use serde::Deserialize;
+use url::Url;
+
+use crate::courier::address::{AddressRules, Subnet};
+
+/// Where the server listens when nothing is said: this machine only.
+pub const LISTEN: &str = "127.0.0.1:8080";
+/// The database when nothing is said.
+pub const DB: &str = "bookguard.db";
+/// Requests per second one key may make in the long run.
+pub const RATE_LIMIT_PER_SECOND: u32 = 1_000;
+/// Requests one key may make at once after a pause.
+pub const RATE_LIMIT_BURST: u32 = 2_000;
+/// Registrations per minute from one network address.
+pub const REGISTRATIONS_PER_MINUTE: u32 = 20;
+/// Above it a limit is no limit, and its arithmetic would need more bits.
+const RATE_MAX: u32 = 1_000_000;
+
+/// What one source of configuration says. The names are the configuration file's keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The SQLite database; made when it is not there.
+    pub db: Option<PathBuf>,
+    /// Address and port to listen on, such as `0.0.0.0:8080`; port 0 takes a free one.
+    pub listen: Option<String>,
+    /// The address partners reach the service at.
+    pub public_url: Option<String>,
+    /// The ledger key's file; beside the database when not given.
+    pub ledger_key: Option<PathBuf>,
+    /// Local development: webhooks may go to this machine and over plain http.
+    pub dev: Option<bool>,
+    /// Who may register: `open`, `approval` or `closed`.
+    pub registration: Option<String>,
+    /// Whether bookings without a policy of their own get one from the library.
+    pub library_policies: Option<bool>,
+    /// Requests per second one key may make; 0 switches the limit off.
+    pub rate_limit_per_second: Option<u32>,
+    /// Requests one key may make at once after a pause.
+    pub rate_limit_burst: Option<u32>,
+    /// Registrations per minute from one network address; 0 switches the limit off.
+    pub registrations_per_minute: Option<u32>,
+    /// Whether webhooks may go over plain http.
+    pub webhook_allow_http: Option<bool>,
+    /// Subnets webhooks may go to although they are not public, such as `10.1.0.0/16`.
+    pub webhook_allow_subnets: Option<Vec<String>>,
+}
+
+impl Settings {
+    /// Reads a configuration file (TOML).
+    ///
+    /// Errors are one sentence that names the file and, where it is a value's fault, its line and key.
+    pub fn load(file: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(file).map_err(|e| {
+            format!(
+                "the configuration file {} cannot be read: {e}",
+                file.display()
+            )
+        })?;
+        Self::parse(&text).map_err(|why| format!("{}{why}", file.display()))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let Some(span) = error.span() else {
+                return format!(": {}", error.message());
+            };
+            let before = text.get(..span.start).unwrap_or_default();
+            let line = before.matches('\n').count();
+            let key = text
+                .lines()
+                .nth(line)
+                .and_then(|line| line.split_once('='))
+                .map(|(key, _)| key.trim());
+            let place = key.filter(|key| !error.message().contains(&format!("`{key}`")));
+            let place = place.map_or_else(String::new, |key| format!(" ({key})"));
+            format!(", line {}{place}: {}", line + 1, error.message())
+        })
+    }
+
+    /// These settings, and what they leave open from a weaker source.
+    #[must_use]
+    pub fn merge(self, weaker: Self) -> Self {
+        Self {
+            db: self.db.or(weaker.db),
+            listen: self.listen.or(weaker.listen),
+            public_url: self.public_url.or(weaker.public_url),
+            ledger_key: self.ledger_key.or(weaker.ledger_key),
+            dev: self.dev.or(weaker.dev),
+            registration: self.registration.or(weaker.registration),
+            library_policies: self.library_policies.or(weaker.library_policies),
+            rate_limit_per_second: self.rate_limit_per_second.or(weaker.rate_limit_per_second),
+            rate_limit_burst: self.rate_limit_burst.or(weaker.rate_limit_burst),
+            registrations_per_minute: self
+                .registrations_per_minute
+                .or(weaker.registrations_per_minute),
+            webhook_allow_http: self.webhook_allow_http.or(weaker.webhook_allow_http),
+            webhook_allow_subnets: self.webhook_allow_subnets.or(weaker.webhook_allow_subnets),
+        }
+    }
+
+    /// Fills in the defaults and checks every value.
+    ///
+    /// Errors are one sentence that names the setting, the rule and what to write.
+    pub fn resolve(self) -> Result<Config, String> {
+        let rate_limit_per_second = rate(
+            "rate_limit_per_second",
+            self.rate_limit_per_second.unwrap_or(RATE_LIMIT_PER_SECOND),
+        )?;
+        // A burst below one second's share would make the limit itself unreachable.
+        let burst = self
+            .rate_limit_burst
+            .unwrap_or(RATE_LIMIT_BURST.max(rate_limit_per_second));
+        if rate_limit_per_second > 0 && burst == 0 {
+            return Err("rate_limit_burst is 0, so no request could pass; set rate_limit_per_second = 0 to switch the limit off".to_owned());
+        }
+        let subnets = self.webhook_allow_subnets.unwrap_or_default();
+        Ok(Config {
+            db: self.db.unwrap_or_else(|| DB.into()),
+            listen: self.listen.unwrap_or_else(|| LISTEN.to_owned()),
+            public_url: self.public_url.as_deref().map(public_url).transpose()?,
+            ledger_key: self.ledger_key,
+            registration: self
+                .registration
+                .as_deref()
+                .map_or(Ok(Registration::default()), registration)?,
+            library_policies: self.library_policies.unwrap_or(false),
+            rate_limit_per_second,
+            rate_limit_burst: rate("rate_limit_burst", burst)?,
+            registrations_per_minute: rate(
+                "registrations_per_minute",
+                self.registrations_per_minute
+                    .unwrap_or(REGISTRATIONS_PER_MINUTE),
+            )?,
+            webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
+            clock: Clock::System,
+            report: to_stderr,
+        })
+    }
+}
+
+fn rate(name: &str, value: u32) -> Result<u32, String> {
+    if value <= RATE_MAX {
+        Ok(value)
+    } else {
+        Err(format!(
+            "{name} is {value}; at most {RATE_MAX} is possible, and 0 means no limit"
+        ))
+    }
+}
+
+fn registration(word: &str) -> Result<Registration, String> {
+    Registration::WORDS
+        .iter()
+        .find(|(known, _)| *known == word)
+        .map(|(_, mode)| *mode)
+        .ok_or_else(|| {
+            let words = Registration::WORDS.map(|(word, _)| word).join(", ");
+            format!("registration is \"{word}\"; it must be one of {words}")
+        })
+}
+
+/// Evidence addresses are built by adding a path, so nothing may stand behind the address.
+fn public_url(text: &str) -> Result<String, String> {
+    let wrong = |why: &str| {
+        format!("public_url is \"{text}\", {why}; write it like https://bookings.example.com")
+    };
+    let url = Url::parse(text).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(wrong("which is not an http or https address"));
+    }
+    if url.query().is_some()
+        || url.fragment().is_some()
+        || !url.username().is_empty()
+        || url.password().is_some()
+    {
+        return Err(wrong("which has more than scheme, host, port and path"));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn address_rules(
+    dev: bool,
+    allow_http: Option<bool>,
+    subnets: &[String],
+) -> Result<AddressRules, String> {
+    let mut rules = if dev {
+        AddressRules::dev()
+    } else {
+        AddressRules::public()
+    };
+    if let Some(allow) = allow_http {
+        rules.allow_http = allow;
+    }
+    for text in subnets {
+        let subnet: Subnet = text.parse().map_err(|e| {
+            format!("webhook_allow_subnets holds \"{text}\", which is not a subnet: {e}")
+        })?;
+        rules.allowed.push(subnet);
+    }
+    Ok(rules)
+}
+
+/// A server's checked configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The SQLite database; made when it is not there.
+    pub db: PathBuf,
+    /// Address and port to listen on; port 0 takes a free one.
+    pub listen: String,
+    /// The address partners reach the service at, without a slash at its end; `http://<address>` when not given.
+    pub public_url: Option<String>,
+    /// The ledger key's file; beside the database when not given.
+    pub ledger_key: Option<PathBuf>,
+    /// Who may register.
+    pub registration: Registration,
+    /// Whether bookings without a policy of their own get one from the library.
+    pub library_policies: bool,
+    /// Requests per second one key may make; 0 is no limit.
+    pub rate_limit_per_second: u32,
+    /// Requests one key may make at once after a pause.
+    pub rate_limit_burst: u32,
+    /// Registrations per minute from one network address; 0 is no limit.
+    pub registrations_per_minute: u32,
+    /// Where webhooks may go.
+    pub webhooks: AddressRules,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// Told one line per fault of ours; standard error unless said otherwise.
+    pub report: fn(&str),
+}
+
+impl Config {
+    /// The defaults on this database: what tests and embedders start from.
+    pub fn of(db: impl Into<PathBuf>) -> Self {
+        Self {
+            db: db.into(),
+            listen: LISTEN.to_owned(),
+            public_url: None,
+            ledger_key: None,
+            registration: Registration::default(),
+            library_policies: false,
+            rate_limit_per_second: RATE_LIMIT_PER_SECOND,
+            rate_limit_burst: RATE_LIMIT_BURST,
+            registrations_per_minute: REGISTRATIONS_PER_MINUTE,
+            webhooks: AddressRules::public(),
+            clock: Clock::System,
+            report: to_stderr,
+        }
+    }
+
+    /// The configuration of a file, if one is named, under stronger settings.
+    ///
+    /// Errors: as [`Settings::load`] and [`Settings::resolve`].
+    pub fn load(file: Option<&Path>, stronger: Settings) -> Result<Self, String> {
+        let weaker = file.map(Settings::load).transpose()?.unwrap_or_default();
+        stronger.merge(weaker).resolve()
+    }
+}
+
+/// One line on standard error. A log that cannot be written is no reason to stop serving.
+fn to_stderr(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "bookguard: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stronger_source_wins_and_defaults_fill_the_rest() {
+        let flags = Settings {
+            listen: Some("0.0.0.0:1".to_owned()),
+            ..Settings::default()
+        };
+        let file =
+            Settings::parse("listen = \"0.0.0.0:2\"\ndb = \"a.db\"\nrate_limit_per_second = 0")
+                .unwrap();
+        let config = flags.merge(file).resolve().unwrap();
+        assert_eq!(
+            (config.listen.as_str(), config.db.to_str()),
+            ("0.0.0.0:1", Some("a.db"))
+        );
+        assert_eq!(
+            (
+                config.rate_limit_per_second,
+                config.registrations_per_minute
+            ),
+            (0, REGISTRATIONS_PER_MINUTE)
+        );
+        assert_eq!(config.webhooks, AddressRules::public());
+    }
+
+    #[test]
+    fn defaults_of_settings_and_of_config_are_the_same() {
+        let resolved = Settings::default().resolve().unwrap();
+        assert_eq!(format!("{resolved:?}"), format!("{:?}", Config::of(DB)));
+    }
+
+    #[test]
+    fn a_fault_in_the_file_names_line_and_key() {
+        for (text, expected) in [
+            (
+                "db = \"x\"\nlisten = 5\n",
+                ", line 2 (listen): invalid type",
+            ),
+            (
+                "db = \"x\"\n\nlisen = \"a\"\n",
+                ", line 3: unknown field `lisen`",
+            ),
+            ("dev = yes\n", ", line 1 (dev)"),
+            ("rate_limit_burst = -1\n", ", line 1 (rate_limit_burst)"),
+        ] {
+            let why = Settings::parse(text).unwrap_err();
+            assert!(why.starts_with(expected), "{text}: {why}");
+        }
+        let why = Settings::load(Path::new("/nowhere/b.toml")).unwrap_err();
+        assert!(
+            why.starts_with("the configuration file /nowhere/b.toml cannot be read"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn every_wrong_value_is_refused_with_its_name() {
+        for (text, named) in [
+            ("registration = \"opn\"", "registration"),
+            ("public_url = \"example.com\"", "public_url"),
+            ("public_url = \"ftp://example.com\"", "public_url"),
+            ("public_url = \"https://example.com/?a\"", "public_url"),
+            ("public_url = \"https://a:b@example.com\"", "public_url"),
+            (
+                "webhook_allow_subnets = [\"10.0.0.0/33\"]",
+                "webhook_allow_subnets",
+            ),
+            ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
+            ("rate_limit_burst = 0", "rate_limit_burst"),
+        ] {
+            let why = Settings::parse(text).unwrap().resolve().unwrap_err();
+            assert!(why.starts_with(named), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn the_public_address_ends_without_a_slash() {
+        for (text, kept) in [
+            ("https://example.com/", "https://example.com"),
+            ("http://example.com:81/base/", "http://example.com:81/base"),
+        ] {
+            assert_eq!(public_url(text).as_deref(), Ok(kept));
+        }
+    }
+}

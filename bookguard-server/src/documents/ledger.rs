@@ -1,0 +1,92 @@
+//! The ledger for mirrors and monitors: checkpoint, key and tiles (C2SP tlog-tiles), which answer text and bytes.
+
+use std::sync::Arc;
+
+use bookguard_core::error::Error;
+use bookguard_core::ledger::TilePath;
+use bookguard_core::ops::ledger;
+use bookguard_core::service::Service;
+use poem::endpoint::{BoxEndpoint, make};
+use poem::http::StatusCode;
+use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use poem::{Body, EndpointExt as _, Request, Response};
+
+use crate::app::App;
+use crate::refusal::Refusal;
+
+const PREFIX: &str = "/v1/ledger/";
+const TEXT: &str = "text/plain; charset=utf-8";
+/// A full tile never changes again.
+const FOREVER: &str = "public, max-age=31536000, immutable";
+/// A partial tile is never wrong, but is soon replaced by a wider one.
+const A_MINUTE: &str = "public, max-age=60";
+
+type Get<'g> = &'g mut dyn FnMut(&str, BoxEndpoint<'static>) -> Option<BoxEndpoint<'static>>;
+
+pub(super) fn add_routes(app: &Arc<App>, get: Get<'_>) {
+    get(
+        "/v1/ledger/checkpoint",
+        endpoint(app, |service, _| {
+            Ok(Some(answer(TEXT, "no-cache", ledger::checkpoint(service)?)))
+        }),
+    );
+    get(
+        "/v1/ledger/key",
+        endpoint(app, |service, _| {
+            Ok(Some(answer(TEXT, A_MINUTE, ledger::vkey(service))))
+        }),
+    );
+    get("/v1/ledger/tile/*path", endpoint(app, tile));
+}
+
+type Answer = Result<Option<Response>, Error>;
+
+fn endpoint(app: &Arc<App>, read: fn(&Service, &str) -> Answer) -> BoxEndpoint<'static> {
+    let app = Arc::clone(app);
+    let call = move |request: Request| {
+        let service = Arc::clone(&app.service);
+        let path = request
+            .uri()
+            .path()
+            .strip_prefix(PREFIX)
+            .unwrap_or_default()
+            .to_owned();
+        async move {
+            let asked = tokio::task::spawn_blocking(move || read(&service, &path)).await;
+            match asked
+                .unwrap_or_else(|e| Err(Error::internal(format!("a ledger read did not end: {e}"))))
+            {
+                Ok(Some(response)) => response,
+                Ok(None) => {
+                    let message = "The log has no such tile, or has not grown that far. See /v1/ledger/checkpoint for its size.";
+                    Refusal::http(StatusCode::NOT_FOUND, "tile_not_found", message).respond()
+                }
+                Err(error) => Refusal::from(error).respond(),
+            }
+        }
+    };
+    make(call).boxed()
+}
+
+fn tile(service: &Service, path: &str) -> Answer {
+    let Ok(parsed) = path.parse::<TilePath>() else {
+        return Ok(None);
+    };
+    let cache = if parsed.is_partial() {
+        A_MINUTE
+    } else {
+        FOREVER
+    };
+    Ok(ledger::tile(service, path)?.map(|bytes| answer("application/octet-stream", cache, bytes)))
+}
+
+fn answer(content_type: &'static str, cache: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::from(body.into());
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static(cache));
+    response
+}

@@ -1,0 +1,267 @@
+//! Every answer that is not a success: one table from the core's kinds of error to statuses, one JSON body.
+//!
+//! What a fault of ours was is not for the client: it travels beside the response ([`Fault`]) and is logged once,
+//! with the request's id, where the response leaves. Invariant: the 401 has exactly the specification's two keys.
+
+use std::borrow::Cow;
+
+use bookguard_core::error::{Error, FieldError, Kind};
+use poem::http::StatusCode;
+use poem::http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use poem::{Body, Response};
+use serde::Serialize;
+
+/// Body of every refusal but 401.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
+#[oai(rename = "Error")]
+pub struct Refused {
+    /// The status in words, such as "Not Found".
+    pub error: String,
+    /// For people: names the thing, the rule and the way out.
+    pub message: String,
+    /// Stable snake_case code to branch on.
+    pub code: String,
+    /// Every faulty field; empty when the request's form was not at fault.
+    pub details: Vec<FieldError>,
+}
+
+/// Body of a 401.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
+pub struct Unauthorized {
+    /// Always "Unauthorized".
+    pub error: String,
+    /// Always "Missing or invalid x-api-key".
+    pub message: String,
+}
+
+/// Why a request is not answered with success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    status: StatusCode,
+    error: Error,
+    /// The methods a 405 offers instead.
+    allow: Option<String>,
+}
+
+/// The cause of a fault of ours, beside its response until it is logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault(pub String);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = match error.kind {
+            Kind::Invalid => StatusCode::BAD_REQUEST,
+            Kind::Unauthorized => StatusCode::UNAUTHORIZED,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self {
+            status,
+            error,
+            allow: None,
+        }
+    }
+}
+
+impl Refusal {
+    /// A refusal of the HTTP message itself, which the core never saw.
+    pub fn http(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: Error::invalid(code, message),
+            allow: None,
+        }
+    }
+
+    /// 405 with the methods the path has.
+    pub fn method(allow: String) -> Self {
+        let message = format!("This path does not have that method. It has: {allow}.");
+        let refusal = Self::http(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            message,
+        );
+        Self {
+            allow: Some(allow),
+            ..refusal
+        }
+    }
+
+    /// 404 for a path the API does not have.
+    pub fn path() -> Self {
+        let message = "There is no such path. The interface is described at /openapi.json.";
+        Self::http(StatusCode::NOT_FOUND, "path_not_found", message)
+    }
+
+    /// The response that says so.
+    pub fn respond(self) -> Response {
+        let Self {
+            status,
+            error,
+            allow,
+        } = self;
+        let reason = status.canonical_reason().unwrap_or("Error").to_owned();
+        let mut fault = None;
+        let body = if status == StatusCode::UNAUTHORIZED {
+            json(&Unauthorized {
+                error: reason,
+                message: error.message,
+            })
+        } else {
+            let message = if error.kind == Kind::Internal {
+                fault = Some(Fault(error.message));
+                "A fault of ours; it is logged under the x-request-id of this answer.".to_owned()
+            } else {
+                error.message
+            };
+            json(&Refused {
+                error: reason,
+                message,
+                code: error.code.into_owned(),
+                details: error.details,
+            })
+        };
+        let mut response = Response::from(body);
+        response.set_status(status);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"));
+        }
+        if matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        ) {
+            headers.insert(
+                RETRY_AFTER,
+                HeaderValue::from(error.retry_after_s.unwrap_or(1)),
+            );
+        }
+        if let Some(allow) = allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
+            headers.insert(ALLOW, allow);
+        }
+        if let Some(fault) = fault {
+            response.set_data(fault);
+        }
+        response
+    }
+
+    /// The code a client branches on.
+    #[cfg(test)]
+    pub fn code(&self) -> &str {
+        &self.error.code
+    }
+}
+
+/// 429 from a limit that frees up in `retry_after_s`.
+pub fn rate_limited(retry_after_s: u32, why: impl Into<Cow<'static, str>>) -> Error {
+    let message = format!("{} Try again in {retry_after_s} s.", why.into());
+    Error {
+        retry_after_s: Some(retry_after_s),
+        ..Error::new(Kind::RateLimited, "rate_limited", message)
+    }
+}
+
+/// The name of the header every response carries.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+fn json<T: Serialize>(body: &T) -> Body {
+    serde_json::to_vec(body)
+        .expect("plain strings with string keys always serialize")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(refusal: impl Into<Refusal>) -> Response {
+        refusal.into().respond()
+    }
+
+    async fn text(response: Response) -> String {
+        response.into_body().into_string().await.unwrap()
+    }
+
+    #[test]
+    fn every_kind_has_its_status() {
+        for (kind, status) in [
+            (Kind::Invalid, 400),
+            (Kind::Unauthorized, 401),
+            (Kind::Forbidden, 403),
+            (Kind::NotFound, 404),
+            (Kind::Conflict, 409),
+            (Kind::KeyReused, 422),
+            (Kind::RateLimited, 429),
+            (Kind::Internal, 500),
+            (Kind::Unavailable, 503),
+        ] {
+            let answer = response(Error::new(kind, "code", "Message."));
+            assert_eq!(answer.status().as_u16(), status);
+            assert_eq!(answer.header("content-type"), Some("application/json"));
+            assert_eq!(
+                answer.header("retry-after").is_some(),
+                matches!(status, 429 | 503),
+                "{status}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_401_is_the_specification_s() {
+        let answer = response(bookguard_core::session::unauthorized());
+        assert_eq!(answer.header("www-authenticate"), Some("ApiKey"));
+        assert_eq!(
+            text(answer).await,
+            r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#
+        );
+    }
+
+    #[tokio::test]
+    async fn details_name_every_field() {
+        let fault = FieldError {
+            pointer: "/name".to_owned(),
+            code: "empty".to_owned(),
+            message: "is empty".to_owned(),
+            fix: "Send one.".to_owned(),
+        };
+        let expected = r#"{"error":"Bad Request","message":"/name: is empty","code":"empty","details":[{"pointer":"/name","code":"empty","message":"is empty","fix":"Send one."}]}"#;
+        assert_eq!(text(response(Error::faults(vec![fault]))).await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_fault_of_ours_is_for_the_log_and_not_for_the_client() {
+        let answer = response(Error::internal("the secret cause"));
+        assert_eq!(
+            answer.data::<Fault>(),
+            Some(&Fault("the secret cause".to_owned()))
+        );
+        assert!(!text(answer).await.contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn a_wrong_method_is_told_the_right_ones() {
+        let answer = response(Refusal::method("GET, HEAD, POST".to_owned()));
+        assert_eq!(
+            (answer.status().as_u16(), answer.header("allow")),
+            (405, Some("GET, HEAD, POST"))
+        );
+        assert!(text(answer).await.contains("method_not_allowed"));
+    }
+
+    #[test]
+    fn retry_after_is_what_the_limit_said() {
+        assert_eq!(
+            response(rate_limited(7, "Too many.")).header("retry-after"),
+            Some("7")
+        );
+    }
+}

@@ -1,0 +1,344 @@
+//! From method and path to an endpoint, and what belongs to every answer: a request id, and a 500 for a panic.
+//!
+//! Paths match segment by segment, a fixed segment before a parameter. What the endpoints do is theirs; this
+//! answers only what no endpoint can (404, 405). Invariant: every response leaves with `x-request-id`.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::entropy;
+use bookguard_core::error::Error;
+use bookguard_core::model::RequestId;
+use poem::endpoint::BoxEndpoint;
+use poem::http::{HeaderValue, Method};
+use poem::{Endpoint, Request, Response};
+
+use crate::api::incoming;
+use crate::refusal::{Fault, REQUEST_ID, Refusal};
+
+/// Bytes of a caller's own request id.
+const REQUEST_ID_BYTES: usize = 128;
+
+/// The endpoints of one path.
+type Methods = HashMap<Method, BoxEndpoint<'static>>;
+/// Endpoints by path and method, as an OpenAPI object adds them.
+pub(crate) type Routes = HashMap<String, Methods>;
+
+/// Every path of the server.
+pub(crate) struct Router {
+    root: Node,
+    clock: Clock,
+    report: fn(&str),
+}
+
+#[derive(Default)]
+struct Node {
+    fixed: Vec<(String, Node)>,
+    parameter: Option<Box<Node>>,
+    /// Takes what is left of the path, slashes included.
+    rest: Option<Box<Node>>,
+    here: Option<Methods>,
+}
+
+impl Router {
+    /// A router over `routes`: `/a/:parameter`, `/a/*rest`.
+    pub(crate) fn new(routes: Routes, clock: Clock, report: fn(&str)) -> Self {
+        let mut root = Node::default();
+        for (path, methods) in routes {
+            root.place(&path).here = Some(methods);
+        }
+        Self {
+            root,
+            clock,
+            report,
+        }
+    }
+
+    /// The answer to a request. Never fails, and never panics.
+    pub(crate) async fn respond(&self, request: Request) -> Response {
+        let id = self.request_id(&request);
+        let mut response = match unwound(self.route(request)).await {
+            Ok(response) => response,
+            Err(message) => Refusal::from(Error::internal(format!("a panic: {message}"))).respond(),
+        };
+        if let Some(Fault(why)) = response.extensions_mut().remove::<Fault>() {
+            (self.report)(&format!("{}: {why}", id.to_str().unwrap_or_default()));
+        }
+        response.headers_mut().insert(REQUEST_ID, id);
+        response
+    }
+
+    /// The caller's own id when it is a sane one, else a new one.
+    fn request_id(&self, request: &Request) -> HeaderValue {
+        let sane = |id: &&HeaderValue| {
+            (1..=REQUEST_ID_BYTES).contains(&id.len())
+                && id.as_bytes().iter().all(u8::is_ascii_graphic)
+        };
+        request
+            .headers()
+            .get(REQUEST_ID)
+            .filter(sane)
+            .cloned()
+            .unwrap_or_else(|| {
+                let id = RequestId::new(self.clock.now(), entropy::bytes());
+                HeaderValue::try_from(id.to_string())
+                    .expect("an id is lower-case letters, digits and an underscore")
+            })
+    }
+
+    async fn route(&self, mut request: Request) -> Response {
+        let path = request.uri().path();
+        let Some(methods) = self.root.find(path.strip_prefix('/').unwrap_or(path)) else {
+            return refuse(&mut request, Refusal::path()).await;
+        };
+        // A HEAD is a GET whose body the connection leaves out.
+        let method = if request.method() == Method::HEAD {
+            &Method::GET
+        } else {
+            request.method()
+        };
+        match methods.get(method) {
+            Some(endpoint) => match Endpoint::call(endpoint, request).await {
+                Ok(response) => response,
+                Err(error) => error.into_response(),
+            },
+            None => {
+                let allow = allow(methods);
+                refuse(&mut request, Refusal::method(allow)).await
+            }
+        }
+    }
+}
+
+impl Endpoint for Router {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        Ok(self.respond(request).await)
+    }
+}
+
+async fn refuse(request: &mut Request, refusal: Refusal) -> Response {
+    let body = request.take_body();
+    incoming::discard(request.headers(), body).await;
+    refusal.respond()
+}
+
+fn allow(methods: &Methods) -> String {
+    let mut names: Vec<&str> = methods.keys().map(Method::as_str).collect();
+    if methods.contains_key(&Method::GET) {
+        names.push("HEAD");
+    }
+    names.sort_unstable();
+    names.join(", ")
+}
+
+/// Runs a future to its end; `Err` is the message of its panic.
+async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let mut future = pin!(future);
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                Poll::Ready(Err(text
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default()))
+            }
+        },
+    )
+    .await
+}
+
+impl Node {
+    fn place(&mut self, path: &str) -> &mut Node {
+        path.split('/')
+            .filter(|segment| !segment.is_empty())
+            .fold(self, |node, segment| {
+                if segment.starts_with(':') {
+                    node.parameter.get_or_insert_default()
+                } else if segment.starts_with('*') {
+                    node.rest.get_or_insert_default()
+                } else {
+                    let found = node.fixed.iter().position(|(name, _)| name == segment);
+                    let index = found.unwrap_or_else(|| {
+                        node.fixed.push((segment.to_owned(), Node::default()));
+                        node.fixed.len() - 1
+                    });
+                    &mut node.fixed[index].1
+                }
+            })
+    }
+
+    /// The endpoints at a path without its first slash.
+    fn find(&self, path: &str) -> Option<&Methods> {
+        let (segment, rest) = path
+            .split_once('/')
+            .map_or((path, None), |(segment, rest)| (segment, Some(rest)));
+        let fixed = self
+            .fixed
+            .iter()
+            .find(|(name, _)| name == segment)
+            .map(|(_, node)| node);
+        let parameter = self.parameter.as_deref().filter(|_| !segment.is_empty());
+        let deeper = fixed
+            .into_iter()
+            .chain(parameter)
+            .find_map(|node| match rest {
+                Some(rest) => node.find(rest),
+                None => node.here.as_ref(),
+            });
+        deeper.or_else(|| {
+            self.rest
+                .as_ref()
+                .filter(|_| !path.is_empty())?
+                .here
+                .as_ref()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poem::EndpointExt as _;
+    use poem::endpoint::make_sync;
+
+    use super::*;
+
+    fn router() -> Router {
+        let mut routes = Routes::new();
+        for (path, method) in [
+            ("/v1/a", Method::GET),
+            ("/v1/a", Method::POST),
+            ("/v1/a/me", Method::GET),
+            ("/v1/a/:id", Method::GET),
+            ("/v1/a/:id/b", Method::DELETE),
+            ("/v1/tile/*path", Method::GET),
+            ("/v1/panic", Method::GET),
+        ] {
+            let name = format!("{method} {path}");
+            let answer = make_sync(move |_| {
+                assert!(!name.ends_with("panic"), "the secret of the panic");
+                name.clone()
+            });
+            routes
+                .entry(path.to_owned())
+                .or_default()
+                .insert(method, answer.map_to_response().boxed());
+        }
+        Router::new(routes, Clock::System, |_| {})
+    }
+
+    async fn ask(method: Method, path: &str) -> Response {
+        router()
+            .respond(Request::builder().method(method).uri_str(path).finish())
+            .await
+    }
+
+    #[tokio::test]
+    async fn paths_match_whole_with_fixed_segments_first() {
+        for (method, path, expected) in [
+            (Method::GET, "/v1/a", "GET /v1/a"),
+            (Method::POST, "/v1/a", "POST /v1/a"),
+            (Method::HEAD, "/v1/a", "GET /v1/a"),
+            (Method::GET, "/v1/a/me", "GET /v1/a/me"),
+            (Method::GET, "/v1/a/meme", "GET /v1/a/:id"),
+            (Method::DELETE, "/v1/a/me/b", "DELETE /v1/a/:id/b"),
+            (Method::GET, "/v1/tile/0/x001/000", "GET /v1/tile/*path"),
+        ] {
+            assert_eq!(
+                ask(method, path)
+                    .await
+                    .into_body()
+                    .into_string()
+                    .await
+                    .unwrap(),
+                expected
+            );
+        }
+        for path in [
+            "/",
+            "/v1",
+            "/v1/",
+            "/v1/a/",
+            "/v1/a/x/",
+            "/v1/a/x/b/c",
+            "/v1/tile/",
+            "/V1/a",
+            "/v1/a//b",
+        ] {
+            assert_eq!(
+                ask(Method::GET, path).await.status().as_u16(),
+                404,
+                "{path}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_method_is_told_the_right_ones() {
+        for (method, path, allow) in [
+            (Method::PUT, "/v1/a", "GET, HEAD, POST"),
+            (Method::GET, "/v1/a/x/b", "DELETE"),
+            (Method::OPTIONS, "/v1/a", "GET, HEAD, POST"),
+        ] {
+            let response = ask(method, path).await;
+            assert_eq!(
+                (response.status().as_u16(), response.header("allow")),
+                (405, Some(allow))
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn every_answer_has_a_request_id_the_caller_s_own_when_it_is_sane() {
+        for (path, status) in [
+            ("/v1/a", 200),
+            ("/nowhere", 404),
+            ("/v1/a/x/b", 405),
+            ("/v1/panic", 500),
+        ] {
+            let response = ask(Method::GET, path).await;
+            assert_eq!(response.status().as_u16(), status);
+            assert!(
+                RequestId::parse(response.header("x-request-id").unwrap()).is_some(),
+                "{path}"
+            );
+        }
+        for (sent, kept) in [
+            ("abc-123", true),
+            ("with space", false),
+            (&"x".repeat(128), true),
+            (&"x".repeat(129), false),
+        ] {
+            let request = Request::builder()
+                .uri_str("/v1/a")
+                .header("x-request-id", sent)
+                .finish();
+            let response = router().respond(request).await;
+            assert_eq!(
+                response.header("x-request-id") == Some(sent),
+                kept,
+                "{sent}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_that_tells_the_client_nothing() {
+        let text = ask(Method::GET, "/v1/panic")
+            .await
+            .into_body()
+            .into_string()
+            .await
+            .unwrap();
+        assert!(
+            text.contains("\"code\":\"internal\"") && !text.contains("secret"),
+            "{text}"
+        );
+    }
+}
