@@ -346,6 +346,8 @@ pub struct Parcel {
     pub body: Arc<[u8]>,
     /// The lease under which the attempt is settled.
     pub lease: i64,
+    /// When the lease ends and anybody may take the delivery.
+    pub until: Timestamp,
     /// Attempts made before this one.
     pub attempts: u32,
 }

@@ -44,6 +44,8 @@ pub const LEASE_MS: i64 = 60_000;
 pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;
 /// Deliveries of one endpoint held in memory, in flight or queued; the rest wait in the store.
 pub const QUEUED_PER_ENDPOINT: usize = 512;
+/// Deliveries of one endpoint taken from the store in one claim: keeps the commit that claims them short.
+pub const CLAIMED_PER_ENDPOINT: usize = 128;
 /// Deliveries in flight on one node.
 pub const IN_FLIGHT: usize = 1_024;
 /// Bytes kept of an attempt's response.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use crate::command::Parcel;
-use crate::limits::QUEUED_PER_ENDPOINT;
+use crate::limits::{CLAIMED_PER_ENDPOINT, QUEUED_PER_ENDPOINT};
 use crate::model::EndpointId;
 
 /// The writer's end.
@@ -36,6 +36,14 @@ impl Outbox {
     pub fn room(&self, endpoint_id: &EndpointId) -> usize {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         QUEUED_PER_ENDPOINT.saturating_sub(held.get(endpoint_id).copied().unwrap_or(0))
+    }
+
+    /// How many more deliveries to this endpoint may be born in the courier's hands.
+    ///
+    /// Less than [`Self::room`] by one claim: where events come faster than the endpoint takes them, the new ones
+    /// would else fill every place that becomes free, and those that wait in the store would wait for ever.
+    pub(crate) fn room_at_birth(&self, endpoint_id: &EndpointId) -> usize {
+        self.room(endpoint_id).saturating_sub(CLAIMED_PER_ENDPOINT)
     }
 
     /// Hands over; a courier that is gone leaves them to their leases' end.

@@ -242,7 +242,7 @@ impl Writer {
                 .values()
                 .flat_map(|partner| &partner.endpoints);
             work.room = endpoints
-                .map(|e| (e.endpoint_id, outbox.room(&e.endpoint_id)))
+                .map(|e| (e.endpoint_id, outbox.room_at_birth(&e.endpoint_id)))
                 .collect();
         }
         Ok((work, head))
@@ -363,7 +363,9 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                 endpoint_id,
                 state,
             } => {
-                let Some(lease) = state.lease else { continue };
+                let (Some(lease), Some(until)) = (state.lease, state.due) else {
+                    continue;
+                };
                 let event = born.get(event_id).cloned().or_else(|| {
                     work.events
                         .get(event_id)
@@ -387,6 +389,7 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                     url,
                     body,
                     lease,
+                    until,
                     attempts: state.attempts,
                 });
             }

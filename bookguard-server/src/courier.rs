@@ -1,6 +1,188 @@
-//! The courier: takes deliveries that are due to their endpoints.
+//! The courier: takes the deliveries of one node to their endpoints.
 //!
-//! [`address`] decides where a webhook may go, [`sender`] makes one attempt.
+//! Deliveries come leased from the writer through the [`Outbox`], at birth or claimed when they are due; each becomes
+//! one attempt and one `Settle` command, fenced by its lease, so that delivery is at-least-once whatever fails.
+//! What an outcome means is the rulebook's; [`address`] decides where a webhook may go, [`sender`] makes one attempt,
+//! `rota` says whose turn it is, `dispatch` runs the attempts, `carry` takes one to its settled end, `claim` asks the
+//! store for what is due. Invariants: no connection to the database is held during a request; a slow or dead
+//! receiver fills its own share of places and memory and nobody else's.
 
 pub mod address;
+mod carry;
+mod claim;
+mod dispatch;
+mod rota;
+mod rule;
 pub mod sender;
+mod signing;
+mod waiting;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bookguard_core::command::{Parcel, RetryResult};
+use bookguard_core::error::Error;
+use bookguard_core::limits::ATTEMPT_MS;
+use bookguard_core::model::EventId;
+use bookguard_core::ops::events;
+use bookguard_core::outbox::Outbox;
+use bookguard_core::service::Service;
+use bookguard_core::session::{Authority, Session};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use address::AddressRules;
+use carry::Van;
+use dispatch::{Dispatcher, Note};
+pub use rule::endpoint_rule;
+use sender::{Sender, SenderError};
+use waiting::Waiting;
+
+/// How long an outcome is waited for before the store is asked whether another process settled it.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The longest such wait; each is half as long again as the one before.
+const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
+
+/// How a courier works.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where webhooks may go.
+    pub rules: AddressRules,
+    /// How long one attempt may take, answer included; well below `LEASE_MS`, or nothing is ever sent.
+    pub attempt_time: Duration,
+    /// Whether to claim what is due in the store. Without it only what this process's own commands lease is
+    /// delivered: what a command line needs for one manual retry.
+    pub claims: bool,
+    /// Told, a line at a time, what the operator should know; never a secret or a body.
+    pub report: fn(&str),
+}
+
+/// A running courier. Dropping it ends every attempt at once; what was in flight is delivered again once its lease
+/// is over.
+pub struct Courier {
+    service: Arc<Service>,
+    notes: UnboundedSender<Note>,
+    waiting: Arc<Waiting>,
+    /// Taken by the first [`stop`](Courier::stop).
+    dispatcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Settings {
+    /// A server's: attempts of 15 seconds, claiming what is due.
+    pub fn new(rules: AddressRules, report: fn(&str)) -> Self {
+        Settings {
+            rules,
+            attempt_time: Duration::from_millis(ATTEMPT_MS),
+            claims: true,
+            report,
+        }
+    }
+}
+
+impl Courier {
+    /// Starts delivering. `outbox` is the one `service` was opened with, `parcels` its other end. Must be called
+    /// within a Tokio runtime with timers and network.
+    ///
+    /// # Errors
+    /// [`SenderError`] when the HTTP client cannot be set up.
+    pub fn start(
+        service: Arc<Service>,
+        outbox: Arc<Outbox>,
+        parcels: UnboundedReceiver<Vec<Parcel>>,
+        settings: Settings,
+    ) -> Result<Courier, SenderError> {
+        let (notes, heard) = mpsc::unbounded_channel();
+        let waiting = Arc::<Waiting>::default();
+        let van = Van {
+            service: Arc::clone(&service),
+            sender: Sender::new(settings.rules, settings.attempt_time)?,
+            attempt_time: settings.attempt_time,
+            notes: notes.clone(),
+            waiting: Arc::clone(&waiting),
+            report: settings.report,
+            failing: AtomicBool::new(false),
+        };
+        let mut dispatcher = Dispatcher::new(Arc::new(van), outbox);
+        if settings.claims {
+            dispatcher.claim(notes.clone());
+        }
+        let dispatcher = tokio::spawn(dispatcher.run(parcels, heard));
+        Ok(Courier {
+            service,
+            notes,
+            waiting,
+            dispatcher: Mutex::new(Some(dispatcher)),
+        })
+    }
+
+    /// Waits until none of the event's deliveries is being attempted, by this process or another, but no longer than
+    /// `patience`; then what the manual retry has come to, or `None` when that is not known yet.
+    ///
+    /// # Errors
+    /// `not_found` when there is no such event, `unavailable` when the store does not answer. Whether the caller may
+    /// see the event is not asked here: its retry was accepted before.
+    pub async fn outcome_of(
+        &self,
+        event_id: EventId,
+        patience: Duration,
+    ) -> Result<Option<RetryResult>, Error> {
+        let until = Instant::now() + patience;
+        let waiter = self.waiting.on(event_id);
+        let mut wait = LOOK_AGAIN;
+        loop {
+            let outcome = self.look(event_id).await?;
+            let now = Instant::now();
+            if outcome.is_some() || now >= until {
+                return Ok(outcome);
+            }
+            // Over either way: settled here, or time to look whether it was settled elsewhere.
+            let _ = timeout_at(until.min(now + wait), waiter.settled()).await;
+            wait = (wait * 3 / 2).min(LOOK_AGAIN_MAX);
+        }
+    }
+
+    async fn look(&self, event_id: EventId) -> Result<Option<RetryResult>, Error> {
+        let session = Session {
+            service: Arc::clone(&self.service),
+            authority: Authority::Administrator { partner_id: None },
+        };
+        tokio::task::spawn_blocking(move || events::retry_outcome(&session, &event_id))
+            .await
+            .map_err(|error| {
+                Error::internal(format!("looking for an outcome broke off: {error}"))
+            })?
+    }
+
+    /// Stops: takes nothing more, lets attempts in flight end and settles them, for at most `patience`, and ends the
+    /// rest. What was not sent, or not settled, is claimed by whoever is there when its lease is over. Calling it
+    /// again returns at once.
+    pub async fn stop(&self, patience: Duration) {
+        let dispatcher = self
+            .dispatcher
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(dispatcher) = dispatcher {
+            // Both fail only when the dispatcher has ended already.
+            let _ = self.notes.send(Note::Stop(Instant::now() + patience));
+            let _ = dispatcher.await;
+        }
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        let dispatcher = self
+            .dispatcher
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(dispatcher) = dispatcher.take() {
+            dispatcher.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

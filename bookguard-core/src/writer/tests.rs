@@ -326,14 +326,17 @@ fn a_delivery_is_born_in_the_couriers_hands_only_while_there_is_room() {
         url: Arc::from("https://example.com"),
         body: Arc::from(&b"{}"[..]),
         lease: 1,
+        until: Timestamp::EPOCH,
         attempts: 0,
     };
-    outbox.hand_over(vec![parcel; limits::QUEUED_PER_ENDPOINT]);
+    let births = limits::QUEUED_PER_ENDPOINT - limits::CLAIMED_PER_ENDPOINT;
+    assert_eq!(outbox.room_at_birth(&endpoint_id), births);
+    outbox.hand_over(vec![parcel.clone(); births]);
+    assert_eq!(outbox.room_at_birth(&endpoint_id), 0);
+    assert_eq!(outbox.room(&endpoint_id), limits::CLAIMED_PER_ENDPOINT);
+    outbox.hand_over(vec![parcel; limits::CLAIMED_PER_ENDPOINT]);
     assert_eq!(outbox.room(&endpoint_id), 0);
-    assert_eq!(
-        received.blocking_recv().unwrap().len(),
-        limits::QUEUED_PER_ENDPOINT
-    );
+    assert_eq!(received.blocking_recv().unwrap().len(), births);
     outbox.release(&endpoint_id);
     assert_eq!(outbox.room(&endpoint_id), 1);
 }

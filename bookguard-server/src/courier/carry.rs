@@ -1,0 +1,171 @@
+//! One delivery, from the queue to the settled outcome: sign, send, settle.
+//!
+//! Whose turn it is is the dispatcher's; the attempt itself is `sender`'s. Invariant: the dispatcher hears of every
+//! delivery that its place is free and that it is done, in this order, even if the task that carried it panics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bookguard_core::command::{Ask, Command, Parcel};
+use bookguard_core::entropy;
+use bookguard_core::model::{EndpointId, Timestamp};
+use bookguard_core::service::Service;
+use bookguard_core::webhook::{Attempt, FailureClass, Phase};
+use bytes::Bytes;
+use reqwest::Url;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::dispatch::Note;
+use super::rota::Ended;
+use super::sender::Sender;
+use super::signing::{self, SecretCell};
+use super::waiting::Waiting;
+
+/// The first wait before an outcome that could not be settled is settled again; each further one is twice as long.
+const SETTLE_AGAIN: Duration = Duration::from_millis(100);
+/// The longest such wait.
+const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
+
+/// What every delivery needs.
+pub(super) struct Van {
+    pub service: Arc<Service>,
+    pub sender: Sender,
+    /// How long an attempt may take.
+    pub attempt_time: Duration,
+    pub notes: UnboundedSender<Note>,
+    pub waiting: Arc<Waiting>,
+    pub report: fn(&str),
+    /// Whether outcomes cannot be settled at present: an outage is reported once, not once per delivery.
+    pub failing: AtomicBool,
+}
+
+/// Tells the dispatcher how far a delivery has come, at the latest when it is dropped.
+struct Slip {
+    endpoint_id: EndpointId,
+    notes: UnboundedSender<Note>,
+    sent: bool,
+}
+
+impl Slip {
+    fn sent(&mut self, ended: Ended) {
+        if !std::mem::replace(&mut self.sent, true) {
+            // Without a dispatcher there are no queues to keep.
+            let _ = self.notes.send(Note::Sent(self.endpoint_id, ended));
+        }
+    }
+}
+
+impl Drop for Slip {
+    fn drop(&mut self) {
+        self.sent(Ended::Promptly);
+        let _ = self.notes.send(Note::Done(self.endpoint_id));
+    }
+}
+
+impl Van {
+    /// Whether an attempt that begins at `now` ends within the parcel's lease.
+    pub(super) fn in_time(&self, parcel: &Parcel, now: Timestamp) -> bool {
+        let time = i64::try_from(self.attempt_time.as_millis()).unwrap_or(i64::MAX);
+        now.ms().saturating_add(time) <= parcel.until.ms()
+    }
+
+    /// Attempts the delivery and settles the outcome.
+    pub(super) async fn carry(self: Arc<Self>, parcel: Parcel, secret: SecretCell) {
+        let mut slip = Slip {
+            endpoint_id: parcel.endpoint_id,
+            notes: self.notes.clone(),
+            sent: false,
+        };
+        let attempt = self.attempt(&parcel, &secret).await;
+        slip.sent(match attempt.class {
+            Some(FailureClass::Gone) => Ended::Gone,
+            Some(FailureClass::Timeout) => Ended::TimedOut,
+            _ => Ended::Promptly,
+        });
+        if self.settle(&parcel, attempt).await {
+            self.waiting.settled(&parcel.event_id);
+        }
+    }
+
+    async fn attempt(&self, parcel: &Parcel, secret: &SecretCell) -> Attempt {
+        let secret = signing::secret(secret, &self.service, parcel.partner_id).await;
+        let now = self.service.clock().now();
+        let Some(headers) = secret.and_then(|secret| signing::headers(secret, parcel, now)) else {
+            let why = "the partner's signing secret could not be used; nothing was sent";
+            return unsent(now, FailureClass::OurFault, why);
+        };
+        let Ok(url) = Url::parse(&parcel.url) else {
+            let why = "the endpoint's address cannot be read; delete the endpoint and add it anew";
+            return unsent(now, FailureClass::BlockedAddress, why);
+        };
+        let body = Bytes::from_owner(Arc::clone(&parcel.body));
+        self.sender.send(&url, headers, body, now.ms()).await
+    }
+
+    /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the
+    /// delivery may be attempted by others.
+    async fn settle(&self, parcel: &Parcel, attempt: Attempt) -> bool {
+        let attempt = Box::new(attempt);
+        let mut wait = SETTLE_AGAIN;
+        loop {
+            let at = self.service.clock().now();
+            let command = Command {
+                at,
+                ask: Ask::Settle {
+                    event_id: parcel.event_id,
+                    endpoint_id: parcel.endpoint_id,
+                    lease: parcel.lease,
+                    attempt: attempt.clone(),
+                    jitter: entropy::number(),
+                },
+                remember: None,
+            };
+            match self.service.submit_patiently(command).await {
+                Ok(_) => {
+                    self.mark(false, "");
+                    return true;
+                }
+                Err(error) => self.mark(true, &error.message),
+            }
+            if self.service.clock().now() >= parcel.until {
+                return false;
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(SETTLE_AGAIN_MAX);
+        }
+    }
+
+    /// Notes whether outcomes can be settled and reports when that changes.
+    fn mark(&self, failing: bool, why: &str) {
+        if self.failing.load(Ordering::Relaxed) == failing
+            || self.failing.swap(failing, Ordering::Relaxed) == failing
+        {
+            return;
+        }
+        if failing {
+            (self.report)(&format!(
+                "the outcomes of webhook deliveries cannot be recorded at present ({why}); those that stay \
+                 unrecorded are delivered again"
+            ));
+        } else {
+            (self.report)("the outcomes of webhook deliveries are recorded again");
+        }
+    }
+}
+
+/// The record of an attempt that ended before anything was sent.
+fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
+    Attempt {
+        started_at: now.ms(),
+        duration_ms: 0,
+        phase: Phase::Dns,
+        class: Some(class),
+        detail: Some(why.to_owned()),
+        status_code: None,
+        response_head: String::new(),
+        response_len: 0,
+        response_sha256: None,
+        retry_after_ms: None,
+    }
+}

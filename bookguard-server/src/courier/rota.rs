@@ -1,0 +1,221 @@
+//! Whose turn it is: the deliveries one node holds, queued per endpoint, and how many of them may be in flight.
+//!
+//! Pure: no clock, no I/O; the dispatcher asks and tells. Invariants: no endpoint has more in flight than its share
+//! and all together no more than the limit; endpoints take turns, so a slow one delays only itself; of an endpoint's
+//! turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise.
+
+use std::collections::{HashMap, VecDeque};
+
+use bookguard_core::command::Parcel;
+use bookguard_core::limits::{
+    CLAIMED_PER_ENDPOINT, IN_FLIGHT, IN_FLIGHT_PER_ENDPOINT, QUEUED_PER_ENDPOINT,
+};
+use bookguard_core::model::EndpointId;
+
+/// First tries go before retries; every this many turns it is the other way round.
+const RETRY_TURN: u32 = 4;
+
+/// How an attempt ended, as far as its endpoint's queue is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// With an answer, or quickly without one.
+    Promptly,
+    /// At its deadline: it held its place as long as it could.
+    TimedOut,
+    /// With a 410: the endpoint takes nothing more.
+    Gone,
+    /// Before it began.
+    Unsent,
+}
+
+/// The queues of all endpoints that have anything here.
+#[derive(Debug, Default)]
+pub(super) struct Rota {
+    lanes: HashMap<EndpointId, Lane>,
+    /// Endpoints that have something to send and a place to send it, each once, the next one first.
+    turns: VecDeque<EndpointId>,
+    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct Lane {
+    first_tries: VecDeque<Parcel>,
+    retries: VecDeque<Parcel>,
+    /// First tries sent since the last retry, while retries waited.
+    since_retry: u32,
+    in_flight: usize,
+    /// Attempts that have ended and are not settled yet.
+    settling: usize,
+    /// How many may be in flight. One after a time-out, twice as many after each attempt that ends otherwise: so
+    /// that many dead endpoints together do not hold all places of the node.
+    share: usize,
+    in_turns: bool,
+    /// Whether the store holds more for this endpoint than there was room for.
+    backlog: bool,
+    gone: bool,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Lane {
+            first_tries: VecDeque::new(),
+            retries: VecDeque::new(),
+            since_retry: 0,
+            in_flight: 0,
+            settling: 0,
+            share: IN_FLIGHT_PER_ENDPOINT,
+            in_turns: false,
+            backlog: false,
+            gone: false,
+        }
+    }
+
+    fn queued(&self) -> usize {
+        self.first_tries.len() + self.retries.len()
+    }
+
+    fn held(&self) -> usize {
+        self.queued() + self.in_flight + self.settling
+    }
+
+    fn may_send(&self) -> bool {
+        self.queued() > 0 && self.in_flight < self.share
+    }
+
+    fn take(&mut self) -> Option<Parcel> {
+        if self.retries.is_empty() {
+            return self.first_tries.pop_front();
+        }
+        if self.first_tries.is_empty() || self.since_retry + 1 >= RETRY_TURN {
+            self.since_retry = 0;
+            return self.retries.pop_front();
+        }
+        self.since_retry += 1;
+        self.first_tries.pop_front()
+    }
+}
+
+impl Rota {
+    /// Queues a delivery.
+    pub(super) fn add(&mut self, parcel: Parcel) {
+        let endpoint_id = parcel.endpoint_id;
+        let lane = self.lanes.entry(endpoint_id).or_insert_with(Lane::new);
+        if parcel.attempts == 0 {
+            lane.first_tries.push_back(parcel);
+        } else {
+            lane.retries.push_back(parcel);
+        }
+        queue_up(lane, endpoint_id, &mut self.turns);
+    }
+
+    /// The delivery to be attempted next, which from now on is in flight; `None` while nothing may be sent.
+    pub(super) fn next(&mut self) -> Option<Parcel> {
+        if self.in_flight >= IN_FLIGHT {
+            return None;
+        }
+        while let Some(endpoint_id) = self.turns.pop_front() {
+            let Some(lane) = self.lanes.get_mut(&endpoint_id) else {
+                continue;
+            };
+            lane.in_turns = false;
+            if !lane.may_send() {
+                continue;
+            }
+            let Some(parcel) = lane.take() else { continue };
+            lane.in_flight += 1;
+            self.in_flight += 1;
+            queue_up(lane, endpoint_id, &mut self.turns);
+            return Some(parcel);
+        }
+        None
+    }
+
+    /// An attempt is over: its place is free, though the delivery is still held until it is [`done`](Self::done).
+    pub(super) fn sent(&mut self, endpoint_id: &EndpointId, ended: Ended) {
+        let Some(lane) = self.lanes.get_mut(endpoint_id) else {
+            return;
+        };
+        lane.in_flight -= 1;
+        lane.settling += 1;
+        self.in_flight -= 1;
+        lane.share = match ended {
+            Ended::TimedOut => 1,
+            Ended::Unsent => lane.share,
+            Ended::Promptly | Ended::Gone => (lane.share * 2).min(IN_FLIGHT_PER_ENDPOINT),
+        };
+        queue_up(lane, *endpoint_id, &mut self.turns);
+    }
+
+    /// A delivery that was [`sent`](Self::sent) is settled, or given back. Says whether the claimer should come: the
+    /// store holds more for this endpoint, and now there is room for a whole claim.
+    pub(super) fn done(&mut self, endpoint_id: &EndpointId) -> bool {
+        let Some(lane) = self.lanes.get_mut(endpoint_id) else {
+            return false;
+        };
+        lane.settling -= 1;
+        let wanted = lane.backlog && has_room(lane);
+        if wanted {
+            lane.backlog = false;
+        }
+        if lane.held() == 0 {
+            self.lanes.remove(endpoint_id);
+        }
+        wanted
+    }
+
+    /// The endpoint answered 410: forgets what is queued for it and says how much that was. `None` when that was
+    /// known already.
+    pub(super) fn gone(&mut self, endpoint_id: &EndpointId) -> Option<usize> {
+        let lane = self.lanes.get_mut(endpoint_id)?;
+        if std::mem::replace(&mut lane.gone, true) {
+            return None;
+        }
+        let queued = lane.queued();
+        lane.first_tries.clear();
+        lane.retries.clear();
+        Some(queued)
+    }
+
+    /// The store holds more for these endpoints, and there was no room. Says whether there is room by now.
+    pub(super) fn backlog(&mut self, endpoint_ids: &[EndpointId]) -> bool {
+        let mut room = false;
+        for endpoint_id in endpoint_ids {
+            match self.lanes.get_mut(endpoint_id) {
+                Some(lane) if !has_room(lane) => lane.backlog = true,
+                _ => room = true,
+            }
+        }
+        room
+    }
+
+    /// Forgets everything that is queued; the endpoint of each delivery forgotten.
+    pub(super) fn clear(&mut self) -> Vec<EndpointId> {
+        let mut forgotten = Vec::new();
+        for (endpoint_id, lane) in &mut self.lanes {
+            forgotten.extend(std::iter::repeat_n(*endpoint_id, lane.queued()));
+            lane.first_tries.clear();
+            lane.retries.clear();
+        }
+        self.lanes.retain(|_, lane| lane.held() > 0);
+        forgotten
+    }
+
+    /// Whether nothing is held.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lanes.is_empty()
+    }
+}
+
+fn has_room(lane: &Lane) -> bool {
+    lane.held() + CLAIMED_PER_ENDPOINT <= QUEUED_PER_ENDPOINT
+}
+
+fn queue_up(lane: &mut Lane, endpoint_id: EndpointId, turns: &mut VecDeque<EndpointId>) {
+    if lane.may_send() && !lane.in_turns {
+        lane.in_turns = true;
+        turns.push_back(endpoint_id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! The rota's promises, one by one.
+
+use std::sync::Arc;
+
+use bookguard_core::model::{EventId, PartnerId, Timestamp};
+
+use super::*;
+
+fn endpoint(number: u16) -> EndpointId {
+    let mut bytes = [0; 16];
+    bytes[..2].copy_from_slice(&number.to_be_bytes());
+    EndpointId::from_bytes(bytes)
+}
+
+fn parcel(to: u16, event: u8, attempts: u32) -> Parcel {
+    Parcel {
+        event_id: EventId::from_bytes([event; 16]),
+        partner_id: PartnerId::from_bytes([0; 16]),
+        endpoint_id: endpoint(to),
+        url: Arc::from("http://127.0.0.1/"),
+        body: Arc::from(&b"{}"[..]),
+        lease: 1,
+        until: Timestamp::from_ms(60_000),
+        attempts,
+    }
+}
+
+fn fill(rota: &mut Rota, to: u16, count: usize, attempts: u32) {
+    for _ in 0..count {
+        rota.add(parcel(to, 0, attempts));
+    }
+}
+
+fn take_all(rota: &mut Rota) -> Vec<Parcel> {
+    std::iter::from_fn(|| rota.next()).collect()
+}
+
+fn finish(rota: &mut Rota, to: u16, ended: Ended) -> bool {
+    rota.sent(&endpoint(to), ended);
+    rota.done(&endpoint(to))
+}
+
+#[test]
+fn no_endpoint_has_more_in_flight_than_its_share_and_a_place_that_becomes_free_is_used() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 20, 0);
+    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT_PER_ENDPOINT);
+    rota.sent(&endpoint(1), Ended::Promptly);
+    assert_eq!(take_all(&mut rota).len(), 1, "settling holds no place");
+    rota.done(&endpoint(1));
+    assert_eq!(take_all(&mut rota).len(), 0);
+}
+
+#[test]
+fn all_endpoints_together_have_no_more_in_flight_than_the_limit() {
+    let mut rota = Rota::default();
+    for to in 0..300 {
+        fill(&mut rota, to, 10, 0);
+    }
+    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT);
+    finish(&mut rota, 0, Ended::Promptly);
+    assert_eq!(take_all(&mut rota).len(), 1);
+}
+
+#[test]
+fn endpoints_take_turns_however_much_one_has_queued() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 400, 0);
+    fill(&mut rota, 2, 2, 0);
+    let to: Vec<_> = take_all(&mut rota)
+        .iter()
+        .map(|parcel| parcel.endpoint_id)
+        .collect();
+    assert_eq!(
+        to[..4],
+        [endpoint(1), endpoint(2), endpoint(1), endpoint(2)]
+    );
+}
+
+#[test]
+fn first_tries_go_before_retries_and_neither_starves() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 5, 3);
+    fill(&mut rota, 1, 8, 0);
+    let mut order = Vec::new();
+    while let Some(parcel) = rota.next() {
+        order.push(parcel.attempts);
+        finish(&mut rota, 1, Ended::Promptly);
+    }
+    assert_eq!(order, [0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 3, 3, 3]);
+}
+
+#[test]
+fn an_endpoint_that_times_out_gets_one_place_until_it_answers() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 40, 0);
+    assert_eq!(take_all(&mut rota).len(), 8);
+    for _ in 0..7 {
+        finish(&mut rota, 1, Ended::TimedOut);
+        assert_eq!(take_all(&mut rota).len(), 0);
+    }
+    finish(&mut rota, 1, Ended::TimedOut);
+    assert_eq!(take_all(&mut rota).len(), 1);
+    finish(&mut rota, 1, Ended::Unsent);
+    assert_eq!(take_all(&mut rota).len(), 1);
+    finish(&mut rota, 1, Ended::Promptly);
+    assert_eq!(take_all(&mut rota).len(), 2);
+    finish(&mut rota, 1, Ended::Promptly);
+    assert_eq!(take_all(&mut rota).len(), 3, "four places, one was in use");
+}
+
+#[test]
+fn a_410_forgets_what_is_queued_once() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 10, 0);
+    assert_eq!(take_all(&mut rota).len(), 8);
+    rota.sent(&endpoint(1), Ended::Gone);
+    assert_eq!(rota.gone(&endpoint(1)), Some(2));
+    assert_eq!(rota.gone(&endpoint(1)), None);
+    rota.done(&endpoint(1));
+    assert_eq!(take_all(&mut rota).len(), 0);
+    for _ in 0..7 {
+        finish(&mut rota, 1, Ended::Gone);
+    }
+    assert!(rota.is_idle());
+    // A manual retry sends to it all the same.
+    fill(&mut rota, 1, 1, 1);
+    assert_eq!(take_all(&mut rota).len(), 1);
+}
+
+#[test]
+fn the_claimer_is_called_once_when_a_full_endpoint_has_room_for_a_whole_claim() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, QUEUED_PER_ENDPOINT, 0);
+    assert!(!rota.backlog(&[endpoint(1)]));
+    let mut calls = Vec::new();
+    for done in 1..=QUEUED_PER_ENDPOINT {
+        assert!(rota.next().is_some());
+        if finish(&mut rota, 1, Ended::Promptly) {
+            calls.push(done);
+        }
+    }
+    assert_eq!(calls, [CLAIMED_PER_ENDPOINT]);
+    assert!(rota.is_idle());
+    assert!(
+        rota.backlog(&[endpoint(1)]),
+        "nothing is held: come at once"
+    );
+}
+
+#[test]
+fn clearing_forgets_the_queued_and_keeps_count_of_what_is_in_flight() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 10, 0);
+    fill(&mut rota, 2, 1, 0);
+    let sent = take_all(&mut rota);
+    assert_eq!(sent.len(), 9);
+    fill(&mut rota, 3, 1, 0);
+    assert_eq!(rota.clear().len(), 3);
+    assert!(rota.next().is_none());
+    for parcel in sent {
+        rota.sent(&parcel.endpoint_id, Ended::Promptly);
+        rota.done(&parcel.endpoint_id);
+    }
+    assert!(rota.is_idle());
+}

@@ -1,0 +1,355 @@
+//! The courier with a real service on a real SQLite file and receivers on this machine. Time is set, never awaited.
+
+mod bench;
+mod receiver;
+
+use std::collections::HashSet;
+
+use bookguard_core::command::{Ask, Command};
+use bookguard_core::limits::{LEASE_MS, QUEUED_PER_ENDPOINT};
+use bookguard_core::model::{DeliveryStatus, Timestamp};
+use bookguard_core::ops::events::RetryEvent;
+use bookguard_core::webhook::{
+    Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
+};
+use tokio::sync::Notify;
+
+use super::*;
+use bench::{Bench, Node, START_MS, call, outcome};
+use receiver::{PATIENCE, Receiver, Reply};
+
+const OK: Reply = Reply::Status(200);
+
+#[tokio::test]
+async fn a_booking_is_delivered_once_with_signatures_that_verify() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(true);
+    bench.book(1).await;
+
+    let hit = receiver.hit().await;
+    let event_id = hit.event_id();
+    assert_eq!(hit.header("webhook-id"), event_id);
+    verify(
+        &bench.secret,
+        hit.header("x-service-signature"),
+        hit.body.as_bytes(),
+    )
+    .unwrap();
+    let standard = StandardHeaders {
+        id: hit.header("webhook-id"),
+        timestamp: hit.header("webhook-timestamp"),
+        signature: hit.header("webhook-signature"),
+    };
+    verify_standard(
+        &bench.secret,
+        standard,
+        hit.body.as_bytes(),
+        START_MS / 1000,
+        Some(TOLERANCE),
+    )
+    .unwrap();
+
+    assert_eq!(
+        outcome(&courier, &event_id).await,
+        DeliveryStatus::Delivered
+    );
+    let event = bench.event(&event_id).await;
+    assert_eq!(event.attempts.len(), 1);
+    assert!(event.attempts[0].delivered);
+    assert_eq!(
+        event.attempts[0].started_at,
+        Timestamp::from_ms(START_MS),
+        "time comes from the service's clock"
+    );
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+}
+
+#[tokio::test]
+async fn a_failed_delivery_is_due_again_exactly_when_its_schedule_says_so() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[Reply::Status(500), OK]).await;
+    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(true);
+    bench.book(1).await;
+    let event_id = receiver.hit().await.event_id();
+    assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+    let next = bench.event(&event_id).await.event.next_attempt_at.unwrap();
+
+    bench.set(next.plus_ms(-1));
+    let due = |now| bench.node.service.reader().unwrap().endpoints_with_due(now);
+    assert_eq!(due(next.plus_ms(-1)).unwrap(), []);
+    assert_eq!(due(next).unwrap(), [endpoint_id]);
+    bench.set(next);
+    assert_eq!(receiver.hit().await.event_id(), event_id);
+    assert_eq!(
+        outcome(&courier, &event_id).await,
+        DeliveryStatus::Delivered
+    );
+    let event = bench.event(&event_id).await;
+    assert_eq!(event.event.next_attempt_at, None);
+    let attempts: Vec<_> = event
+        .attempts
+        .iter()
+        .map(|attempt| (attempt.started_at, attempt.delivered))
+        .collect();
+    assert_eq!(
+        attempts,
+        [(Timestamp::from_ms(START_MS), false), (next, true)]
+    );
+}
+
+#[tokio::test]
+async fn a_410_disables_the_endpoint_and_nothing_more_is_sent_to_it() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[Reply::Status(410)]).await;
+    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(true);
+    bench.book(1).await;
+    let event_id = receiver.hit().await.event_id();
+    assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+    assert!(!bench.is_enabled(endpoint_id).await);
+    let event = bench.event(&event_id).await;
+    assert_eq!(event.event.next_attempt_at, None);
+    assert_eq!(event.attempts[0].error.as_deref(), Some("gone"));
+    bench.book(1).await;
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+}
+
+#[tokio::test]
+async fn an_address_the_rules_refuse_is_never_connected_to() {
+    let mut bench = Bench::new().await;
+    for url in ["http://10.255.255.1/", "not an address"] {
+        bench.endpoint(url).await;
+    }
+    bench.book(1).await;
+    let event_id = bench.node.peek().await[0].event_id.to_string();
+    let courier = bench.node.courier(false);
+    assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+    let attempts = bench.event(&event_id).await.attempts;
+    let errors: Vec<_> = attempts
+        .iter()
+        .map(|attempt| attempt.error.as_deref())
+        .collect();
+    assert_eq!(errors, [Some("blocked_address"); 2]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_delays_no_other() {
+    let mut bench = Bench::new().await;
+    let dead = Receiver::start(&[Reply::Hang]).await;
+    let alive = Receiver::start(&[OK]).await;
+    bench.endpoint(&dead.url).await;
+    bench.endpoint(&alive.url).await;
+    let _courier = bench.node.courier(true);
+    let began = Instant::now();
+    bench.book(200).await;
+    let mut delivered = HashSet::new();
+    for _ in 0..200 {
+        assert!(delivered.insert(alive.hit().await.event_id()));
+    }
+    assert!(
+        began.elapsed() < Duration::from_millis(ATTEMPT_MS),
+        "all came before the dead endpoint's first attempt had ended"
+    );
+    assert!(dead.surplus().await <= 8);
+}
+
+#[tokio::test]
+async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_late_outcome_changes_nothing()
+ {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    bench.book(1).await;
+    // The first node takes the delivery and then does nothing.
+    let held = bench.node.peek().await.remove(0);
+    assert_eq!(held.until, Timestamp::from_ms(START_MS + LEASE_MS));
+    let event_id = held.event_id.to_string();
+
+    let mut other = Node::open(bench.folder.path(), &bench.clock);
+    let courier = other.courier(true);
+    let due = |now| bench.node.service.reader().unwrap().endpoints_with_due(now);
+    assert_eq!(due(held.until.plus_ms(-1)).unwrap(), []);
+    bench.set(held.until);
+    assert_eq!(receiver.hit().await.event_id(), event_id);
+    assert_eq!(
+        outcome(&courier, &event_id).await,
+        DeliveryStatus::Delivered
+    );
+    let settled = bench.event(&event_id).await;
+
+    let late = Attempt {
+        started_at: START_MS,
+        duration_ms: 1,
+        phase: Phase::Connect,
+        class: Some(FailureClass::ConnectionRefused),
+        detail: None,
+        status_code: None,
+        response_head: String::new(),
+        response_len: 0,
+        response_sha256: None,
+        retry_after_ms: None,
+    };
+    let settle = Command {
+        at: bench.node.service.clock().now(),
+        ask: Ask::Settle {
+            event_id: held.event_id,
+            endpoint_id: held.endpoint_id,
+            lease: held.lease,
+            attempt: Box::new(late),
+            jitter: 0,
+        },
+        remember: None,
+    };
+    bench.node.service.submit_patiently(settle).await.unwrap();
+    assert_eq!(bench.event(&event_id).await, settled);
+    assert_eq!(settled.attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_delivery_whose_lease_ends_too_soon_is_left_to_be_claimed() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    let endpoint_id = bench.endpoint(&receiver.url).await;
+    bench.book(1).await;
+    let left = bench.node.peek().await[0].event_id.to_string();
+    // An attempt at it that begins now could end after its lease.
+    bench.advance(LEASE_MS - i64::try_from(ATTEMPT_MS).unwrap() + 1);
+    bench.book(1).await;
+    let courier = bench.node.courier(false);
+    assert_ne!(
+        receiver.hit().await.event_id(),
+        left,
+        "the later one is sent"
+    );
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+    assert_eq!(bench.event(&left).await.attempts, []);
+    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+}
+
+#[tokio::test]
+async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once() {
+    const EVENTS: usize = 2_000;
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    let endpoint_id = bench.endpoint(&receiver.url).await;
+    bench.book(EVENTS).await;
+    let courier = bench.node.courier(true);
+    let mut delivered = HashSet::new();
+    for _ in 0..EVENTS {
+        assert!(delivered.insert(receiver.hit().await.event_id()));
+    }
+    for event_id in &delivered {
+        assert_eq!(outcome(&courier, event_id).await, DeliveryStatus::Delivered);
+    }
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+}
+
+#[tokio::test]
+async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again() {
+    static FAILED: Notify = Notify::const_new();
+    fn report(line: &str) {
+        if line.contains("cannot be recorded at present") {
+            FAILED.notify_one();
+        }
+    }
+    let mut bench = Bench::new().await;
+    let told = Arc::new(Notify::new());
+    let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told))]).await;
+    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let courier = bench.node.reporting_courier(true, report);
+    bench.book(1).await;
+    let event_id = receiver.hit().await.event_id();
+
+    let store = rusqlite::Connection::open(bench.folder.path().join("b.db")).unwrap();
+    let rename = |from, to| store.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}"));
+    rename("attempt", "elsewhere").unwrap();
+    told.notify_one();
+    FAILED.notified().await;
+    assert_eq!(
+        bench.node.outbox.room(&endpoint_id),
+        QUEUED_PER_ENDPOINT - 1,
+        "held until it is durable"
+    );
+    rename("elsewhere", "attempt").unwrap();
+    assert_eq!(
+        outcome(&courier, &event_id).await,
+        DeliveryStatus::Delivered
+    );
+    assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+}
+
+#[tokio::test]
+async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothing() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[Reply::Status(503), Reply::Status(500), OK]).await;
+    bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(false);
+    bench.book(1).await;
+    let id = receiver.hit().await.event_id();
+    assert_eq!(outcome(&courier, &id).await, DeliveryStatus::Failed);
+    for (count, status) in [(1, DeliveryStatus::Failed), (2, DeliveryStatus::Delivered)] {
+        let begun = call::<RetryEvent>(&bench.session(), &[&id], "").await;
+        assert_eq!(
+            (begun.retry_count, begun.retry_status),
+            (count, DeliveryStatus::Pending)
+        );
+        let outcome = courier.outcome_of(begun.event_id, PATIENCE).await.unwrap();
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.retry_count, outcome.retry_status), (count, status));
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_an_outcome_waits_no_longer_than_its_patience() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[Reply::Hang]).await;
+    bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(true);
+    bench.book(1).await;
+    let event_id = EventId::parse(&receiver.hit().await.event_id()).unwrap();
+    let outcome = courier.outcome_of(event_id, Duration::from_millis(1)).await;
+    assert_eq!(outcome, Ok(None));
+}
+
+#[tokio::test]
+async fn stopping_lets_what_is_in_flight_end_and_settles_it() {
+    let mut bench = Bench::new().await;
+    let told = Arc::new(Notify::new());
+    let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told))]).await;
+    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(true);
+    bench.book(1).await;
+    let event_id = receiver.hit().await.event_id();
+    // Polled in this order: it is told to stop, and only then the receiver answers.
+    tokio::join!(courier.stop(PATIENCE), async { told.notify_one() });
+    let event = bench.event(&event_id).await;
+    assert_eq!(event.event.status, DeliveryStatus::Delivered);
+    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    courier.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn stopping_ends_what_does_not_end_by_itself() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[Reply::Hang]).await;
+    bench.endpoint(&receiver.url).await;
+    let courier = bench.node.courier(true);
+    bench.book(1).await;
+    let event_id = receiver.hit().await.event_id();
+    let stop = courier.stop(Duration::from_millis(1));
+    tokio::time::timeout(PATIENCE, stop).await.unwrap();
+    let event = bench.event(&event_id).await;
+    assert_eq!(event.event.status, DeliveryStatus::Pending);
+    assert_eq!(event.attempts, []);
+}
