@@ -123,7 +123,7 @@ pub enum Change {
         /// The body that was sent.
         answer: Vec<u8>,
     },
-    /// Answers remembered before this instant are forgotten.
+    /// Answers remembered before this instant are forgotten, a thousand at a time.
     AnswersForgotten {
         /// The instant.
         before: Timestamp,

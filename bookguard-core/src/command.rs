@@ -186,7 +186,7 @@ pub enum Ask {
         /// The body that was sent.
         answer: Vec<u8>,
     },
-    /// Forgets answers whose time is over.
+    /// Forgets answers whose time is over, a thousand at a time.
     Forget,
 }
 

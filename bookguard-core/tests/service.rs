@@ -1,6 +1,7 @@
 //! The service from the inside: commands through the real writer on a real SQLite file.
 
 #![cfg(feature = "sqlite")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -236,14 +237,19 @@ fn two_processes_on_one_file_share_the_write_turn_and_one_log() {
     };
     let threads: Vec<_> = [here.clone(), there]
         .into_iter()
-        .map(|session| std::thread::spawn(move || (0..40).map(|_| create(&session)).count()))
+        .map(|session| {
+            std::thread::spawn(move || {
+                (0..40).for_each(|_| drop(create(&session)));
+                40_u64
+            })
+        })
         .collect();
-    let made: usize = threads
+    let made: u64 = threads
         .into_iter()
         .map(|thread| thread.join().unwrap())
         .sum();
     let head = here.service.store().head().unwrap().unwrap();
-    assert_eq!((made as u64, head.head.size), (80, 80));
+    assert_eq!((made, head.head.size), (80, 80));
     assert!(
         head.checkpoint
             .starts_with(&format!("{}\n80\n", head.origin))

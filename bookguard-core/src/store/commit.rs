@@ -131,7 +131,7 @@ impl<'a> Writes<'a> {
                 vec![answer.into(), key.into()],
             )),
             Change::AnswersForgotten { before } => self.single.push(Statement::new(
-                "DELETE FROM answer WHERE at_ms < $1",
+                "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
                 vec![before.ms().into()],
             )),
         }

@@ -11,6 +11,9 @@ use crate::policy::{
     Adopted, Assumption, EventDate, Policy, PolicySource, Rule, Segment, Terms, Zone,
 };
 
+/// Rule, first second, last second, refund, penalty.
+type Span = (Rule, i64, i64, Option<i64>, Option<i64>);
+
 #[derive(Serialize, Deserialize)]
 struct Stored {
     source: Option<PolicySource>,
@@ -18,8 +21,7 @@ struct Stored {
     zone: Zone,
     until: i64,
     assumed: Vec<Assumption>,
-    /// Rule, first second, last second, refund, penalty.
-    schedule: Vec<(Rule, i64, i64, Option<i64>, Option<i64>)>,
+    schedule: Vec<Span>,
 }
 
 /// The terms as they are kept beside their booking.
@@ -110,10 +112,7 @@ pub(crate) fn summary(adopted: &Adopted) -> PolicySummary {
     }
 }
 
-fn segment(
-    (rule_id, from, to, refund, penalty): (Rule, i64, i64, Option<i64>, Option<i64>),
-    currency: Currency,
-) -> Option<Segment> {
+fn segment((rule_id, from, to, refund, penalty): Span, currency: Currency) -> Option<Segment> {
     let amount = |minor: Option<i64>| {
         minor
             .map(|minor| Amount::from_minor(minor, currency))
