@@ -239,7 +239,9 @@ fn two_processes_on_one_file_share_the_write_turn_and_one_log() {
         .into_iter()
         .map(|session| {
             std::thread::spawn(move || {
-                (0..40).for_each(|_| drop(create(&session)));
+                for _ in 0..40 {
+                    create(&session);
+                }
                 40_u64
             })
         })
