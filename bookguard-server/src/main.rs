@@ -1,0 +1,37 @@
+//! The server as a program of its own, for deployments without the command line: `bookguard-server [file.toml]`.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use bookguard_server::config::{Config, Settings};
+use bookguard_server::{Server, run, terminated};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match serve(&arguments).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("bookguard-server: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(arguments: &[OsString]) -> Result<(), String> {
+    let file = match arguments {
+        [] => None,
+        [file] if !file.to_string_lossy().starts_with('-') => Some(Path::new(file)),
+        _ => return Err("usage: bookguard-server [configuration file]".to_owned()),
+    };
+    let config = Config::load(file, Settings::default())?;
+    run(config, terminated()?, announce).await
+}
+
+fn announce(server: &Server) {
+    eprintln!("bookguard-server: serving at {}", server.url());
+}
