@@ -12,15 +12,15 @@ use poem::Request;
 
 use crate::auth::Keys;
 use crate::config::Config;
+use crate::courier::Courier;
 use crate::rate::{Limiter, Verdict};
 use crate::refusal::rate_limited;
-use crate::retries::Retries;
 
 /// The state that requests share.
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Keys,
-    pub(crate) retries: Arc<Retries>,
+    pub(crate) courier: Arc<Courier>,
     per_key: Option<Limiter<ApiKeyId>>,
     registrations: Option<Limiter<IpAddr>>,
 }
@@ -38,12 +38,12 @@ pub(crate) struct Turned {
 }
 
 impl App {
-    pub(crate) fn new(config: &Config, service: Arc<Service>, retries: Arc<Retries>) -> Self {
+    pub(crate) fn new(config: &Config, service: Arc<Service>, courier: Arc<Courier>) -> Self {
         let per_minute = config.registrations_per_minute;
         Self {
             service,
             keys: Keys::default(),
-            retries,
+            courier,
             per_key: Limiter::new(
                 "key",
                 config.rate_limit_per_second,

@@ -7,7 +7,6 @@
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `app`, `auth`, `rate` | who is calling, and how often they may |
-//! | [`retries`] | manual retries wait for their outcome |
 //! | `refusal` | every answer that is not a success |
 //! | `documents` | OpenAPI, llms.txt, Swagger UI, the ledger for mirrors |
 //! | [`courier`] | takes webhook deliveries to their endpoints |
@@ -34,7 +33,6 @@ pub mod courier;
 mod documents;
 mod rate;
 mod refusal;
-pub mod retries;
 mod router;
 mod server;
 

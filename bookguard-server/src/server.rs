@@ -4,27 +4,32 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use bookguard_core::ops::endpoints::AddressRefused;
-use bookguard_core::service::{self, Closing, EndpointRule, Service};
+use bookguard_core::outbox::Outbox;
+use bookguard_core::service::{self, Closing, Service};
 use poem_openapi::OpenApi as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::app::App;
 use crate::config::Config;
-use crate::connections;
-use crate::courier::address::AddressRules;
+use crate::connections::{self, FAREWELL};
+use crate::courier::{self, Courier, endpoint_rule};
 use crate::documents;
-use crate::retries::Retries;
 use crate::router::{Router, Routes};
+
+/// What deliveries in flight get to end in, even when requests took all the time there was.
+const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 
 /// A running server.
 pub struct Server {
     addr: SocketAddr,
     service: Arc<Service>,
+    courier: Arc<Courier>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     closing: Closing,
@@ -88,6 +93,8 @@ impl Server {
             .public_url
             .clone()
             .unwrap_or_else(|| format!("http://{addr}"));
+        let (outbox, parcels) = Outbox::new();
+        let outbox = Arc::new(outbox);
         let settings = service::Config {
             db: config.db.clone(),
             create: true,
@@ -96,17 +103,21 @@ impl Server {
             registration: config.registration,
             library_policies: config.library_policies,
             clock: config.clock.clone(),
-            outbox: None,
+            outbox: Some(Arc::clone(&outbox)),
             endpoint_rule: endpoint_rule(config.webhooks.clone()),
             report: config.report,
         };
         let opened = tokio::task::spawn_blocking(|| Service::open(settings)).await;
         let (service, closing) =
             opened.map_err(|e| format!("the database was not opened: {e}"))??;
+        let deliveries = courier::Settings::new(config.webhooks.clone(), config.report);
+        let courier = Courier::start(Arc::clone(&service), outbox, parcels, deliveries)
+            .map_err(|e| format!("webhooks cannot be sent: {e}"))?;
+        let courier = Arc::new(courier);
         let app = Arc::new(App::new(
             &config,
             Arc::clone(&service),
-            Arc::new(Retries::default()),
+            Arc::clone(&courier),
         ));
         let mut routes = Routes::new();
         documents::add_routes(&app, &mut routes);
@@ -117,6 +128,7 @@ impl Server {
         Ok(Self {
             addr,
             service,
+            courier,
             stop,
             serving,
             closing,
@@ -147,20 +159,28 @@ impl Server {
         &self.service
     }
 
-    /// Stops accepting, lets what is in flight finish for at most ten seconds, and closes the database.
+    /// Stops accepting, lets requests and deliveries in flight finish for about ten seconds at most, and closes the
+    /// database.
     pub async fn stop(self) {
         let Self {
             service,
+            courier,
             stop,
             serving,
             closing,
             _lock,
             ..
         } = self;
+        let until = Instant::now() + FAREWELL;
         // Nobody listens only when serving has ended already.
         let _ = stop.send(true);
         let _ = serving.await;
-        drop(service);
+        // After the requests: a manual retry among them waits for its delivery.
+        let patience = until
+            .saturating_duration_since(Instant::now())
+            .max(LAST_DELIVERIES);
+        courier.stop(patience).await;
+        drop((courier, service));
         let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
     }
 }
@@ -200,19 +220,6 @@ fn cannot_listen(listen: &str, error: &std::io::Error) -> String {
         }
         _ => format!("cannot listen on {listen}: {error}; write it like 127.0.0.1:8080"),
     }
-}
-
-fn endpoint_rule(rules: AddressRules) -> EndpointRule {
-    Arc::new(move |text| {
-        match rules.check_url(text) {
-        Ok(url) => Ok(url.into()),
-        Err(refused) => Err(AddressRefused {
-            code: refused.code(),
-            message: refused.message().to_owned(),
-            fix: "Send an https address on the public internet, or ask the operator to allow this one.".to_owned(),
-        }),
-    }
-    })
 }
 
 #[cfg(test)]

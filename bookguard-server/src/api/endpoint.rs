@@ -5,8 +5,10 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::limits;
 use bookguard_core::model::ApiKeyId;
 use bookguard_core::ops::api_keys::RevokeApiKey;
 use bookguard_core::ops::{self, Action, Finished, Operation, Writing, events};
@@ -23,6 +25,8 @@ use super::incoming;
 use crate::app::{Admitted, App, Turned};
 use crate::refusal::Refusal;
 
+/// How long the answer to a manual retry waits for its outcome.
+const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Serves one operation.
@@ -96,7 +100,7 @@ impl<O: Operation> Served<O> {
         let outcome = Service::outcome(session.service.submit(command)?).await?;
         let mut finished = ops::finish_write::<O>(outcome)?;
         if let Some(event_id) = awaits.filter(|_| !finished.replayed)
-            && let Some(result) = self.app.retries.outcome(session, event_id).await?
+            && let Some(result) = self.app.courier.outcome_of(event_id, RETRY_WAIT).await?
         {
             finished.body = ops::to_json(&result);
             if let Some(key) = remembered {
