@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -30,6 +31,8 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How long requests in flight have to finish once the server is to stop.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a request that is arriving, or an answer that is leaving, gets to do so once the server is to stop.
+const LATE: Duration = Duration::from_secs(2);
 /// Connections at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 8_192;
 /// Bytes of a request's head: hyper answers 431 above it.
@@ -108,10 +111,17 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     let local = LocalAddr(stream.local_addr().unwrap_or(remote).into());
     let remote = RemoteAddr(remote.into());
+    let answering = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&answering);
     let service = service_fn(move |request| {
-        let router = Arc::clone(&router);
+        let (router, asked) = (Arc::clone(&router), Arc::clone(&asked));
         let request = poem::Request::from((request, local.clone(), remote.clone(), Scheme::HTTP));
-        async move { Ok::<_, Infallible>(hyper::Response::from(router.respond(request).await)) }
+        async move {
+            asked.store(true, Ordering::Relaxed);
+            let response = router.respond(request).await;
+            asked.store(false, Ordering::Relaxed);
+            Ok::<_, Infallible>(hyper::Response::from(response))
+        }
     });
     let mut http = http1::Builder::new();
     http.max_buf_size(HEAD_BYTES).half_close(true);
@@ -121,5 +131,10 @@ async fn connection(
         _ = serving.as_mut() => return,
         _ = stop.wait_for(|stop| *stop) => serving.as_mut().graceful_shutdown(),
     }
-    let _ = serving.await;
+    // Ends by itself after the answer; a request that has not arrived whole is not waited for.
+    while timeout(LATE, serving.as_mut()).await.is_err() {
+        if !answering.load(Ordering::Relaxed) {
+            return;
+        }
+    }
 }
