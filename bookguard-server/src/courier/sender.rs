@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bookguard_core::limits::{RESPONSE_BYTES, RESPONSE_HEAD_BYTES};
+use bookguard_core::limits::{IN_FLIGHT, RESPONSE_BYTES, RESPONSE_HEAD_BYTES};
 use bookguard_core::webhook::attempt::{Attempt, FailureClass, Phase, printable_head};
 use bookguard_core::webhook::schedule::retry_after_ms;
 use bytes::Bytes;
@@ -26,8 +26,9 @@ use failure::Failure;
 use progress::{PROGRESS, Progress};
 use resolver::CheckedResolver;
 
-/// Idle connections kept for one host: as many as several endpoints there can have in flight.
-const IDLE_PER_HOST: usize = 64;
+/// Idle connections kept for one host: as many as can have been in flight, because the endpoints of many partners may
+/// be on one host, and fewer would be closed and opened again all the time.
+const IDLE_PER_HOST: usize = IN_FLIGHT;
 
 /// How long an idle connection is kept; shorter than the 60 s after which common receivers and balancers close it,
 /// so that a request rarely meets a connection that is just going away.
