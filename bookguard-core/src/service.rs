@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::command::{Command, Outcome};
+use crate::command::{Ask, Command, Outcome};
 use crate::error::Error;
 use crate::key_file::{self, LedgerKey};
 use crate::ledger::Checkpoint;
@@ -160,6 +160,26 @@ impl Service {
     pub fn fault(&self, error: &StoreError) -> Error {
         (self.report)(&format!("a read failed: {error}"));
         Error::unavailable("The store does not answer at present. Try again.")
+    }
+
+    /// Forgets remembered answers whose time is over, until none is left. To be called now and then.
+    pub async fn forget_expired_answers(&self) -> Result<(), Error> {
+        loop {
+            let at = self.clock.now();
+            if !self
+                .reader()?
+                .has_expired_answers(at)
+                .map_err(|e| self.fault(&e))?
+            {
+                return Ok(());
+            }
+            self.submit_patiently(Command {
+                at,
+                ask: Ask::Forget,
+                remember: None,
+            })
+            .await?;
+        }
     }
 
     /// Now.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bookguard_core::clock::Clock;
 use bookguard_core::command::{Answer, BookingCreated, Protected, Registration};
 use bookguard_core::error::Error;
-use bookguard_core::model::{PartnerId, Scopes};
+use bookguard_core::model::{PartnerId, Scopes, Timestamp};
 use bookguard_core::ops::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Closing, Config, Service};
 use bookguard_core::session::{Authority, Session};
@@ -185,8 +185,24 @@ fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
     let theirs = call::<ops::bookings::CreateBooking>(&other, &[], BOOKING, Some("k-1")).unwrap();
     assert!(!theirs.replayed && theirs.body != first.body);
     bench.clock.fetch_add(24 * 3_600_000 + 1, Ordering::AcqRel);
+    let now = Timestamp::from_ms(bench.clock.load(Ordering::Acquire));
+    let expired = |partner: &Session| {
+        partner
+            .service
+            .reader()
+            .unwrap()
+            .has_expired_answers(now)
+            .unwrap()
+    };
+    assert!(expired(&partner));
     let later = create(BOOKING).unwrap();
     assert!(!later.replayed && later.body != first.body);
+    block_on(partner.service.forget_expired_answers()).unwrap();
+    assert!(!expired(&partner));
+    assert!(
+        create(BOOKING).unwrap().replayed,
+        "what is not over is not forgotten"
+    );
 }
 
 #[test]
@@ -309,4 +325,16 @@ fn a_missing_or_foreign_ledger_key_stops_the_start_and_changes_nothing() {
 
 fn service_key(db: &Path) -> std::path::PathBuf {
     bookguard_core::key_file::default_path(db)
+}
+
+/// Polls until done. What the service awaits is another thread's work, so there is nothing to drive meanwhile.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(value) => return value,
+            std::task::Poll::Pending => std::thread::yield_now(),
+        }
+    }
 }

@@ -383,6 +383,16 @@ impl<'a> Reader<'a> {
         rows.iter().map(|row| row.id(0)).collect()
     }
 
+    /// Whether answers are remembered whose time is over at `now`.
+    pub fn has_expired_answers(&mut self, now: Timestamp) -> Read<bool> {
+        let before = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
+        let row = self.first(
+            "SELECT at_ms FROM answer WHERE at_ms < $1 LIMIT 1",
+            vec![before.ms().into()],
+        )?;
+        Ok(row.is_some())
+    }
+
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(
