@@ -1,3 +1,51 @@
-//! The bookguard command line.
+//! The `bookguard` command line: reads it, does it, says what went wrong, ends with the right code.
 
-fn main() {}
+mod args;
+mod commands;
+mod exit;
+mod failure;
+mod files;
+mod output;
+mod serve;
+mod settings;
+mod target;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use mimalloc::MiMalloc;
+
+use args::Cli;
+use exit::Exit;
+use output::Screen;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let errors = output::error_format(cli.place.output);
+    let screen = Screen::new(cli.place.output);
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::say(&format!(
+                "error: no threads to work with: {error} (unexpected)"
+            ));
+            return Exit::Unexpected.into();
+        }
+    };
+    match runtime.block_on(commands::run(cli, &screen)) {
+        Ok(()) => Exit::Ok.into(),
+        Err(failure) => {
+            if let Some(text) = failure.text(errors) {
+                output::say(&text);
+            }
+            failure.exit().into()
+        }
+    }
+}

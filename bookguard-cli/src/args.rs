@@ -1,0 +1,329 @@
+//! The command line as clap reads it: commands, flags, their help.
+//!
+//! Only shapes; what a command does is in `commands`. Invariant: no flag takes a secret, because command lines are
+//! seen by every process of the machine and kept in shell histories.
+
+mod bookings;
+mod nouns;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use bookings::{BookingsCommand, NewBookingArgs};
+pub use nouns::{
+    ApiKeysCommand, EndpointsCommand, EventsCommand, LedgerCommand, PartnersCommand,
+    WebhookCommand, WebhookVerifyArgs,
+};
+
+/// Evidence and protection for bookings.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bookguard",
+    version,
+    about = "Evidence and protection for bookings",
+    after_help = "Commands work on a database file (--db) as its administrator, also while a server runs on it, \
+                  or on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file.\n\n\
+                  Exit codes: 0 ok, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 refused or invalid, \
+                  6 verification failed, 7 unreachable, 8 rate limited, 9 server error.",
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// Where to work.
+    #[command(flatten)]
+    pub place: Place,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where a command works and how it answers: the same for every command.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Place {
+    /// The database file [env: BOOKGUARD_DB] [default: ./bookguard.db]
+    #[arg(
+        long,
+        value_name = "PATH",
+        global = true,
+        help_heading = "Where",
+        conflicts_with = "url"
+    )]
+    pub db: Option<PathBuf>,
+    /// Act for this partner (on a database file; a server knows the partner by its key)
+    #[arg(
+        long,
+        value_name = "PARTNER_ID",
+        global = true,
+        help_heading = "Where",
+        conflicts_with = "url"
+    )]
+    pub partner: Option<String>,
+    /// Work on a server instead [env: BOOKGUARD_URL]; its key comes from BOOKGUARD_API_KEY or --api-key-file
+    #[arg(long, value_name = "ADDRESS", global = true, help_heading = "Where")]
+    pub url: Option<String>,
+    /// A file that holds the API key and nothing else
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Where",
+        conflicts_with = "db"
+    )]
+    pub api_key_file: Option<PathBuf>,
+    /// How to answer [default: table on a terminal, json otherwise]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        global = true,
+        help_heading = "Where"
+    )]
+    pub output: Option<Format>,
+    /// The service's settings, for `serve` and for work on a database file.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// Settings of the service that `serve` and work on a database file share.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SettingsArgs {
+    /// The configuration file, TOML [env: BOOKGUARD_CONFIG]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Settings of the service"
+    )]
+    pub config: Option<PathBuf>,
+    /// The ledger's key file [env: BOOKGUARD_LEDGER_KEY] [default: beside the database]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Settings of the service"
+    )]
+    pub ledger_key: Option<PathBuf>,
+    /// The address partners reach the service at [env: BOOKGUARD_PUBLIC_URL]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        global = true,
+        help_heading = "Settings of the service"
+    )]
+    pub public_url: Option<String>,
+    /// For development: webhooks may go to this machine and over plain http [env: BOOKGUARD_DEV]
+    #[arg(long, global = true, help_heading = "Settings of the service")]
+    pub dev: bool,
+}
+
+/// The two forms of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs: exactly what the HTTP interface answers.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server
+    Serve(ServeArgs),
+    /// Whether the service can do its work
+    Health,
+    /// Partners: the platforms that use the service
+    #[command(subcommand)]
+    Partners(PartnersCommand),
+    /// A partner's API keys
+    #[command(subcommand)]
+    ApiKeys(ApiKeysCommand),
+    /// Bookings: record, protect, read, evaluate
+    #[command(subcommand)]
+    Bookings(BookingsCommand),
+    /// Where a partner receives its events
+    #[command(subcommand)]
+    WebhookEndpoints(EndpointsCommand),
+    /// What happened to bookings, and whether it was delivered
+    #[command(subcommand)]
+    WebhookEvents(EventsCommand),
+    /// The tamper-evident log
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// For receivers of webhooks
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
+    /// Print the interface description (OpenAPI)
+    Openapi,
+    /// Print the completions of a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Flags of `serve` beyond the shared ones.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// Address and port to listen on; port 0 takes a free one [env: BOOKGUARD_LISTEN] [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+    /// Who may register: open, approval or closed [env: BOOKGUARD_REGISTRATION] [default: open]
+    #[arg(long, value_name = "MODE")]
+    pub registration: Option<String>,
+    /// Whether bookings without a policy get one from the library [env: BOOKGUARD_LIBRARY_POLICIES] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub library_policies: Option<bool>,
+    /// Requests per second one key may make; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
+    #[arg(long, value_name = "N")]
+    pub rate_limit_per_second: Option<u32>,
+    /// Requests one key may make at once after a pause [env: BOOKGUARD_RATE_LIMIT_BURST]
+    #[arg(long, value_name = "N")]
+    pub rate_limit_burst: Option<u32>,
+    /// Registrations per minute from one network address; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]
+    #[arg(long, value_name = "N")]
+    pub registrations_per_minute: Option<u32>,
+    /// Whether webhooks may go over plain http [env: BOOKGUARD_WEBHOOK_ALLOW_HTTP] [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub webhook_allow_http: Option<bool>,
+    /// A subnet webhooks may go to although it is not public; may be given several times
+    /// [env: BOOKGUARD_WEBHOOK_ALLOW_SUBNETS, separated by commas]
+    #[arg(
+        long = "webhook-allow-subnet",
+        value_name = "SUBNET",
+        value_delimiter = ','
+    )]
+    pub webhook_allow_subnets: Vec<String>,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PageArgs {
+    /// Rows of the page: 1 to 100 [default: 25]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<String>,
+    /// The next page: the cursor the page before ended with
+    #[arg(long)]
+    pub cursor: Option<String>,
+}
+
+/// What makes a repetition harmless.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OnceArgs {
+    /// Repeating the command with the same key within 24 hours changes nothing and answers the same
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once("bookguard").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_documented_command_is_there() {
+        for line in [
+            "serve --db x.db --listen 127.0.0.1:0 --public-url https://b.example --ledger-key k --dev --config c.toml",
+            "health",
+            "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",
+            "partners list --limit 5 --cursor ptn_1",
+            "partners approve ptn_1",
+            "partners me",
+            "api-keys create --name N --scope bookings:read --scope evidence:read",
+            "api-keys list",
+            "api-keys revoke key_1",
+            "bookings create --json -",
+            "bookings create --talent-id 1 --talent-name T --organizer-id 2 --organizer-name O --event-type concert \
+             --event-date 2027-01-01T20:00:00Z --value 12.50 --currency EUR --time-zone Europe/Berlin --policy-id firm \
+             --metadata a=b --metadata c=d --idempotency-key k",
+            "bookings get bkg_1",
+            "bookings list --status created --event-from 2027-01-01T00:00:00Z",
+            "bookings protect bkg_1",
+            "bookings policy bkg_1 --as-of 2027-01-01T00:00:00Z --canceled-by talent --reason illness",
+            "webhook-endpoints create https://example.com/hook --event booking.created",
+            "webhook-endpoints list",
+            "webhook-endpoints get end_1",
+            "webhook-endpoints delete end_1",
+            "webhook-events list --booking bkg_1",
+            "webhook-events get evt_1",
+            "webhook-events retry evt_1",
+            "ledger checkpoint",
+            "ledger key",
+            "webhook verify --secret-file s --body - --header sha256=00",
+            "openapi",
+            "completions bash",
+            "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_refused() {
+        for (line, kind) in [
+            ("", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
+            (
+                "partners",
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+            ),
+            ("bookings get", ErrorKind::MissingRequiredArgument),
+            (
+                "bookings get bkg_1 --db x --url http://y",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "bookings get bkg_1 --partner p --url http://y",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "bookings create --talent-id 1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "bookings create --json - --value 5",
+                ErrorKind::ArgumentConflict,
+            ),
+            ("webhook-events list", ErrorKind::MissingRequiredArgument),
+            (
+                "webhook verify --body -",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "webhook verify --body - --webhook-id evt_1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            ("bookings list --output yaml", ErrorKind::InvalidValue),
+        ] {
+            assert_eq!(parse(line).expect_err(line).kind(), kind, "{line}");
+        }
+    }
+
+    #[test]
+    fn no_flag_takes_a_secret() {
+        for flag in [
+            "--api-key",
+            "--key-value",
+            "--secret",
+            "--password",
+            "--token",
+        ] {
+            for command in ["bookings list", "webhook verify --body - --header sha256=0"] {
+                let error = parse(&format!("{command} {flag} value")).expect_err(flag);
+                assert_eq!(error.kind(), ErrorKind::UnknownArgument, "{command} {flag}");
+            }
+        }
+    }
+}

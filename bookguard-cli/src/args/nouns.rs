@@ -1,0 +1,162 @@
+//! The commands of every noun but bookings.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+
+use super::{OnceArgs, PageArgs};
+
+/// What can be done with partners.
+#[derive(Debug, Subcommand)]
+pub enum PartnersCommand {
+    /// Register a partner; shows its first API key and signing secret, this once
+    Register {
+        /// Company or platform name
+        #[arg(long)]
+        name: String,
+        /// Free text, such as marketplace
+        #[arg(long, value_name = "TYPE")]
+        business_type: String,
+        /// Primary contact
+        #[arg(long, value_name = "ADDRESS")]
+        contact_email: String,
+        /// The partner's site
+        #[arg(long, value_name = "ADDRESS")]
+        website: Option<String>,
+        /// Harmless repetition.
+        #[command(flatten)]
+        once: OnceArgs,
+    },
+    /// List partners, newest first (on the database only)
+    List(PageArgs),
+    /// Let a pending partner in; shows its first API key (on the database only)
+    Approve {
+        /// The partner's id
+        partner_id: String,
+    },
+    /// Show the partner the key belongs to, or --partner names
+    Me,
+}
+
+/// What can be done with API keys.
+#[derive(Debug, Subcommand)]
+pub enum ApiKeysCommand {
+    /// Create a key; shows it this once
+    Create {
+        /// What it is for
+        #[arg(long)]
+        name: Option<String>,
+        /// What it may do, such as bookings:read; may be given several times [default: the creator's own scopes]
+        #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
+        scopes: Vec<String>,
+        /// Harmless repetition.
+        #[command(flatten)]
+        once: OnceArgs,
+    },
+    /// List keys, newest first, without the keys themselves
+    List(PageArgs),
+    /// End a key
+    Revoke {
+        /// The key's id, not the key
+        api_key_id: String,
+    },
+}
+
+/// What can be done with webhook endpoints.
+#[derive(Debug, Subcommand)]
+pub enum EndpointsCommand {
+    /// Add an endpoint
+    Create {
+        /// Where events are posted
+        address: String,
+        /// A type to receive: booking.created, booking.protected, resolution.created; may be given several times
+        /// [default: all]
+        #[arg(long = "event", value_name = "TYPE", value_delimiter = ',')]
+        events: Vec<String>,
+        /// Your own words
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+        /// Harmless repetition.
+        #[command(flatten)]
+        once: OnceArgs,
+    },
+    /// List endpoints, newest first
+    List(PageArgs),
+    /// Show an endpoint
+    Get {
+        /// The endpoint's id
+        endpoint_id: String,
+    },
+    /// Delete an endpoint; deliveries that wait for it are given up
+    Delete {
+        /// The endpoint's id
+        endpoint_id: String,
+    },
+}
+
+/// What can be done with webhook events.
+#[derive(Debug, Subcommand)]
+pub enum EventsCommand {
+    /// List a booking's events, oldest first
+    List {
+        /// The booking's id
+        #[arg(long, value_name = "BOOKING_ID")]
+        booking: String,
+    },
+    /// Show an event with every attempt to deliver it
+    Get {
+        /// The event's id
+        event_id: String,
+    },
+    /// Deliver an event once more, now, and wait for the outcome
+    Retry {
+        /// The event's id
+        event_id: String,
+        /// Harmless repetition.
+        #[command(flatten)]
+        once: OnceArgs,
+    },
+}
+
+/// What can be done with the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Print the latest signed checkpoint
+    Checkpoint,
+    /// Print the key that checkpoints and packets verify under
+    Key,
+}
+
+/// Help for receivers of webhooks.
+#[derive(Debug, Subcommand)]
+pub enum WebhookCommand {
+    /// Verify the signature of a received webhook
+    Verify(WebhookVerifyArgs),
+}
+
+/// A received webhook.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("signature").required(true).multiple(true).args(["header", "webhook_signature"])))]
+pub struct WebhookVerifyArgs {
+    /// A file with the signing secret, one a line while two are valid [or BOOKGUARD_WEBHOOK_SECRET in the environment]
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// The exact body received, a file or standard input (-)
+    #[arg(long, value_name = "FILE|-")]
+    pub body: PathBuf,
+    /// The value of x-service-signature: sha256=…
+    #[arg(long, value_name = "SIGNATURE")]
+    pub header: Option<String>,
+    /// The value of webhook-id
+    #[arg(long, value_name = "ID", requires = "webhook_signature")]
+    pub webhook_id: Option<String>,
+    /// The value of webhook-timestamp
+    #[arg(long, value_name = "SECONDS", requires = "webhook_signature")]
+    pub webhook_timestamp: Option<String>,
+    /// The value of webhook-signature: v1,…
+    #[arg(long, value_name = "SIGNATURES", requires_all = ["webhook_id", "webhook_timestamp"])]
+    pub webhook_signature: Option<String>,
+    /// How far webhook-timestamp may be from now, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub tolerance: u64,
+}

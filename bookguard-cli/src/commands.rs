@@ -1,0 +1,333 @@
+//! What each command does: it asks an operation, wherever its target is, and shows the answer.
+//!
+//! No rule is here; a request goes out as it was typed and the core says what is wrong with it.
+
+mod new_booking;
+mod verify;
+
+use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
+use bookguard_core::ops::bookings::{
+    CreateBooking, EvaluatePolicy, GetBooking, ListBookings, ProtectBooking,
+};
+use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
+use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
+use bookguard_core::ops::health::GetHealth;
+use bookguard_core::ops::partners::{ApprovePartner, GetPartner, ListPartners, RegisterPartner};
+use bookguard_core::ops::{self, Request};
+use clap::CommandFactory as _;
+use serde_json::json;
+
+use crate::args::{
+    ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsCommand, Format,
+    LedgerCommand, OnceArgs, PageArgs, PartnersCommand, Place, WebhookCommand,
+};
+use crate::failure::Failure;
+use crate::output::{self, Screen, bookings, events, nouns};
+use crate::serve;
+use crate::settings::{self, environment};
+use crate::target::{Purpose, Target};
+
+/// Does what the command line says.
+pub async fn run(cli: Cli, screen: &Screen) -> Result<(), Failure> {
+    let place = cli.place;
+    match cli.command {
+        Command::Serve(args) => serve::run(&place, &args).await,
+        Command::Webhook(WebhookCommand::Verify(args)) => verify::webhook(&args, screen),
+        Command::Openapi => screen.json(bookguard_server::openapi_json()),
+        Command::Completions { shell } => completions(shell),
+        command => on_target(&place, command, screen).await,
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    // Into memory first: the generator panics where a pipe breaks.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "bookguard", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}
+
+/// Opens the target, calls it, and closes it whatever came of it.
+async fn on_target(place: &Place, command: Command, screen: &Screen) -> Result<(), Failure> {
+    let purpose = match &command {
+        Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
+        Command::WebhookEvents(EventsCommand::Retry { .. }) => Purpose::Retry,
+        _ => Purpose::Work,
+    };
+    let target = Target::open(settings::place(place, &environment)?, purpose)?;
+    let done = call(&target, command, screen).await;
+    target.close().await;
+    done
+}
+
+async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), Failure> {
+    match command {
+        Command::Health => screen.show(
+            &target.call::<GetHealth>(Request::default()).await?,
+            nouns::health,
+        ),
+        Command::Partners(command) => partners(target, command, screen).await,
+        Command::ApiKeys(command) => api_keys(target, command, screen).await,
+        Command::Bookings(command) => booking(target, command, screen).await,
+        Command::WebhookEndpoints(command) => endpoints(target, command, screen).await,
+        Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
+        Command::Ledger(command) => ledger(target, command, screen).await,
+        Command::Serve(_)
+        | Command::Webhook(_)
+        | Command::Openapi
+        | Command::Completions { .. } => {
+            unreachable!("these need no target and were run before one was opened")
+        }
+    }
+}
+
+async fn partners(
+    target: &Target,
+    command: PartnersCommand,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    match command {
+        PartnersCommand::Register {
+            name,
+            business_type,
+            contact_email,
+            website,
+            once,
+        } => {
+            let body = json!({ "name": name, "businessType": business_type, "contactEmail": contact_email });
+            let request = once_only(with_body(with(body, "website", website)), once);
+            screen.show(
+                &target.call::<RegisterPartner>(request).await?,
+                nouns::registration,
+            )
+        }
+        PartnersCommand::List(args) => screen.show(
+            &target.call::<ListPartners>(page(args)).await?,
+            nouns::partners,
+        ),
+        PartnersCommand::Approve { partner_id } => screen.show(
+            &target.call::<ApprovePartner>(at(&partner_id)).await?,
+            nouns::registration,
+        ),
+        PartnersCommand::Me => screen.show(
+            &target.call::<GetPartner>(Request::default()).await?,
+            nouns::partner,
+        ),
+    }
+}
+
+async fn api_keys(
+    target: &Target,
+    command: ApiKeysCommand,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    match command {
+        ApiKeysCommand::Create { name, scopes, once } => {
+            let scopes = (!scopes.is_empty()).then_some(scopes);
+            let request = once_only(
+                with_body(with(with(json!({}), "name", name), "scopes", scopes)),
+                once,
+            );
+            screen.show(&target.call::<CreateApiKey>(request).await?, nouns::new_key)
+        }
+        ApiKeysCommand::List(args) => {
+            screen.show(&target.call::<ListApiKeys>(page(args)).await?, nouns::keys)
+        }
+        ApiKeysCommand::Revoke { api_key_id } => screen.show(
+            &target.call::<RevokeApiKey>(at(&api_key_id)).await?,
+            nouns::key,
+        ),
+    }
+}
+
+async fn booking(
+    target: &Target,
+    command: BookingsCommand,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    match command {
+        BookingsCommand::Create(args) => {
+            let request = Request {
+                body: new_booking::body(&args)?,
+                ..Request::default()
+            };
+            screen.show(
+                &target
+                    .call::<CreateBooking>(once_only(request, args.once))
+                    .await?,
+                bookings::created,
+            )
+        }
+        BookingsCommand::Get { booking_id } => screen.show(
+            &target.call::<GetBooking>(at(&booking_id)).await?,
+            bookings::booking,
+        ),
+        BookingsCommand::List {
+            status,
+            event_from,
+            event_to,
+            page: args,
+        } => {
+            let mut request = page(args);
+            add(&mut request, "status", status);
+            add(&mut request, "eventFrom", event_from);
+            add(&mut request, "eventTo", event_to);
+            screen.show(
+                &target.call::<ListBookings>(request).await?,
+                bookings::bookings,
+            )
+        }
+        BookingsCommand::Protect { booking_id, once } => screen.show(
+            &target
+                .call::<ProtectBooking>(once_only(at(&booking_id), once))
+                .await?,
+            bookings::protected,
+        ),
+        BookingsCommand::Policy(args) => {
+            let mut request = at(&args.booking_id);
+            add(&mut request, "asOf", args.as_of);
+            add(&mut request, "canceledBy", args.canceled_by);
+            add(&mut request, "reason", args.reason);
+            screen.show(
+                &target.call::<EvaluatePolicy>(request).await?,
+                bookings::evaluation,
+            )
+        }
+    }
+}
+
+async fn endpoints(
+    target: &Target,
+    command: EndpointsCommand,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    match command {
+        EndpointsCommand::Create {
+            address,
+            events,
+            description,
+            once,
+        } => {
+            let events = (!events.is_empty()).then_some(events);
+            let body = with(
+                with(json!({ "url": address }), "events", events),
+                "description",
+                description,
+            );
+            screen.show(
+                &target
+                    .call::<CreateEndpoint>(once_only(with_body(body), once))
+                    .await?,
+                nouns::endpoint,
+            )
+        }
+        EndpointsCommand::List(args) => screen.show(
+            &target.call::<ListEndpoints>(page(args)).await?,
+            nouns::endpoints,
+        ),
+        EndpointsCommand::Get { endpoint_id } => screen.show(
+            &target.call::<GetEndpoint>(at(&endpoint_id)).await?,
+            nouns::endpoint,
+        ),
+        EndpointsCommand::Delete { endpoint_id } => screen.show(
+            &target.call::<DeleteEndpoint>(at(&endpoint_id)).await?,
+            nouns::endpoint,
+        ),
+    }
+}
+
+async fn webhook_events(
+    target: &Target,
+    command: EventsCommand,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    match command {
+        EventsCommand::List { booking } => screen.show(
+            &target.call::<ListBookingEvents>(at(&booking)).await?,
+            events::booking_events,
+        ),
+        EventsCommand::Get { event_id } => screen.show(
+            &target.call::<GetEvent>(at(&event_id)).await?,
+            events::event,
+        ),
+        EventsCommand::Retry { event_id, once } => screen.show(
+            &target
+                .call::<RetryEvent>(once_only(at(&event_id), once))
+                .await?,
+            events::retried,
+        ),
+    }
+}
+
+async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Result<(), Failure> {
+    match command {
+        LedgerCommand::Checkpoint => {
+            let note = match target {
+                Target::Local(local) => ops::ledger::checkpoint(local.service())?,
+                Target::Remote(remote) => remote.text("/v1/ledger/checkpoint").await?,
+            };
+            text("checkpoint", &note, screen)
+        }
+        LedgerCommand::Key => {
+            let key = match target {
+                Target::Local(local) => ops::ledger::vkey(local.service()),
+                Target::Remote(remote) => remote.text("/v1/ledger/key").await?,
+            };
+            text("key", key.trim_end_matches('\n'), screen)
+        }
+    }
+}
+
+/// A document that is text, not JSON: as it is for people and files that asked for nothing else, in JSON for programs.
+fn text(name: &str, document: &str, screen: &Screen) -> Result<(), Failure> {
+    match screen.explicit {
+        Some(Format::Json) => screen.json(&json!({ name: document }).to_string()),
+        _ => output::print(document),
+    }
+}
+
+/// A request for what this id names.
+fn at(id: &str) -> Request {
+    Request {
+        path: vec![id.to_owned()],
+        ..Request::default()
+    }
+}
+
+fn page(args: PageArgs) -> Request {
+    let mut request = Request::default();
+    add(&mut request, "limit", args.limit);
+    add(&mut request, "cursor", args.cursor);
+    request
+}
+
+fn add(request: &mut Request, name: &str, value: Option<String>) {
+    request
+        .query
+        .extend(value.map(|value| (name.to_owned(), value)));
+}
+
+fn with_body(body: serde_json::Value) -> Request {
+    Request {
+        body: body.to_string().into_bytes(),
+        ..Request::default()
+    }
+}
+
+fn once_only(request: Request, once: OnceArgs) -> Request {
+    Request {
+        idempotency_key: once.idempotency_key,
+        ..request
+    }
+}
+
+/// The object with one member more, if there is a value.
+fn with<T: Into<serde_json::Value>>(
+    mut object: serde_json::Value,
+    name: &str,
+    value: Option<T>,
+) -> serde_json::Value {
+    if let Some(value) = value {
+        object[name] = value.into();
+    }
+    object
+}

@@ -1,0 +1,179 @@
+//! The command that verifies a webhook's signatures.
+//!
+//! It shows every check it made and ends with an exit code of its own when one failed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::webhook::{self, Secret, StandardHeaders};
+use serde_json::json;
+
+use crate::args::{Format, WebhookVerifyArgs};
+use crate::failure::Failure;
+use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
+use crate::output::sheet::Style;
+use crate::output::{self, Screen};
+use crate::settings::environment;
+use crate::text::plain;
+
+/// One check.
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// Whether it holds.
+    pub passed: bool,
+    /// What was found.
+    pub detail: String,
+}
+
+/// `webhook verify`
+///
+/// Errors: [`Failure::NotVerified`], after every check was shown.
+pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure> {
+    let secrets = secrets(args.secret_file.as_deref())?;
+    let body = files::bytes(&args.body, DOCUMENT_BYTES)?;
+    let mut checks = Vec::new();
+    let mut add = |name: &str, result: Result<(), webhook::VerifyError>| {
+        let detail = result.as_ref().map_or_else(
+            |e| format!("{e} ({})", e.code()),
+            |()| "fits body and secret".to_owned(),
+        );
+        checks.push(Check {
+            name: name.to_owned(),
+            passed: result.is_ok(),
+            detail,
+        });
+    };
+    if let Some(header) = &args.header {
+        // The whole header line is what people copy.
+        let value = header
+            .strip_prefix("x-service-signature:")
+            .unwrap_or(header)
+            .trim();
+        add(
+            "x-service-signature",
+            webhook::verify(&secrets, value, &body),
+        );
+    }
+    if let (Some(signature), Some(id), Some(timestamp)) = (
+        &args.webhook_signature,
+        &args.webhook_id,
+        &args.webhook_timestamp,
+    ) {
+        let headers = StandardHeaders {
+            id,
+            timestamp,
+            signature,
+        };
+        let now = Clock::System.now().unix_seconds();
+        let tolerance = Some(Duration::from_secs(args.tolerance));
+        add(
+            "webhook-signature",
+            webhook::verify_standard(&secrets, headers, &body, now, tolerance),
+        );
+    }
+    let verified = checks.iter().all(|check| check.passed);
+    show(&checks, verified, screen)?;
+    conclude(verified, "The webhook does not verify: do not act on it.")
+}
+
+fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
+    let text = match file {
+        Some(file) => files::text(file, SECRET_BYTES)?,
+        None => environment("BOOKGUARD_WEBHOOK_SECRET")
+            .ok_or_else(|| {
+                Failure::Usage("no signing secret: set BOOKGUARD_WEBHOOK_SECRET in the environment, or name a file that holds it with --secret-file".to_owned())
+            })?
+            .into_string()
+            .map_err(|_| Failure::Usage("BOOKGUARD_WEBHOOK_SECRET is not valid UTF-8".to_owned()))?,
+    };
+    let secrets: Vec<Secret> = text
+        .lines()
+        .map(|line| line.trim_end_matches('\r'))
+        .filter(|line| !line.is_empty())
+        .map(Secret::new)
+        .collect();
+    if secrets.is_empty() {
+        return Err(Failure::Usage(
+            "the file of --secret-file holds no secret".to_owned(),
+        ));
+    }
+    Ok(secrets)
+}
+
+fn show(checks: &[Check], verified: bool, screen: &Screen) -> Result<(), Failure> {
+    match screen.format {
+        Format::Json => {
+            let checks: Vec<_> = checks.iter().map(|check| json!({ "name": check.name, "passed": check.passed, "detail": check.detail })).collect();
+            screen.json(&json!({ "verified": verified, "checks": checks }).to_string())
+        }
+        Format::Table => output::print(&lines(checks, verified, screen.style)),
+    }
+}
+
+/// Every check on a line, and what they say together.
+pub fn lines(checks: &[Check], verified: bool, style: Style) -> String {
+    let mut text: String = checks
+        .iter()
+        .map(|check| {
+            let mark = if check.passed {
+                style.good("ok    ")
+            } else {
+                style.bad("FAILED")
+            };
+            let detail = if check.detail.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", plain(&check.detail))
+            };
+            format!("{mark} {}{detail}\n", plain(&check.name))
+        })
+        .collect();
+    text.push_str(&if verified {
+        style.good("Verified.")
+    } else {
+        style.bad("NOT VERIFIED.")
+    });
+    text
+}
+
+fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
+    if verified {
+        Ok(())
+    } else {
+        Err(Failure::NotVerified(why.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_stands_on_a_line_of_its_own() {
+        let checks = [
+            Check {
+                name: "proofs".to_owned(),
+                passed: true,
+                detail: String::new(),
+            },
+            Check {
+                name: "chain".to_owned(),
+                passed: false,
+                detail: "entry 2\u{1b}[2J\nis missing".to_owned(),
+            },
+        ];
+        assert_eq!(
+            lines(&checks, false, Style::default()),
+            "ok     proofs\nFAILED chain: entry 2\u{fffd}[2J is missing\nNOT VERIFIED."
+        );
+    }
+
+    #[test]
+    fn what_does_not_verify_ends_with_six() {
+        use crate::exit::Exit;
+        assert_eq!(conclude(false, "no").unwrap_err().exit(), Exit::NotVerified);
+        assert!(conclude(true, "no").is_ok());
+    }
+}

@@ -1,0 +1,70 @@
+//! Files a command line names, read whole and never without an end.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Bytes of a file that holds a key or a secret.
+pub const SECRET_BYTES: u64 = 64 * 1024;
+/// Bytes of a request's JSON: more than any server takes, so that the server's own words say so.
+pub const REQUEST_BYTES: u64 = 1024 * 1024;
+/// Bytes of a packet, a webhook's body, a server's answer.
+pub const DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The bytes of a file, or of standard input for `-`; at most `most`.
+///
+/// Errors: [`Failure::Usage`] that names the file.
+pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let stdin = path == Path::new("-");
+    let name = if stdin {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    let read = if stdin {
+        read_at_most(io::stdin().lock(), most)
+    } else {
+        File::open(path).and_then(|file| read_at_most(file, most))
+    };
+    let bytes = read.map_err(|e| Failure::Usage(format!("{name} cannot be read: {e}")))?;
+    if bytes.len() as u64 > most {
+        return Err(Failure::Usage(format!(
+            "{name} holds more than {most} bytes, which is more than this can be"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// As [`bytes`], for text.
+pub fn text(path: &Path, most: u64) -> Result<String, Failure> {
+    String::from_utf8(bytes(path, most)?)
+        .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))
+}
+
+fn read_at_most(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let Err(Failure::Usage(why)) = bytes(Path::new("/dev/zero"), 1000) else {
+            panic!("it was read")
+        };
+        assert_eq!(
+            why,
+            "/dev/zero holds more than 1000 bytes, which is more than this can be"
+        );
+        assert!(bytes(Path::new("/dev/null"), 1000).unwrap().is_empty());
+        assert!(
+            matches!(bytes(Path::new("/nowhere/at/all"), 1), Err(Failure::Usage(why)) if why.starts_with("/nowhere/at/all cannot be read"))
+        );
+    }
+}

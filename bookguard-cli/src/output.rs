@@ -1,0 +1,113 @@
+//! How an answer is shown: tables for people, the interface's own JSON for programs.
+//!
+//! Invariants: a reader that goes away ends the command quietly, never with a panic; nothing that came from elsewhere
+//! steers the terminal; colour is only for a terminal whose user did not forbid it (`NO_COLOR`).
+
+pub mod bookings;
+pub mod events;
+pub mod nouns;
+pub mod sheet;
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::target::Answer;
+use crate::text::laid_out;
+use sheet::{Style, terminal_width};
+
+/// Where answers go.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen {
+    /// The form of answers.
+    pub format: Format,
+    /// The form the user asked for in so many words.
+    pub explicit: Option<Format>,
+    /// How tables look.
+    pub style: Style,
+    terminal: bool,
+}
+
+impl Screen {
+    /// Standard output, in the form chosen or the one that fits who reads it.
+    pub fn new(choice: Option<Format>) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            format: choice.unwrap_or(default_format(terminal)),
+            explicit: choice,
+            style: Style {
+                colour,
+                width: terminal_width(),
+            },
+            terminal,
+        }
+    }
+
+    /// Shows an operation's answer.
+    pub fn show<T>(
+        &self,
+        answer: &Answer<T>,
+        table: impl FnOnce(&T, Style) -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Json => self.json(&answer.json),
+            Format::Table => print(&table(&answer.output, self.style)),
+        }
+    }
+
+    /// Shows JSON: laid out on a terminal, to the byte elsewhere.
+    pub fn json(&self, json: &str) -> Result<(), Failure> {
+        if self.terminal {
+            print(&laid_out(json))
+        } else {
+            print(json)
+        }
+    }
+}
+
+fn default_format(terminal: bool) -> Format {
+    if terminal {
+        Format::Table
+    } else {
+        Format::Json
+    }
+}
+
+/// The form of errors, which have to be said before anything else is known.
+pub fn error_format(choice: Option<Format>) -> Format {
+    choice.unwrap_or(Format::Table)
+}
+
+/// Writes a text and the end of its line to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a line to standard error; if even that cannot be written, nobody is listening.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_get_tables_and_programs_get_json() {
+        assert_eq!(
+            (default_format(true), default_format(false)),
+            (Format::Table, Format::Json)
+        );
+        assert_eq!(
+            (error_format(None), error_format(Some(Format::Json))),
+            (Format::Table, Format::Json)
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! Bookings, their protection and what their policy says: how they are shown.
+
+use bookguard_core::command::{BookingCreated, Protected};
+use bookguard_core::model::{Amount, Booking, Page};
+use bookguard_core::policy::Evaluation;
+
+use super::nouns::yes_no;
+use super::sheet::{Style, list, money, more, record, time};
+
+/// A booking just recorded.
+pub fn created(new: &BookingCreated, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("booking", Some(new.booking_id.to_string())),
+            ("partner", Some(new.partner_id.to_string())),
+            ("status", Some(new.status.word().to_owned())),
+            ("created", Some(time(new.created_at))),
+        ],
+    )
+}
+
+/// One booking.
+pub fn booking(booking: &Booking, style: Style) -> String {
+    let paid = booking
+        .amount_paid
+        .as_ref()
+        .map(|paid| format!("{} {paid}", booking.currency));
+    let metadata: Vec<String> = booking
+        .metadata
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    record(
+        style,
+        &[
+            ("booking", Some(booking.booking_id.to_string())),
+            ("partner", Some(booking.partner_id.to_string())),
+            ("status", Some(booking.status.word().to_owned())),
+            ("protected", Some(yes_no(booking.protected))),
+            (
+                "talent",
+                Some(format!("{} ({})", booking.talent.name, booking.talent.id)),
+            ),
+            (
+                "organizer",
+                Some(format!(
+                    "{} ({})",
+                    booking.organizer.name, booking.organizer.id
+                )),
+            ),
+            ("event", Some(booking.event_type.clone())),
+            ("event date", Some(time(booking.event_date))),
+            ("time zone", booking.time_zone.clone()),
+            ("value", Some(value(booking))),
+            ("paid", paid),
+            (
+                "policy",
+                booking.policy.as_ref().map(|policy| {
+                    format!(
+                        "{} v{} ({})",
+                        policy.policy_id, policy.version, policy.policy_hash
+                    )
+                }),
+            ),
+            (
+                "metadata",
+                (!metadata.is_empty()).then(|| metadata.join(", ")),
+            ),
+            ("created", Some(time(booking.created_at))),
+            ("protected at", booking.protected_at.map(time)),
+            ("canceled at", booking.canceled_at.map(time)),
+        ],
+    )
+}
+
+/// A page of bookings.
+pub fn bookings(page: &Page<Booking>, style: Style) -> String {
+    let rows = page.data.iter().map(|booking| {
+        [
+            booking.booking_id.to_string(),
+            booking.status.word().to_owned(),
+            booking.event_type.clone(),
+            time(booking.event_date),
+            booking.talent.name.clone(),
+            booking.organizer.name.clone(),
+            value(booking),
+        ]
+    });
+    let header = [
+        "BOOKING",
+        "STATUS",
+        "EVENT",
+        "DATE",
+        "TALENT",
+        "ORGANIZER",
+        "VALUE",
+    ];
+    list(style, "bookings", header, rows.collect()) + &more(page.next_cursor.as_deref())
+}
+
+fn value(booking: &Booking) -> String {
+    // A server that answers what is no amount is shown as it is.
+    booking.value().map_or_else(
+        || format!("{} {}", booking.currency, booking.booking_value),
+        money,
+    )
+}
+
+/// A protection.
+pub fn protected(protected: &Protected, style: Style) -> String {
+    let receipt = &protected.receipt;
+    record(
+        style,
+        &[
+            ("booking", Some(protected.booking_id.to_string())),
+            ("protected", Some(yes_no(protected.protected))),
+            ("protected at", Some(time(protected.protected_at))),
+            ("log", Some(receipt.log_origin.clone())),
+            (
+                "leaf",
+                Some(format!("{} of {}", receipt.leaf_index, receipt.tree_size)),
+            ),
+            ("leaf hash", Some(receipt.leaf_hash.clone())),
+            ("root hash", Some(receipt.root_hash.clone())),
+        ],
+    )
+}
+
+/// What a policy says.
+pub fn evaluation(evaluation: &Evaluation, style: Style) -> String {
+    let amount =
+        |amount: Option<Amount>| Some(amount.map_or_else(|| "to be decided".to_owned(), money));
+    let change = evaluation.next_change.as_ref().map(|change| {
+        format!(
+            "{}, then {} goes back",
+            time(change.at),
+            change
+                .then_refund
+                .map_or_else(|| "what a person decides".to_owned(), money)
+        )
+    });
+    let mut text = record(
+        style,
+        &[
+            ("booking", Some(evaluation.booking_id.to_string())),
+            ("status", Some(evaluation.evaluation_status.to_string())),
+            ("path", Some(evaluation.resolution_path.to_string())),
+            ("as of", Some(time(evaluation.as_of))),
+            ("canceled by", Some(evaluation.canceled_by.to_string())),
+            ("reason", evaluation.reason.map(|reason| reason.to_string())),
+            ("refund", amount(evaluation.refund)),
+            ("penalty", amount(evaluation.penalty)),
+            (
+                "balance due",
+                evaluation
+                    .balance_due
+                    .filter(|due| due.minor() > 0)
+                    .map(money),
+            ),
+            (
+                "compensation",
+                evaluation
+                    .compensation
+                    .filter(|owed| owed.minor() > 0)
+                    .map(money),
+            ),
+            ("rule", evaluation.matched_rule.map(|rule| rule.to_string())),
+            ("why", Some(evaluation.explanation.text.clone())),
+            ("next change", change),
+            (
+                "policy",
+                evaluation.policy.as_ref().map(|policy| {
+                    format!(
+                        "{} v{} ({})",
+                        policy.policy_id, policy.version, policy.policy_hash
+                    )
+                }),
+            ),
+        ],
+    );
+    if !evaluation.schedule.is_empty() {
+        let rows = evaluation.schedule.iter().map(|segment| {
+            let amount =
+                |amount: Option<Amount>| amount.map_or_else(|| "to be decided".to_owned(), money);
+            [
+                segment.rule_id.to_string(),
+                time(segment.from),
+                time(segment.to),
+                amount(segment.refund),
+                amount(segment.penalty),
+            ]
+        });
+        text.push_str("\n\nIf the organizer cancels:\n");
+        text.push_str(&list(
+            style,
+            "steps",
+            ["RULE", "FROM", "TO", "REFUND", "PENALTY"],
+            rows.collect(),
+        ));
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! Webhook events, their deliveries and attempts: how they are shown.
+
+use bookguard_core::command::RetryResult;
+use bookguard_core::model::{Delivery, Event};
+use bookguard_core::ops::events::{BookingEvents, EventWithAttempts};
+
+use super::sheet::{Style, list, record, time};
+
+/// A booking's events.
+pub fn booking_events(events: &BookingEvents, style: Style) -> String {
+    let rows = events.webhook_events.iter().map(|event| {
+        [
+            event.event_id.to_string(),
+            event.event_type.word().to_owned(),
+            event.status.word().to_owned(),
+            event.deliveries.len().to_string(),
+            event.retry_count.to_string(),
+            time(event.timestamp),
+            event.next_attempt_at.map_or_else(|| "-".to_owned(), time),
+        ]
+    });
+    let header = [
+        "EVENT",
+        "TYPE",
+        "STATUS",
+        "ENDPOINTS",
+        "RETRIES",
+        "AT",
+        "NEXT ATTEMPT",
+    ];
+    list(style, "events", header, rows.collect())
+}
+
+/// One event with every attempt.
+pub fn event(answer: &EventWithAttempts, style: Style) -> String {
+    let event = &answer.event;
+    let mut text = fields(event, style);
+    if !event.deliveries.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&list(
+            style,
+            "deliveries",
+            [
+                "ENDPOINT",
+                "ADDRESS",
+                "STATUS",
+                "ATTEMPTS",
+                "LAST ANSWER",
+                "NEXT ATTEMPT",
+            ],
+            event.deliveries.iter().map(delivery).collect(),
+        ));
+    }
+    if !answer.attempts.is_empty() {
+        let rows = answer.attempts.iter().map(|attempt| {
+            let outcome = match (&attempt.error, attempt.delivered) {
+                (_, true) => "delivered".to_owned(),
+                (Some(error), _) => error.clone(),
+                (None, _) => "failed".to_owned(),
+            };
+            [
+                attempt.endpoint_id.to_string(),
+                attempt.number.to_string(),
+                time(attempt.started_at),
+                format!("{} ms", attempt.duration_ms),
+                attempt
+                    .status_code
+                    .map_or_else(|| "-".to_owned(), |status| status.to_string()),
+                outcome,
+                attempt.detail.clone().unwrap_or_default(),
+            ]
+        });
+        let header = [
+            "ENDPOINT", "NO", "AT", "TOOK", "STATUS", "OUTCOME", "DETAIL",
+        ];
+        text.push_str("\n\n");
+        text.push_str(&list(style, "attempts", header, rows.collect()));
+    }
+    text
+}
+
+fn fields(event: &Event, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("event", Some(event.event_id.to_string())),
+            ("type", Some(event.event_type.word().to_owned())),
+            ("booking", Some(event.booking_id.to_string())),
+            ("number", Some(event.seq.to_string())),
+            ("at", Some(time(event.timestamp))),
+            ("status", Some(event.status.word().to_owned())),
+            ("retries", Some(event.retry_count.to_string())),
+            ("next attempt", event.next_attempt_at.map(time)),
+            ("signature", Some(event.signature.clone())),
+            ("payload", Some(event.payload.to_string())),
+        ],
+    )
+}
+
+fn delivery(delivery: &Delivery) -> [String; 6] {
+    let status = delivery.last_status_code.map(|status| status.to_string());
+    [
+        delivery.endpoint_id.to_string(),
+        delivery.url.clone(),
+        delivery.status.word().to_owned(),
+        delivery.attempts.to_string(),
+        status
+            .or_else(|| delivery.last_error.clone())
+            .unwrap_or_else(|| "-".to_owned()),
+        delivery
+            .next_attempt_at
+            .map_or_else(|| "-".to_owned(), time),
+    ]
+}
+
+/// What a manual retry came to.
+pub fn retried(result: &RetryResult, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("event", Some(result.event_id.to_string())),
+            ("outcome", Some(result.retry_status.word().to_owned())),
+            ("retries", Some(result.retry_count.to_string())),
+        ],
+    )
+}

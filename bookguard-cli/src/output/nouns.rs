@@ -1,0 +1,181 @@
+//! Partners, API keys, webhook endpoints, health: how they are shown.
+
+use bookguard_core::command::{NewApiKey, Registration};
+use bookguard_core::model::{ApiKey, Endpoint, Page, Partner};
+use bookguard_core::ops::health::Health;
+
+use super::sheet::{Style, list, more, record, time};
+
+/// Health.
+pub fn health(health: &Health, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("status", Some(health.status.clone())),
+            ("time", Some(time(health.timestamp))),
+        ],
+    )
+}
+
+/// A registration or an approval, with credentials if there are any.
+pub fn registration(new: &Registration, style: Style) -> String {
+    let fields = [
+        ("partner", Some(new.partner_id.to_string())),
+        ("name", Some(new.name.clone())),
+        ("status", Some(word(&new.status))),
+        ("API key id", new.api_key_id.map(|id| id.to_string())),
+        ("API key", new.api_key.clone()),
+        ("signing secret", new.signing_secret.clone()),
+    ];
+    let after = match new.api_key {
+        Some(_) => "\n\nKeep the key and the secret now: they are not shown again.",
+        None => "\n\nThe partner waits for approval: bookguard partners approve <partner>",
+    };
+    record(style, &fields) + after
+}
+
+/// One partner.
+pub fn partner(partner: &Partner, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("partner", Some(partner.partner_id.to_string())),
+            ("name", Some(partner.name.clone())),
+            ("status", Some(word(&partner.status))),
+            ("business type", Some(partner.business_type.clone())),
+            ("contact", Some(partner.contact_email.clone())),
+            ("website", partner.website.clone()),
+            ("since", Some(time(partner.created_at))),
+        ],
+    )
+}
+
+/// A page of partners.
+pub fn partners(page: &Page<Partner>, style: Style) -> String {
+    let rows = page.data.iter().map(|partner| {
+        [
+            partner.partner_id.to_string(),
+            word(&partner.status),
+            partner.name.clone(),
+            partner.business_type.clone(),
+            partner.contact_email.clone(),
+            time(partner.created_at),
+        ]
+    });
+    let header = ["PARTNER", "STATUS", "NAME", "BUSINESS", "CONTACT", "SINCE"];
+    list(style, "partners", header, rows.collect()) + &more(page.next_cursor.as_deref())
+}
+
+/// A new key.
+pub fn new_key(new: &NewApiKey, style: Style) -> String {
+    let fields = [
+        ("API key id", Some(new.api_key_id.to_string())),
+        ("API key", Some(new.api_key.clone())),
+        ("name", Some(new.name.clone())),
+        ("scopes", Some(new.scopes.words().join(" "))),
+        ("created", Some(time(new.created_at))),
+    ];
+    record(style, &fields) + "\n\nKeep the key now: it is not shown again."
+}
+
+/// One key, without the key itself.
+pub fn key(key: &ApiKey, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("API key id", Some(key.api_key_id.to_string())),
+            ("name", Some(key.name.clone())),
+            ("scopes", Some(key.scopes.words().join(" "))),
+            ("ends with", Some(key.hint.clone())),
+            ("created", Some(time(key.created_at))),
+            ("revoked", key.revoked_at.map(time)),
+        ],
+    )
+}
+
+/// A page of keys.
+pub fn keys(page: &Page<ApiKey>, style: Style) -> String {
+    let rows = page.data.iter().map(|key| {
+        [
+            key.api_key_id.to_string(),
+            key.name.clone(),
+            key.scopes.words().join(" "),
+            key.hint.clone(),
+            time(key.created_at),
+            key.revoked_at.map_or_else(|| "-".to_owned(), time),
+        ]
+    });
+    let header = [
+        "API KEY ID",
+        "NAME",
+        "SCOPES",
+        "ENDS WITH",
+        "CREATED",
+        "REVOKED",
+    ];
+    list(style, "API keys", header, rows.collect()) + &more(page.next_cursor.as_deref())
+}
+
+/// One endpoint.
+pub fn endpoint(endpoint: &Endpoint, style: Style) -> String {
+    record(
+        style,
+        &[
+            ("endpoint", Some(endpoint.endpoint_id.to_string())),
+            ("address", Some(endpoint.url.clone())),
+            ("events", Some(types(endpoint))),
+            ("description", endpoint.description.clone()),
+            ("enabled", Some(yes_no(endpoint.enabled))),
+            ("created", Some(time(endpoint.created_at))),
+        ],
+    )
+}
+
+/// A page of endpoints.
+pub fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
+    let rows = page.data.iter().map(|endpoint| {
+        [
+            endpoint.endpoint_id.to_string(),
+            yes_no(endpoint.enabled),
+            endpoint.url.clone(),
+            types(endpoint),
+            endpoint.description.clone().unwrap_or_default(),
+            time(endpoint.created_at),
+        ]
+    });
+    let header = [
+        "ENDPOINT",
+        "ENABLED",
+        "ADDRESS",
+        "EVENTS",
+        "DESCRIPTION",
+        "CREATED",
+    ];
+    list(style, "webhook endpoints", header, rows.collect()) + &more(page.next_cursor.as_deref())
+}
+
+fn types(endpoint: &Endpoint) -> String {
+    let words: Vec<&str> = endpoint
+        .events
+        .iter()
+        .map(|event_type| event_type.word())
+        .collect();
+    if words.is_empty() {
+        "all".to_owned()
+    } else {
+        words.join(" ")
+    }
+}
+
+/// A boolean in words.
+pub fn yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
+}
+
+/// A noun's word, as its JSON has it.
+fn word<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}

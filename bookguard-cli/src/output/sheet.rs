@@ -1,0 +1,250 @@
+//! The two shapes everything is shown in: a list with a line a row, a record with a line a field.
+//!
+//! Invariant: every cell is made plain here, so that no caller can forget it.
+
+use bookguard_core::model::{Amount, Timestamp};
+use comfy_table::{Attribute, Cell, ContentArrangement, LineStyle, Table, TableStyle};
+
+use crate::text::plain;
+
+/// How tables look.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// Whether bold and colours may be used.
+    pub colour: bool,
+    /// Columns of the terminal, if there is one.
+    pub width: Option<u16>,
+}
+
+impl Style {
+    /// The text in bold.
+    pub fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// The text in green: well.
+    pub fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// The text in red: not well.
+    pub fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// A list, a row a line; where the terminal is too narrow for that, a record a row, so that ids are never broken.
+pub fn list<const N: usize>(
+    style: Style,
+    what: &str,
+    header: [&str; N],
+    rows: Vec<[String; N]>,
+) -> String {
+    if rows.is_empty() {
+        return format!("No {what}.");
+    }
+    let mut table = empty();
+    let title = |text: &str| {
+        if style.colour {
+            Cell::new(text).add_attribute(Attribute::Bold)
+        } else {
+            Cell::new(text)
+        }
+    };
+    table.set_header(header.map(title).to_vec());
+    for row in &rows {
+        table.add_row(row.each_ref().map(|cell| Cell::new(plain(cell))).to_vec());
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    // A column's padding, and the blank that separates it.
+    let wide = table
+        .column_max_content_widths()
+        .iter()
+        .map(|width| u32::from(*width) + 2)
+        .sum::<u32>()
+        - 1;
+    if style.width.is_some_and(|width| wide > u32::from(width)) {
+        let records = rows.into_iter().map(|row| {
+            let mut values = row.into_iter();
+            record(style, &header.map(|name| (name, values.next())))
+        });
+        return records.collect::<Vec<_>>().join("\n\n");
+    }
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A record: names and values; fields without a value are left out. Values are never broken, so that keys and hashes
+/// can be copied.
+pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
+    let width = fields
+        .iter()
+        .filter(|(_, value)| value.is_some())
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
+    let lines = fields.iter().filter_map(|(name, value)| {
+        let value = value.as_deref()?;
+        Some(format!(
+            "{}  {}",
+            style.bold(&format!("{name:width$}")),
+            plain(value)
+        ))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What follows a page that is not the last.
+pub fn more(next_cursor: Option<&str>) -> String {
+    next_cursor.map_or_else(String::new, |cursor| {
+        format!("\n\nThere are more: --cursor {}", plain(cursor))
+    })
+}
+
+/// A time on a wall: `2026-11-05 10:00:00 UTC`.
+pub fn time(at: Timestamp) -> String {
+    // Years have four digits within Timestamp's range: the text has one length.
+    let text = at.to_string();
+    match (text.get(..10), text.get(11..19)) {
+        (Some(day), Some(hour)) => format!("{day} {hour} UTC"),
+        _ => text,
+    }
+}
+
+/// An amount: `USD 12,500.00`.
+pub fn money(amount: Amount) -> String {
+    let text = amount.decimal();
+    let (whole, fraction) = text
+        .split_once('.')
+        .map_or((text.as_str(), None), |(whole, fraction)| {
+            (whole, Some(fraction))
+        });
+    let mut grouped = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    let fraction = fraction.map_or_else(String::new, |fraction| format!(".{fraction}"));
+    format!("{} {grouped}{fraction}", amount.currency())
+}
+
+fn empty() -> Table {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-')));
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+/// Columns of the terminal on standard output, if that is one.
+pub fn terminal_width() -> Option<u16> {
+    Table::new().width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bookguard_core::model::Currency;
+
+    #[test]
+    fn a_list_has_a_header_a_line_and_a_row_a_line() {
+        let rows = vec![
+            ["bkg_1".to_owned(), "a\u{1b}[2Jb".to_owned()],
+            ["bkg_22".to_owned(), "c".to_owned()],
+        ];
+        let text = list(Style::default(), "bookings", ["BOOKING", "NAME"], rows);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(
+            lines[0].split_whitespace().collect::<Vec<_>>(),
+            ["BOOKING", "NAME"]
+        );
+        assert!(lines[1].chars().all(|c| c == '-'), "{text}");
+        assert_eq!(lines[2], "bkg_1    a\u{fffd}[2Jb");
+        assert_eq!(lines[3], "bkg_22   c");
+        assert_eq!(
+            list(Style::default(), "bookings", ["A"], Vec::new()),
+            "No bookings."
+        );
+    }
+
+    #[test]
+    fn a_terminal_too_narrow_for_a_row_gets_a_record_a_row() {
+        let rows = || {
+            vec![
+                ["bkg_1".to_owned(), "some words".to_owned()],
+                ["bkg_2".to_owned(), "more".to_owned()],
+            ]
+        };
+        let shown = |width| {
+            list(
+                Style {
+                    colour: false,
+                    width: Some(width),
+                },
+                "bookings",
+                ["BOOKING", "NAME"],
+                rows(),
+            )
+        };
+        assert_eq!(
+            shown(18),
+            "BOOKING  bkg_1\nNAME     some words\n\nBOOKING  bkg_2\nNAME     more"
+        );
+        let wide = list(Style::default(), "bookings", ["BOOKING", "NAME"], rows());
+        let longest = wide.lines().map(str::len).max().unwrap() as u16;
+        assert_eq!(shown(longest), wide);
+        assert_ne!(shown(longest - 1), wide);
+    }
+
+    #[test]
+    fn a_record_leaves_out_what_has_no_value() {
+        let fields = [
+            ("id", Some("x".to_owned())),
+            ("website", None),
+            ("status", Some("a\nb".to_owned())),
+        ];
+        assert_eq!(record(Style::default(), &fields), "id      x\nstatus  a b");
+        let painted = record(
+            Style {
+                colour: true,
+                width: None,
+            },
+            &fields[..1],
+        );
+        assert_eq!(painted, "\u{1b}[1mid\u{1b}[0m  x");
+    }
+
+    #[test]
+    fn money_and_times_are_readable() {
+        for (text, code, shown) in [
+            ("12500", "USD", "USD 12,500.00"),
+            ("0.5", "EUR", "EUR 0.50"),
+            ("999", "USD", "USD 999.00"),
+            ("1234567", "JPY", "JPY 1,234,567"),
+            ("1000.125", "KWD", "KWD 1,000.125"),
+        ] {
+            assert_eq!(
+                money(Amount::parse(text, Currency::parse(code).unwrap()).unwrap()),
+                shown
+            );
+        }
+        assert_eq!(
+            time(Timestamp::parse("2026-11-05T10:00:00.250Z").unwrap()),
+            "2026-11-05 10:00:00 UTC"
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! `bookguard serve`: the server under the command line's settings, until it is told to stop.
+
+use bookguard_server::courier::address::AddressRules;
+
+use crate::args::{Place, ServeArgs};
+use crate::failure::Failure;
+use crate::output;
+use crate::settings::{self, environment};
+
+/// Serves until SIGTERM or SIGINT, then ends in order.
+///
+/// Errors: [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unexpected`] with the operator's sentence.
+pub async fn run(place: &Place, args: &ServeArgs) -> Result<(), Failure> {
+    if place.url.is_some() || place.partner.is_some() || place.api_key_file.is_some() {
+        return Err(Failure::Usage(
+            "serve is a server itself: --url, --partner and --api-key-file are for commands that call one".to_owned(),
+        ));
+    }
+    let config = settings::config(place, Some(args), &environment)?;
+    if config.webhooks == AddressRules::dev() {
+        output::say(
+            "DEVELOPMENT MODE (--dev): webhooks may go to this machine and over plain http. Never in production.",
+        );
+    }
+    // Watched before anything is opened, so that no signal finds a half-open server.
+    let told_to_end = bookguard_server::terminated().map_err(Failure::Unexpected)?;
+    bookguard_server::run(config, told_to_end, |server| {
+        // Whoever started the server may not read what it says; it serves all the same.
+        let _ = output::print(&format!("listening on {}", server.url()));
+    })
+    .await
+    .map_err(Failure::Unexpected)
+}

@@ -1,0 +1,318 @@
+//! Where a command works and under which settings: flags first, then the environment, then the configuration file.
+//!
+//! What a setting may hold is the server's `Settings` to say. Invariant: an environment variable that is set to
+//! nothing counts as not set.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use bookguard_core::model::PartnerId;
+use bookguard_server::config::{Config, Settings};
+
+use crate::args::{Place, ServeArgs};
+use crate::failure::Failure;
+use crate::files;
+
+/// Where a command works.
+#[derive(Debug)]
+pub enum Where {
+    /// On a database file, as its administrator.
+    Database {
+        /// The service's configuration.
+        config: Box<Config>,
+        /// The partner to act for.
+        partner_id: Option<PartnerId>,
+    },
+    /// On a server.
+    Server {
+        /// Its address.
+        url: String,
+        /// The file that holds the key; else the environment does.
+        api_key_file: Option<PathBuf>,
+    },
+}
+
+/// Reads one environment variable.
+pub type Var<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The process's environment.
+pub fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Where a command works. A flag wins over the environment, whichever place it names.
+///
+/// Errors: [`Failure::Usage`] for a setting that makes no sense.
+pub fn place(place: &Place, var: Var<'_>) -> Result<Where, Failure> {
+    let url = match (&place.url, &place.db) {
+        (Some(url), _) => Some(url.clone()),
+        (None, Some(_)) => None,
+        (None, None) => text(var, "BOOKGUARD_URL")?,
+    };
+    if let Some(url) = url {
+        if place.partner.is_some() {
+            return Err(Failure::Usage(
+                "--partner is for work on a database file; a server (BOOKGUARD_URL) knows the partner by its key".to_owned(),
+            ));
+        }
+        return Ok(Where::Server {
+            url,
+            api_key_file: place.api_key_file.clone(),
+        });
+    }
+    let partner_id = place.partner.as_deref().map(partner_id).transpose()?;
+    Ok(Where::Database {
+        config: Box::new(config(place, None, var)?),
+        partner_id,
+    })
+}
+
+/// The service's configuration: of `serve` with its own flags, of work on a database file without.
+///
+/// Errors: [`Failure::Usage`] for a setting that makes no sense.
+pub fn config(place: &Place, serve: Option<&ServeArgs>, var: Var<'_>) -> Result<Config, Failure> {
+    let flags = Settings {
+        db: place.db.clone(),
+        public_url: place.settings.public_url.clone(),
+        ledger_key: place.settings.ledger_key.clone(),
+        dev: place.settings.dev.then_some(true),
+        ..serve.map(of_serve).unwrap_or_default()
+    };
+    let file = place
+        .settings
+        .config
+        .clone()
+        .or_else(|| path(var, "BOOKGUARD_CONFIG"));
+    Config::load(file.as_deref(), flags.merge(of_environment(var)?)).map_err(Failure::Usage)
+}
+
+fn of_serve(args: &ServeArgs) -> Settings {
+    Settings {
+        listen: args.listen.clone(),
+        registration: args.registration.clone(),
+        library_policies: args.library_policies,
+        rate_limit_per_second: args.rate_limit_per_second,
+        rate_limit_burst: args.rate_limit_burst,
+        registrations_per_minute: args.registrations_per_minute,
+        webhook_allow_http: args.webhook_allow_http,
+        webhook_allow_subnets: (!args.webhook_allow_subnets.is_empty())
+            .then(|| args.webhook_allow_subnets.clone()),
+        ..Settings::default()
+    }
+}
+
+fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
+    let subnets = text(var, "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS")?;
+    Ok(Settings {
+        db: path(var, "BOOKGUARD_DB"),
+        listen: text(var, "BOOKGUARD_LISTEN")?,
+        public_url: text(var, "BOOKGUARD_PUBLIC_URL")?,
+        ledger_key: path(var, "BOOKGUARD_LEDGER_KEY"),
+        dev: switch(var, "BOOKGUARD_DEV")?,
+        registration: text(var, "BOOKGUARD_REGISTRATION")?,
+        library_policies: switch(var, "BOOKGUARD_LIBRARY_POLICIES")?,
+        rate_limit_per_second: number(var, "BOOKGUARD_RATE_LIMIT_PER_SECOND")?,
+        rate_limit_burst: number(var, "BOOKGUARD_RATE_LIMIT_BURST")?,
+        registrations_per_minute: number(var, "BOOKGUARD_REGISTRATIONS_PER_MINUTE")?,
+        webhook_allow_http: switch(var, "BOOKGUARD_WEBHOOK_ALLOW_HTTP")?,
+        webhook_allow_subnets: subnets
+            .map(|list| list.split(',').map(|one| one.trim().to_owned()).collect()),
+    })
+}
+
+fn path(var: Var<'_>, name: &str) -> Option<PathBuf> {
+    var(name).map(PathBuf::from)
+}
+
+fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
+    var(name)
+        .map(|value| {
+            value
+                .into_string()
+                .map_err(|_| Failure::Usage(format!("{name} is not valid UTF-8")))
+        })
+        .transpose()
+}
+
+fn switch(var: Var<'_>, name: &str) -> Result<Option<bool>, Failure> {
+    text(var, name)?
+        .map(|word| match word.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(true),
+            "0" | "false" | "no" | "off" => Ok(false),
+            _ => Err(Failure::Usage(format!(
+                "{name} is \"{word}\"; it must be true or false"
+            ))),
+        })
+        .transpose()
+}
+
+fn number(var: Var<'_>, name: &str) -> Result<Option<u32>, Failure> {
+    text(var, name)?
+        .map(|digits| {
+            digits.parse().map_err(|_| {
+                Failure::Usage(format!(
+                    "{name} is \"{digits}\"; it must be a whole number from 0"
+                ))
+            })
+        })
+        .transpose()
+}
+
+fn partner_id(text: &str) -> Result<PartnerId, Failure> {
+    PartnerId::parse(text).ok_or_else(|| {
+        Failure::Usage(format!("--partner is \"{text}\"; it must be an id such as ptn_… (`bookguard partners list` shows them)"))
+    })
+}
+
+/// The API key for a server, if there is one.
+///
+/// Errors: [`Failure::Usage`] for a file that cannot be read, or text that can be no key.
+pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Failure> {
+    let (source, key) = match file {
+        Some(file) => (
+            file.display().to_string(),
+            Some(files::text(file, files::SECRET_BYTES)?),
+        ),
+        None => (
+            "BOOKGUARD_API_KEY".to_owned(),
+            text(var, "BOOKGUARD_API_KEY")?,
+        ),
+    };
+    let Some(key) = key.map(|key| key.trim().to_owned()) else {
+        return Ok(None);
+    };
+    // Never shown, not even in part: it may be a good key with a stray character.
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Failure::Usage(format!(
+            "{source} holds no API key; it must hold one, bgk_…, and nothing else"
+        )));
+    }
+    Ok(Some(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vars<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<OsString> + 'a {
+        move |name| {
+            pairs
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| OsString::from(value))
+        }
+    }
+
+    fn described(at: &Place, env: &[(&str, &str)]) -> String {
+        match place(at, &vars(env)) {
+            Ok(Where::Server { url, .. }) => url,
+            Ok(Where::Database { config, .. }) => config.db.display().to_string(),
+            Err(failure) => format!("{failure:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_whichever_place_they_name() {
+        let nothing = Place::default();
+        let db = Place {
+            db: Some("flag.db".into()),
+            ..Place::default()
+        };
+        let url = Place {
+            url: Some("http://flag".to_owned()),
+            ..Place::default()
+        };
+        let (env_db, env_url) = (("BOOKGUARD_DB", "env.db"), ("BOOKGUARD_URL", "http://env"));
+        for (at, env, expected) in [
+            (&nothing, &[][..], "bookguard.db"),
+            (&nothing, &[env_db], "env.db"),
+            (&nothing, &[env_url], "http://env"),
+            (&nothing, &[env_db, env_url], "http://env"),
+            (&db, &[env_db, env_url], "flag.db"),
+            (&url, &[env_db, env_url], "http://flag"),
+        ] {
+            assert_eq!(described(at, env), expected, "{at:?} {env:?}");
+        }
+    }
+
+    #[test]
+    fn a_partner_is_named_only_on_a_database() {
+        let at = Place {
+            partner: Some("ptn_1".to_owned()),
+            ..Place::default()
+        };
+        assert!(described(&at, &[]).contains("must be an id such as ptn_"));
+        assert!(
+            described(&at, &[("BOOKGUARD_URL", "http://x")])
+                .contains("knows the partner by its key")
+        );
+    }
+
+    #[test]
+    fn the_environment_speaks_every_setting() {
+        let env = [
+            ("BOOKGUARD_DB", "a.db"),
+            ("BOOKGUARD_LISTEN", "127.0.0.1:0"),
+            ("BOOKGUARD_PUBLIC_URL", "https://b.example"),
+            ("BOOKGUARD_LEDGER_KEY", "a.key"),
+            ("BOOKGUARD_DEV", "yes"),
+            ("BOOKGUARD_REGISTRATION", "closed"),
+            ("BOOKGUARD_LIBRARY_POLICIES", "1"),
+            ("BOOKGUARD_RATE_LIMIT_PER_SECOND", "7"),
+            ("BOOKGUARD_RATE_LIMIT_BURST", "8"),
+            ("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "9"),
+            ("BOOKGUARD_WEBHOOK_ALLOW_HTTP", "off"),
+            (
+                "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS",
+                "10.1.0.0/16, 10.2.0.0/16",
+            ),
+        ];
+        let settings = of_environment(&vars(&env)).unwrap();
+        let expected = Settings {
+            db: Some("a.db".into()),
+            listen: Some("127.0.0.1:0".to_owned()),
+            public_url: Some("https://b.example".to_owned()),
+            ledger_key: Some("a.key".into()),
+            dev: Some(true),
+            registration: Some("closed".to_owned()),
+            library_policies: Some(true),
+            rate_limit_per_second: Some(7),
+            rate_limit_burst: Some(8),
+            registrations_per_minute: Some(9),
+            webhook_allow_http: Some(false),
+            webhook_allow_subnets: Some(vec!["10.1.0.0/16".to_owned(), "10.2.0.0/16".to_owned()]),
+        };
+        assert_eq!(settings, expected);
+        for (name, value) in [
+            ("BOOKGUARD_DEV", "maybe"),
+            ("BOOKGUARD_RATE_LIMIT_BURST", "-1"),
+        ] {
+            let failure = of_environment(&vars(&[(name, value)])).unwrap_err();
+            assert!(
+                matches!(&failure, Failure::Usage(why) if why.starts_with(name)),
+                "{failure:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_can_be_no_key_is_refused_without_showing_it() {
+        for value in ["bgk_a b", "bgk_\u{e9}", "   "] {
+            let failure = api_key(None, &vars(&[("BOOKGUARD_API_KEY", value)])).unwrap_err();
+            assert!(
+                matches!(&failure, Failure::Usage(why) if !why.contains("bgk_a") && !why.contains('\u{e9}'))
+            );
+        }
+        assert_eq!(
+            api_key(None, &vars(&[("BOOKGUARD_API_KEY", " bgk_1\n")]))
+                .unwrap()
+                .as_deref(),
+            Some("bgk_1")
+        );
+        assert_eq!(api_key(None, &vars(&[])).unwrap(), None);
+        assert!(matches!(
+            api_key(Some(Path::new("/nowhere/key")), &vars(&[])),
+            Err(Failure::Usage(_))
+        ));
+    }
+}

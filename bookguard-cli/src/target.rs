@@ -1,0 +1,96 @@
+//! What a command calls: a database file of its own, or a server.
+//!
+//! One generic call for every operation, so that a command never knows which of the two it talks to.
+
+pub mod local;
+pub mod remote;
+
+use bookguard_core::ops::{Operation, Request};
+use bookguard_core::session::Access;
+
+use crate::failure::Failure;
+use crate::settings::Where;
+use local::Local;
+use remote::Remote;
+
+/// What a command calls.
+pub enum Target {
+    /// A database file.
+    Local(Local),
+    /// A server.
+    Remote(Box<Remote>),
+}
+
+/// What a database file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// What is there.
+    Work,
+    /// To begin: the database is made when it is not there.
+    Begin,
+    /// To deliver an event from here.
+    Retry,
+}
+
+/// What an operation answered.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// The JSON, to the byte.
+    pub json: String,
+    /// The same, read.
+    pub output: T,
+}
+
+impl Target {
+    /// Opens what `place` says, for a purpose that matters to a database.
+    ///
+    /// Errors: [`Failure::Usage`] or [`Failure::Unexpected`].
+    pub fn open(place: Where, purpose: Purpose) -> Result<Self, Failure> {
+        Ok(match place {
+            Where::Database { config, partner_id } => {
+                Self::Local(Local::open(*config, partner_id, purpose)?)
+            }
+            Where::Server { url, api_key_file } => {
+                let key = crate::settings::api_key(
+                    api_key_file.as_deref(),
+                    &crate::settings::environment,
+                )?;
+                Self::Remote(Box::new(Remote::new(&url, key)?))
+            }
+        })
+    }
+
+    /// Calls an operation.
+    ///
+    /// Errors: every one of [`Failure`]'s but [`Failure::NotVerified`].
+    pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
+        match self {
+            Self::Local(local) => local.call::<O>(request).await,
+            Self::Remote(_) if O::ROUTE.access == Access::Administrator => {
+                Err(only_here(O::ROUTE.summary))
+            }
+            Self::Remote(remote) => remote.call::<O>(request).await,
+        }
+    }
+
+    /// Ends the work: a database is closed properly.
+    pub async fn close(self) {
+        match self {
+            Self::Local(local) => local.close().await,
+            Self::Remote(_) => {}
+        }
+    }
+}
+
+fn only_here(what: &str) -> Failure {
+    Failure::Usage(format!(
+        "\"{what}\" works only on the database itself: run it where the database is, with --db PATH and without --url or BOOKGUARD_URL"
+    ))
+}
+
+/// Reads an operation's answer.
+fn read<O: Operation>(json: Vec<u8>) -> Result<Answer<O::Output>, String> {
+    let json = String::from_utf8(json).map_err(|_| "it is not UTF-8".to_owned())?;
+    let output = serde_json::from_str(&json).map_err(|e| e.to_string())?;
+    Ok(Answer { json, output })
+}

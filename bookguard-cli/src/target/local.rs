@@ -1,0 +1,166 @@
+//! Operations on a database file, as its administrator, in this process.
+//!
+//! The service's own writer does the writing, under the database's write turn, so a server may run on the same file
+//! meanwhile. What has to be delivered is left to that server, or to the next one; only a manual retry is attempted
+//! from here, because its caller waits for the outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::command::Answer as Written;
+use bookguard_core::key_file;
+use bookguard_core::limits::RETRY_WAIT_MS;
+use bookguard_core::model::{EventId, PartnerId};
+use bookguard_core::ops::{self, Action, Operation, Request, Writing};
+use bookguard_core::outbox::Outbox;
+use bookguard_core::service::{self, Closing, Registration, Service};
+use bookguard_core::session::{Authority, Session};
+use bookguard_server::config::Config;
+use bookguard_server::courier::{self, Courier, endpoint_rule};
+
+use super::{Answer, Purpose};
+use crate::failure::Failure;
+use crate::output::say;
+
+/// How long an attempt that is still running may hold up the end of the command, once its caller has an answer.
+const LAST_ATTEMPT: Duration = Duration::from_secs(15);
+
+/// A database file that is worked on.
+pub struct Local {
+    session: Session,
+    closing: Closing,
+    courier: Option<Courier>,
+}
+
+impl Local {
+    /// Opens the database of `config`, acting for `partner_id` where one is needed.
+    ///
+    /// Errors: [`Failure::Unexpected`] with what is wrong with the database or its key.
+    pub fn open(
+        config: Config,
+        partner_id: Option<PartnerId>,
+        purpose: Purpose,
+    ) -> Result<Self, Failure> {
+        let (outbox, parcels) = Outbox::new();
+        let outbox = Arc::new(outbox);
+        let rules = config.webhooks.clone();
+        if purpose == Purpose::Begin && !config.db.exists() {
+            let key = config
+                .ledger_key
+                .clone()
+                .unwrap_or_else(|| key_file::default_path(&config.db));
+            say(&format!(
+                "making the database {} and its ledger key {}; keep a copy of the key",
+                config.db.display(),
+                key.display()
+            ));
+        }
+        let (service, closing) = Service::open(service::Config {
+            create: purpose == Purpose::Begin,
+            outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
+            endpoint_rule: endpoint_rule(rules.clone()),
+            public_url: config
+                .public_url
+                .unwrap_or_else(|| format!("http://{}", config.listen)),
+            // Whoever holds the database decides who registers.
+            registration: match config.registration {
+                Registration::Closed => Registration::Open,
+                mode => mode,
+            },
+            db: config.db,
+            ledger_key: config.ledger_key,
+            library_policies: config.library_policies,
+            clock: config.clock,
+            report: config.report,
+        })
+        .map_err(Failure::Unexpected)?;
+        let courier = match purpose {
+            Purpose::Retry => {
+                // Only what this command leases: what else is due belongs to a server.
+                let settings = courier::Settings {
+                    claims: false,
+                    ..courier::Settings::new(rules, config.report)
+                };
+                let courier = Courier::start(Arc::clone(&service), outbox, parcels, settings)
+                    .map_err(|e| Failure::Unexpected(e.to_string()))?;
+                Some(courier)
+            }
+            Purpose::Begin | Purpose::Work => None,
+        };
+        let session = Session {
+            service,
+            authority: Authority::Administrator { partner_id },
+        };
+        Ok(Self {
+            session,
+            closing,
+            courier,
+        })
+    }
+
+    /// The service.
+    pub fn service(&self) -> &Service {
+        &self.session.service
+    }
+
+    /// Calls an operation.
+    pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
+        let json = match ops::prepare::<O>(&self.session, &request)? {
+            Action::Read(run) => ops::to_json(&run(&self.session)?),
+            Action::Write(writing) => self.write::<O>(*writing).await?,
+        };
+        super::read::<O>(json).map_err(|why| {
+            Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))
+        })
+    }
+
+    async fn write<O: Operation>(&self, writing: Writing) -> Result<Vec<u8>, Failure> {
+        let Writing { command, awaits } = writing;
+        let key = command.remember.as_ref().map(|remember| remember.key);
+        let written = self.session.service.submit_patiently(command).await?;
+        let fresh = matches!(written, Written::Fresh(_));
+        let body = ops::finish_write::<O>(written)?.body;
+        match awaits {
+            Some(event_id) if fresh => self.await_outcome(event_id, key, body).await,
+            _ => Ok(body),
+        }
+    }
+
+    /// What a manual retry came to; the answer before it is known, if it stays unknown.
+    async fn await_outcome(
+        &self,
+        event_id: EventId,
+        key: Option<[u8; 32]>,
+        pending: Vec<u8>,
+    ) -> Result<Vec<u8>, Failure> {
+        let Some(courier) = &self.courier else {
+            return Ok(pending);
+        };
+        let Some(outcome) = courier
+            .outcome_of(event_id, Duration::from_millis(RETRY_WAIT_MS))
+            .await?
+        else {
+            return Ok(pending);
+        };
+        let body = ops::to_json(&outcome);
+        if let Some(key) = key {
+            let amend = ops::events::amend(&self.session, key, &body);
+            self.session.service.submit_patiently(amend).await?;
+        }
+        Ok(body)
+    }
+
+    /// Lets what is being delivered end, and closes the database.
+    pub async fn close(self) {
+        if let Some(courier) = &self.courier {
+            courier.stop(LAST_ATTEMPT).await;
+        }
+        let Self {
+            session,
+            closing,
+            courier,
+        } = self;
+        drop((session, courier));
+        closing.wait();
+    }
+}

@@ -1,0 +1,387 @@
+//! One HTTP client for every operation: the route says where, the answer is read or its error is.
+//!
+//! The key goes to the address that was named and nowhere else: redirects are not followed. Invariant: whatever
+//! answers (a proxy's page, half a body, no end of a body), the command ends with a sentence that says so.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use bookguard_core::ops::{Method, Operation, Request};
+use bookguard_core::session::Access;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use url::{Host, Url};
+
+use super::Answer;
+use crate::exit::kind_of;
+use crate::failure::{ErrorBody, Failure, Refusal};
+use crate::files::DOCUMENT_BYTES;
+
+/// To be connected.
+const CONNECT: Duration = Duration::from_secs(10);
+/// To be answered in full. A manual retry waits ten seconds of it for its receiver.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A server.
+pub struct Remote {
+    base: Url,
+    key: Option<HeaderValue>,
+    client: Client,
+}
+
+impl Remote {
+    /// The server at `address`, called with `key`.
+    ///
+    /// Errors: [`Failure::Usage`] for what is no address.
+    pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
+        let base = base_url(address)?;
+        let mut client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER);
+        if on_this_machine(&base) {
+            // A proxy of the environment cannot reach this machine's own addresses.
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|e| {
+            Failure::Unexpected(format!("no HTTP client can be made: {}", chain(&e)))
+        })?;
+        let key = key
+            .map(|key| {
+                let mut value = HeaderValue::from_str(&key).map_err(|_| {
+                    Failure::Usage("the API key holds what no key holds".to_owned())
+                })?;
+                value.set_sensitive(true);
+                Ok::<_, Failure>(value)
+            })
+            .transpose()?;
+        Ok(Self { base, key, client })
+    }
+
+    /// Calls an operation.
+    pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
+        if self.key.is_none() && O::ROUTE.access != Access::Open {
+            return Err(Failure::NoKey);
+        }
+        let url = self
+            .address(O::ROUTE.path, &request.path, &request.query)
+            .ok_or_else(unknown)?;
+        let mut builder = match O::ROUTE.method {
+            Method::Get => self.client.get(url.clone()),
+            Method::Post => self.client.post(url.clone()),
+            Method::Delete => self.client.delete(url.clone()),
+        };
+        if !request.body.is_empty() {
+            builder = builder
+                .header(CONTENT_TYPE, "application/json")
+                .body(request.body);
+        }
+        if let Some(key) = &request.idempotency_key {
+            let value = HeaderValue::from_str(key).map_err(|_| {
+                Failure::Usage(
+                    "--idempotency-key must be 1 to 255 visible ASCII characters, such as a UUID"
+                        .to_owned(),
+                )
+            })?;
+            builder = builder.header("idempotency-key", value);
+        }
+        let body = self.send(builder).await?;
+        super::read::<O>(body)
+            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Is the address right, and the server of this version?")))
+    }
+
+    /// A text that is no operation's, such as the checkpoint.
+    pub async fn text(&self, path: &str) -> Result<String, Failure> {
+        let url = self.address(path, &[], &[]).ok_or_else(unknown)?;
+        let body = self.send(self.client.get(url.clone())).await?;
+        String::from_utf8(body).map_err(|_| {
+            Failure::BadAnswer(format!(
+                "{url} did not answer with text. Is the address right?"
+            ))
+        })
+    }
+
+    /// Fills a route's path; `None` when a parameter can be no id of Bookguard's, which could name another route.
+    fn address(&self, route: &str, path: &[String], query: &[(String, String)]) -> Option<Url> {
+        let mut url = self.base.clone();
+        let mut parameters = path.iter();
+        {
+            let mut segments = url.path_segments_mut().ok()?;
+            segments.pop_if_empty();
+            for segment in route.trim_start_matches('/').split('/') {
+                if segment.starts_with('{') {
+                    let id = parameters.next()?;
+                    if id.is_empty()
+                        || !id
+                            .bytes()
+                            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                    {
+                        return None;
+                    }
+                    segments.push(id);
+                } else {
+                    segments.push(segment);
+                }
+            }
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Some(url)
+    }
+
+    async fn send(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION"))),
+        );
+        if let Some(key) = &self.key {
+            headers.insert("x-api-key", key.clone());
+        }
+        let response = builder
+            .headers(headers)
+            .send()
+            .await
+            .map_err(|e| self.unreachable(&e))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = self.body(response).await?;
+        if status.is_success() {
+            Ok(body)
+        } else {
+            Err(refusal(&self.base, status, &headers, &body))
+        }
+    }
+
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
+            if (body.len() + chunk.len()) as u64 > DOCUMENT_BYTES {
+                return Err(Failure::BadAnswer(format!(
+                    "{} answers more than {DOCUMENT_BYTES} bytes, which Bookguard never does",
+                    self.base
+                )));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let base = &self.base;
+        Failure::Unreachable(if error.is_connect() {
+            format!(
+                "{base} cannot be reached: {}. Is the server running, and the address right?",
+                chain(error)
+            )
+        } else if error.is_timeout() {
+            format!(
+                "{base} did not answer within {} s; whether the request was carried out is not known",
+                ANSWER.as_secs()
+            )
+        } else {
+            format!(
+                "{base} did not answer: {}; whether the request was carried out is not known",
+                chain(error)
+            )
+        })
+    }
+
+    fn broken_off(&self, error: &reqwest::Error) -> Failure {
+        Failure::Unreachable(format!(
+            "the answer of {} broke off: {}; whether the request was carried out is not known",
+            self.base,
+            chain(error)
+        ))
+    }
+}
+
+fn base_url(address: &str) -> Result<Url, Failure> {
+    let wrong = |why: &str| {
+        Failure::Usage(format!(
+            "\"{address}\" {why}; write the server's address like https://bookings.example.com"
+        ))
+    };
+    let url = Url::parse(address).map_err(|e| wrong(&format!("is no address ({e})")))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(wrong("is no http or https address"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("has more than scheme, host, port and path"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::Usage("the server's address holds a name or password; keys come from BOOKGUARD_API_KEY or --api-key-file".to_owned()));
+    }
+    Ok(url)
+}
+
+fn on_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// What can be no id is answered like an id that nobody has.
+fn unknown() -> Failure {
+    bookguard_core::Error::not_found("resource").into()
+}
+
+fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    if status.is_redirection() {
+        let to = text(LOCATION).map_or_else(String::new, |to| format!(" to {to}"));
+        return Failure::BadAnswer(format!(
+            "{base} redirects{to}. Give the final address; the key is not sent on"
+        ));
+    }
+    match (
+        kind_of(status.as_u16()),
+        serde_json::from_slice::<ErrorBody>(body),
+    ) {
+        (Some(kind), Ok(body)) => {
+            let retry_after_s = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
+            Failure::Refused(Box::new(Refusal {
+                kind,
+                body,
+                retry_after_s,
+            }))
+        }
+        _ => Failure::BadAnswer(format!(
+            "{base} answered {status}, but not as Bookguard does. Is the address right, or a proxy in between?"
+        )),
+    }
+}
+
+/// The innermost cause, which is the one that says something.
+fn chain(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    // A cause may repeat the address and with it what a proxy's holds.
+    if std::ptr::addr_eq(cause, error) && error.source().is_none() {
+        "the request failed".to_owned()
+    } else {
+        cause.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    fn remote(base: &str) -> Remote {
+        Remote::new(base, Some("bgk_x".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_route_is_filled_below_the_base_address() {
+        let filled = |base: &str, id: &str| {
+            remote(base)
+                .address("/v1/bookings/{bookingId}/protect", &[id.to_owned()], &[])
+                .map(|url| url.to_string())
+        };
+        assert_eq!(
+            filled("http://h", "bkg_1").as_deref(),
+            Some("http://h/v1/bookings/bkg_1/protect")
+        );
+        assert_eq!(
+            filled("https://h:1/base/", "bkg_1").as_deref(),
+            Some("https://h:1/base/v1/bookings/bkg_1/protect")
+        );
+        for id in ["", ".", "..", "a/b", "a?b", "a#b", "a%2fb", "é", "a b"] {
+            assert_eq!(filled("http://h", id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn query_values_are_encoded() {
+        let query = [
+            (
+                "eventFrom".to_owned(),
+                "2027-01-01T00:00:00+02:00".to_owned(),
+            ),
+            ("status".to_owned(), "a&b=c".to_owned()),
+        ];
+        let url = remote("http://h")
+            .address("/v1/bookings", &[], &query)
+            .unwrap();
+        assert_eq!(
+            url.as_str(),
+            "http://h/v1/bookings?eventFrom=2027-01-01T00%3A00%3A00%2B02%3A00&status=a%26b%3Dc"
+        );
+    }
+
+    #[test]
+    fn what_is_no_address_of_a_server_is_refused() {
+        for address in [
+            "",
+            "localhost:8080",
+            "ftp://h",
+            "http://",
+            "http://h?x",
+            "http://h#x",
+            "http://u:p@h",
+            "/path",
+        ] {
+            let Err(failure) = Remote::new(address, None) else {
+                panic!("{address} was taken")
+            };
+            assert_eq!(failure.exit(), Exit::Usage, "{address}");
+            assert!(!format!("{failure:?}").contains("u:p"), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn every_answer_that_is_no_success_has_its_end() {
+        let base = Url::parse("http://h/").unwrap();
+        let error = |status: u16, body: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
+            headers.insert(LOCATION, HeaderValue::from_static("https://elsewhere/"));
+            refusal(
+                &base,
+                StatusCode::from_u16(status).unwrap(),
+                &headers,
+                body.as_bytes(),
+            )
+        };
+        let bookguards = r#"{"error":"x","message":"m","code":"c","details":[]}"#;
+        for (status, body, exit) in [
+            (400, bookguards, Exit::Refused),
+            (
+                401,
+                r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#,
+                Exit::Auth,
+            ),
+            (403, bookguards, Exit::Auth),
+            (404, bookguards, Exit::NotFound),
+            (404, "<html>", Exit::Server),
+            (409, bookguards, Exit::Refused),
+            (422, bookguards, Exit::Refused),
+            (429, bookguards, Exit::RateLimited),
+            (500, bookguards, Exit::Server),
+            (502, "<html>Bad Gateway", Exit::Server),
+            (301, bookguards, Exit::Server),
+            (304, "", Exit::Server),
+        ] {
+            assert_eq!(error(status, body).exit(), exit, "{status} {body}");
+        }
+        let Failure::Refused(refused) = error(429, bookguards) else {
+            panic!("no refusal")
+        };
+        assert_eq!(refused.retry_after_s, Some(7));
+        let Failure::BadAnswer(why) = error(301, "") else {
+            panic!("no bad answer")
+        };
+        assert!(why.contains("redirects to https://elsewhere/"), "{why}");
+    }
+}

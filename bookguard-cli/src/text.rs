@@ -1,0 +1,138 @@
+//! Text from elsewhere made fit for a terminal, and JSON made fit for eyes.
+//!
+//! A name may hold escape sequences that move the cursor, or marks that turn the reading direction. Invariants:
+//! nothing that [`plain`] returns steers a terminal; [`laid_out`] changes no value.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The text on one line, with everything that steers a terminal replaced.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let seen = |c: char| match c {
+        '\n' | '\t' => ' ',
+        c if steers(c) => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    Cow::Owned(text.chars().map(seen).collect())
+}
+
+/// Control characters, and the marks of Unicode's bidirectional algorithm that reorder what stands around them.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON with a member a line, its tokens as they were; characters that steer a terminal are escaped.
+///
+/// `json` must be valid JSON, else the layout means nothing.
+pub fn laid_out(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    let mut chars = json
+        .chars()
+        .filter(|c| !matches!(c, '\r' | '\n'))
+        .peekable();
+    while let Some(c) = chars.next() {
+        if in_string {
+            match c {
+                c if steers(c) => escape(&mut out, c),
+                c => out.push(c),
+            }
+            (in_string, escaped) = (escaped || c != '"', !escaped && c == '\\');
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                out.push(c);
+                while chars.next_if(|c| c.is_ascii_whitespace()).is_some() {}
+                if let Some(end) = chars.next_if(|c| matches!(c, '}' | ']')) {
+                    out.push(end);
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => {
+                in_string = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+fn escape(out: &mut String, c: char) {
+    let mut units = [0; 2];
+    for unit in c.encode_utf16(&mut units) {
+        // Writing into a string cannot fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_comes_through() {
+        for (text, shown) in [
+            ("Zoë & the Ñandús 🎸", "Zoë & the Ñandús 🎸"),
+            ("שלום", "שלום"),
+            ("a\u{1b}[31mred", "a\u{fffd}[31mred"),
+            ("a\u{9b}31m", "a\u{fffd}31m"),
+            ("two\nlines\tand\r", "two lines and\u{fffd}"),
+            ("abc\u{202e}txt.exe", "abc\u{fffd}txt.exe"),
+            ("a\u{7f}\u{8}b\0", "a\u{fffd}\u{fffd}b\u{fffd}"),
+        ] {
+            assert_eq!(plain(text), shown);
+        }
+    }
+
+    #[test]
+    fn laying_out_changes_no_value_and_no_digit() {
+        for json in [
+            r#"{"a":[1,2.50,1e3],"b":{},"c":[],"d":"x: {\"y\",[z]}\\","e":null,"f":true}"#,
+            r#" { "a" : [ ] , "b" : { } } "#,
+            r#""text""#,
+            "12",
+            "[[[[]]]]",
+        ] {
+            let out = laid_out(json);
+            let squeezed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(squeezed(&out), squeezed(json), "{out}");
+            assert!(!json.contains("2.50") || out.contains("2.50"));
+        }
+        assert_eq!(
+            laid_out(r#"{"a":1,"b":[2,{}]}"#),
+            "{\n  \"a\": 1,\n  \"b\": [\n    2,\n    {}\n  ]\n}"
+        );
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_escaped_in_json() {
+        let json = "{\"a\":\"\u{9b}31m\u{202e}x\u{7f}\"}";
+        let out = laid_out(json);
+        assert!(out.contains(r"\u009b31m\u202ex\u007f"), "{out}");
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&out), read(json));
+    }
+}
