@@ -23,7 +23,7 @@ pub const RATE_LIMIT_PER_SECOND: u32 = 1_000;
 /// Requests one key may make at once after a pause.
 pub const RATE_LIMIT_BURST: u32 = 2_000;
 /// Registrations per minute from one network address.
-pub const REGISTRATIONS_PER_MINUTE: u32 = 20;
+pub const REGISTRATIONS_PER_MINUTE: u32 = 300;
 /// Above it a limit is no limit, and its arithmetic would need more bits.
 const RATE_MAX: u32 = 1_000_000;
 
@@ -135,7 +135,7 @@ impl Settings {
                 .registration
                 .as_deref()
                 .map_or(Ok(Registration::default()), registration)?,
-            library_policies: self.library_policies.unwrap_or(false),
+            library_policies: self.library_policies.unwrap_or(true),
             rate_limit_per_second,
             rate_limit_burst: rate("rate_limit_burst", burst)?,
             registrations_per_minute: rate(
@@ -250,7 +250,7 @@ impl Config {
             public_url: None,
             ledger_key: None,
             registration: Registration::default(),
-            library_policies: false,
+            library_policies: true,
             rate_limit_per_second: RATE_LIMIT_PER_SECOND,
             rate_limit_burst: RATE_LIMIT_BURST,
             registrations_per_minute: REGISTRATIONS_PER_MINUTE,

@@ -25,6 +25,9 @@ use crate::router::{Router, Routes};
 /// What deliveries in flight get to end in, even when requests took all the time there was.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 
+/// How often what has expired is looked for.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
+
 /// A running server.
 pub struct Server {
     addr: SocketAddr,
@@ -32,6 +35,7 @@ pub struct Server {
     courier: Arc<Courier>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
+    housekeeping: JoinHandle<()>,
     closing: Closing,
     /// Held for as long as this server may touch the database.
     _lock: File,
@@ -124,6 +128,7 @@ impl Server {
         Api(Some(app)).add_routes(&mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
         let (stop, stopped) = watch::channel(false);
+        let housekeeping = tokio::spawn(keep_house(Arc::clone(&service)));
         let serving = tokio::spawn(connections::serve(listener, router, stopped, config.report));
         Ok(Self {
             addr,
@@ -131,6 +136,7 @@ impl Server {
             courier,
             stop,
             serving,
+            housekeeping,
             closing,
             _lock: lock,
         })
@@ -167,6 +173,7 @@ impl Server {
             courier,
             stop,
             serving,
+            housekeeping,
             closing,
             _lock,
             ..
@@ -180,8 +187,19 @@ impl Server {
             .saturating_duration_since(Instant::now())
             .max(LAST_DELIVERIES);
         courier.stop(patience).await;
+        housekeeping.abort();
+        let _ = housekeeping.await;
         drop((courier, service));
         let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
+    }
+}
+
+/// Forgets remembered answers whose day is over. A store that does not answer has reported itself; next time, then.
+async fn keep_house(service: Arc<Service>) {
+    let mut turn = tokio::time::interval(HOUSEKEEPING);
+    loop {
+        turn.tick().await;
+        let _ = service.forget_expired_answers().await;
     }
 }
 
