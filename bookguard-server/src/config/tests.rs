@@ -1,0 +1,86 @@
+//! Settings, their sources and their faults.
+
+use super::*;
+
+#[test]
+fn the_stronger_source_wins_and_defaults_fill_the_rest() {
+    let flags = Settings {
+        listen: Some("0.0.0.0:1".to_owned()),
+        ..Settings::default()
+    };
+    let file = Settings::parse("listen = \"0.0.0.0:2\"\ndb = \"a.db\"\nrate_limit_per_second = 0")
+        .unwrap();
+    let config = flags.merge(file).resolve().unwrap();
+    assert_eq!(
+        (config.listen.as_str(), config.db.to_str()),
+        ("0.0.0.0:1", Some("a.db"))
+    );
+    assert_eq!(
+        (
+            config.rate_limit_per_second,
+            config.registrations_per_minute
+        ),
+        (0, REGISTRATIONS_PER_MINUTE)
+    );
+    assert_eq!(config.webhooks, AddressRules::public());
+}
+
+#[test]
+fn defaults_of_settings_and_of_config_are_the_same() {
+    let resolved = Settings::default().resolve().unwrap();
+    assert_eq!(format!("{resolved:?}"), format!("{:?}", Config::of(DB)));
+}
+
+#[test]
+fn a_fault_in_the_file_names_line_and_key() {
+    for (text, expected) in [
+        (
+            "db = \"x\"\nlisten = 5\n",
+            ", line 2 (listen): invalid type",
+        ),
+        (
+            "db = \"x\"\n\nlisen = \"a\"\n",
+            ", line 3: unknown field `lisen`",
+        ),
+        ("dev = yes\n", ", line 1 (dev)"),
+        ("rate_limit_burst = -1\n", ", line 1 (rate_limit_burst)"),
+    ] {
+        let why = Settings::parse(text).unwrap_err();
+        assert!(why.starts_with(expected), "{text}: {why}");
+    }
+    let why = Settings::load(Path::new("/nowhere/b.toml")).unwrap_err();
+    assert!(
+        why.starts_with("the configuration file /nowhere/b.toml cannot be read"),
+        "{why}"
+    );
+}
+
+#[test]
+fn every_wrong_value_is_refused_with_its_name() {
+    for (text, named) in [
+        ("registration = \"opn\"", "registration"),
+        ("public_url = \"example.com\"", "public_url"),
+        ("public_url = \"ftp://example.com\"", "public_url"),
+        ("public_url = \"https://example.com/?a\"", "public_url"),
+        ("public_url = \"https://a:b@example.com\"", "public_url"),
+        (
+            "webhook_allow_subnets = [\"10.0.0.0/33\"]",
+            "webhook_allow_subnets",
+        ),
+        ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
+        ("rate_limit_burst = 0", "rate_limit_burst"),
+    ] {
+        let why = Settings::parse(text).unwrap().resolve().unwrap_err();
+        assert!(why.starts_with(named), "{text}: {why}");
+    }
+}
+
+#[test]
+fn the_public_address_ends_without_a_slash() {
+    for (text, kept) in [
+        ("https://example.com/", "https://example.com"),
+        ("http://example.com:81/base/", "http://example.com:81/base"),
+    ] {
+        assert_eq!(public_url(text).as_deref(), Ok(kept));
+    }
+}

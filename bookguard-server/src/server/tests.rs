@@ -1,0 +1,186 @@
+//! Servers started in the test process, called over HTTP.
+
+use bookguard_core::service::Registration;
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn config(folder: &tempfile::TempDir) -> Config {
+    Config {
+        listen: "127.0.0.1:0".to_owned(),
+        ..Config::of(folder.path().join("b.db"))
+    }
+}
+
+async fn send(request: RequestBuilder, body: &Value) -> Response {
+    let request = request.header("content-type", "application/json");
+    request.body(body.to_string()).send().await.unwrap()
+}
+
+async fn read(response: Response) -> Value {
+    serde_json::from_str(&response.text().await.unwrap()).unwrap()
+}
+
+async fn register(server: &Server) -> String {
+    let body = json!({"name": "Acme", "businessType": "venue", "contactEmail": "a@acme.example"});
+    let response = send(
+        Client::new().post(format!("{}/v1/partners/register", server.url())),
+        &body,
+    )
+    .await;
+    assert_eq!(response.status(), StatusCode::CREATED);
+    read(response).await["apiKey"].as_str().unwrap().to_owned()
+}
+
+fn booking() -> Value {
+    json!({
+        "talent": {"id": "t1", "name": "T"}, "organizer": {"id": "o1", "name": "O"}, "eventType": "concert",
+        "eventDate": "2027-06-20T19:00:00Z", "bookingValue": 1200.5
+    })
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(config(&folder)).await.unwrap();
+    let key = register(&server).await;
+    let post = Client::new()
+        .post(format!("{}/v1/bookings", server.url()))
+        .header("x-api-key", &key);
+    let made = send(post, &booking()).await;
+    assert_eq!(made.status(), StatusCode::CREATED);
+    let location = made.headers()["location"].to_str().unwrap().to_owned();
+    server.stop().await;
+    let server = Server::start(config(&folder)).await.unwrap();
+    let get = Client::new()
+        .get(format!("{}{location}", server.url()))
+        .header("x-api-key", &key);
+    let found = get.send().await.unwrap();
+    assert!(found.headers().contains_key("etag") && found.headers().contains_key("ratelimit"));
+    assert_eq!(read(found).await["bookingValue"], json!(1200.5));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_revoked_here_dies_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(config(&folder)).await.unwrap();
+    let key = register(&server).await;
+    let keys = format!("{}/v1/api-keys", server.url());
+    let made = read(
+        send(
+            Client::new().post(&keys).header("x-api-key", &key),
+            &json!({}),
+        )
+        .await,
+    )
+    .await;
+    let second = made["apiKey"].as_str().unwrap();
+    let list = || async {
+        Client::new()
+            .get(&keys)
+            .header("x-api-key", second)
+            .send()
+            .await
+            .unwrap()
+            .status()
+    };
+    assert_eq!(list().await, StatusCode::OK);
+    let id = made["apiKeyId"].as_str().unwrap();
+    let revoked = Client::new()
+        .delete(format!("{keys}/{id}"))
+        .header("x-api-key", &key)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(revoked.status(), StatusCode::OK);
+    assert_eq!(list().await, StatusCode::UNAUTHORIZED);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn limits_answer_429_until_the_clock_moves() {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let now = Arc::new(AtomicI64::new(1_800_000_000_000));
+    let folder = tempfile::tempdir().unwrap();
+    let clock = bookguard_core::clock::Clock::Set(Arc::clone(&now));
+    let config = Config {
+        rate_limit_per_second: 1,
+        rate_limit_burst: 2,
+        registrations_per_minute: 1,
+        clock,
+        ..config(&folder)
+    };
+    let server = Server::start(config).await.unwrap();
+    let key = register(&server).await;
+    let refused = send(
+        Client::new().post(format!("{}/v1/partners/register", server.url())),
+        &json!({}),
+    )
+    .await;
+    assert_eq!(
+        (refused.status(), &refused.headers()["retry-after"]),
+        (StatusCode::TOO_MANY_REQUESTS, &"60".parse().unwrap())
+    );
+    let me = || async {
+        let request = Client::new()
+            .get(format!("{}/v1/partners/me", server.url()))
+            .header("x-api-key", &key);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!([me().await, me().await, me().await], [200, 200, 429]);
+    now.fetch_add(1000, Ordering::Release);
+    assert_eq!([me().await, me().await], [200, 429]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_database_or_port_is_refused_in_one_sentence() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::start(config(&folder)).await.unwrap();
+    let why = Server::start(config(&folder)).await.err().unwrap();
+    assert!(
+        why.starts_with("another server is using") && why.contains("b.db.lock"),
+        "{why}"
+    );
+    let taken = Config {
+        listen: server.addr().to_string(),
+        ..config(&other)
+    };
+    let why = Server::start(taken).await.err().unwrap();
+    assert!(why.contains("is in use by another program"), "{why}");
+    server.stop().await;
+    Server::start(config(&folder)).await.unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn run_serves_until_it_is_told_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let closed = Config {
+        registration: Registration::Closed,
+        ..config(&folder)
+    };
+    let shutdown = async move { drop(ended.await) };
+    let running = tokio::spawn(run(closed, shutdown, |server| {
+        tell.send(server.url()).unwrap()
+    }));
+    let url = told.await.unwrap();
+    let health = Client::new()
+        .get(format!("{url}/v1/health"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(read(health).await["status"], "ok");
+    let refused = send(
+        Client::new().post(format!("{url}/v1/partners/register")),
+        &json!({}),
+    )
+    .await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    drop(end);
+    running.await.unwrap().unwrap();
+    assert!(Client::new().get(url).send().await.is_err());
+}
