@@ -184,3 +184,90 @@ async fn run_serves_until_it_is_told_to_end() {
     running.await.unwrap().unwrap();
     assert!(Client::new().get(url).send().await.is_err());
 }
+
+/// A receiver that answers each request with the next of these statuses, then ends.
+async fn receiver(statuses: &'static [&'static str]) -> (String, tokio::task::JoinHandle<()>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answering = tokio::spawn(async move {
+        for status in statuses {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"}") {
+                let mut some = [0; 4096];
+                let read = stream.read(&mut some).await.unwrap();
+                seen.extend_from_slice(&some[..read]);
+            }
+            let answer =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, answering)
+}
+
+#[tokio::test]
+async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let webhooks = crate::courier::address::AddressRules::dev();
+    let server = Server::start(Config {
+        webhooks,
+        ..config(&folder)
+    })
+    .await
+    .unwrap();
+    let key = register(&server).await;
+    let post = |path: &str| {
+        let request = Client::new()
+            .post(format!("{}{path}", server.url()))
+            .header("x-api-key", &key);
+        request.header("content-type", "application/json")
+    };
+    let (url, answering) = receiver(&["500 No", "200 OK"]).await;
+    let made = send(post("/v1/webhook-endpoints"), &json!({ "url": url })).await;
+    assert_eq!(made.status(), StatusCode::CREATED);
+    let made = read(send(post("/v1/bookings"), &booking()).await).await;
+    let events = format!(
+        "{}/v1/bookings/{}/webhook-events",
+        server.url(),
+        made["bookingId"].as_str().unwrap()
+    );
+    let event = loop {
+        let events = read(
+            Client::new()
+                .get(&events)
+                .header("x-api-key", &key)
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await;
+        let event = events["webhookEvents"][0].clone();
+        if event["status"] == "failed" {
+            break event;
+        }
+        assert_eq!(event["status"], "pending");
+        tokio::task::yield_now().await;
+    };
+    let retry = || {
+        post(&format!(
+            "/v1/webhook-events/{}/retry",
+            event["eventId"].as_str().unwrap()
+        ))
+        .header("idempotency-key", "r1")
+    };
+    let first = retry().send().await.unwrap();
+    assert!(!first.headers().contains_key("idempotent-replayed"));
+    let first = first.text().await.unwrap();
+    let outcome: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(
+        (&outcome["retryStatus"], &outcome["retryCount"]),
+        (&json!("delivered"), &json!(1))
+    );
+    answering.await.unwrap();
+    let again = retry().send().await.unwrap();
+    assert_eq!(again.headers()["idempotent-replayed"], "true");
+    assert_eq!(again.text().await.unwrap(), first);
+    server.stop().await;
+}
