@@ -6,7 +6,7 @@
 mod ledger;
 mod llms;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{
@@ -56,14 +56,25 @@ struct Document {
 }
 
 impl Document {
-    fn endpoint(content_type: &'static str, text: impl Into<bytes::Bytes>) -> BoxEndpoint<'static> {
-        let body = text.into();
-        let document = Self {
-            etag: entity_tag(&body),
-            body,
-            content_type,
-        };
-        make_sync(move |request: Request| document.respond(request.headers())).boxed()
+    /// Serves what `make` gives. It is made when first asked for: a server nobody reads the documents of does not
+    /// hold their megabytes.
+    fn endpoint<T: Into<bytes::Bytes>>(
+        content_type: &'static str,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> BoxEndpoint<'static> {
+        let made = OnceLock::new();
+        make_sync(move |request: Request| {
+            let document: &Self = made.get_or_init(|| {
+                let body = make().into();
+                Self {
+                    etag: entity_tag(&body),
+                    body,
+                    content_type,
+                }
+            });
+            document.respond(request.headers())
+        })
+        .boxed()
     }
 
     fn respond(&self, asked: &HeaderMap) -> Response {
@@ -95,20 +106,17 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
             .insert(Method::GET, endpoint)
     };
     for path in ["/openapi.json", "/api/openapi.json"] {
-        get(path, Document::endpoint("application/json", openapi_json()));
+        get(path, Document::endpoint("application/json", openapi_json));
     }
-    let llms = llms::text(
-        &api::table(),
-        app.service.public_url(),
-        app.service.registration(),
-    );
+    let service = Arc::clone(&app.service);
+    let llms = move || llms::text(&api::table(), service.public_url(), service.registration());
     get(
         "/llms.txt",
         Document::endpoint("text/plain; charset=utf-8", llms),
     );
     get(
         "/docs",
-        Document::endpoint("text/html; charset=utf-8", MADE.docs.as_str()),
+        Document::endpoint("text/html; charset=utf-8", || MADE.docs.as_str()),
     );
     ledger::add_routes(app, &mut get);
 }
