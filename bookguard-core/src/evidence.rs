@@ -1,3 +1,32 @@
 //! Evidence: what a booking's ledger entries commit to, the packet that shows it, and its offline verification.
+//!
+//! ```text
+//! facts    which values each fact commits to          rebuild  the booking those values say
+//! frozen   the canonical text of a booking's terms    summary  the same in sentences
+//! packet   the signed document                        verify   packet + key → report
+//! ```
+//!
+//! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
+//! ledger's public key:
+//!
+//! ```
+//! use bookguard_core::evidence;
+//!
+//! let key = "example.com/log+7db0e2a1+AeTFbmWP1l9FsVkfX2mEl5ZzIkRtZyEMJvpFgvO7JFEN";
+//! let report = evidence::verify(b"{\"type\":\"bookguard.evidence/1\"}", key);
+//! assert!(!report.verified());
+//! println!("{report}");
+//! ```
 
 pub mod facts;
+pub mod frozen;
+pub mod packet;
+pub mod rebuild;
+pub mod report;
+pub mod summary;
+pub mod verify;
+
+pub use frozen::FrozenTerms;
+pub use packet::{Packet, SealedPacket};
+pub use report::{Check, Report};
+pub use verify::verify;

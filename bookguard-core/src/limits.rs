@@ -74,3 +74,7 @@ pub const POLICY_TIERS: usize = 16;
 pub const POLICY_SPLITS: usize = 4;
 /// How far `effectiveAt` may lie after receipt, milliseconds: clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
+/// Bytes of an evidence packet that is verified. A packet with every list at its maximum is far below 1 MiB.
+pub const PACKET_BYTES: usize = 4 * 1024 * 1024;
+/// Attempts of one delivery shown in an evidence packet, the latest ones: manual retries have no maximum.
+pub const PACKET_ATTEMPTS: usize = 20;

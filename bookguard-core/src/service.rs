@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::command::{Ask, Command, Outcome};
 use crate::error::Error;
 use crate::key_file::{self, LedgerKey};
-use crate::ledger::Checkpoint;
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::{Checkpoint, Signer};
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::store::read::Reader;
@@ -72,6 +72,7 @@ pub struct Service {
     inbox: Inbox,
     clock: Clock,
     seal: Seal,
+    signer: Signer,
     origin: String,
     vkey: String,
     public_url: String,
@@ -112,7 +113,7 @@ impl Service {
                 let store = store.clone();
                 move || store.writer()
             }),
-            signer,
+            signer: signer.clone(),
             seal: seal.clone(),
             outbox: config.outbox,
             report: config.report,
@@ -123,6 +124,7 @@ impl Service {
             inbox,
             clock: config.clock,
             seal,
+            signer,
             origin: key.origin,
             vkey,
             public_url: config.public_url,
@@ -220,6 +222,11 @@ impl Service {
     /// Seals secrets at rest.
     pub fn seal(&self) -> &Seal {
         &self.seal
+    }
+
+    /// Signs packets with the log's key.
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.signer
     }
 
     /// The database.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bookguard_core::clock::Clock;
 use bookguard_core::command::{Answer, BookingCreated, Protected, Registration};
 use bookguard_core::error::Error;
+use bookguard_core::evidence;
 use bookguard_core::model::{PartnerId, Scopes, Timestamp};
 use bookguard_core::ops::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Closing, Config, Service};
@@ -292,6 +293,46 @@ fn another_partners_booking_answers_exactly_like_one_that_does_not_exist() {
     assert!(
         matches!(other.authority, Authority::Partner { partner_id, .. } if partner_id != PartnerId::from_bytes([0; 16]))
     );
+}
+
+#[test]
+fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let (owner, stranger) = (bench.partner(), bench.partner());
+    let vkey = owner.service.vkey().to_owned();
+    let id = create(&owner).booking_id.to_string();
+    let policy = "\"eventType\":\"concert\",\"policyId\":\"moderate\",\"timeZone\":\"Europe/Berlin\",\"amountPaid\":12.34,\
+                  \"metadata\":{\"\u{1f3b8}\":\"\u{e000}\",\"a\":\"b\\\"c\"}";
+    let body = BOOKING.replace("\"eventType\":\"concert\"", policy);
+    let other: BookingCreated =
+        decode(&call::<ops::bookings::CreateBooking>(&owner, &[], &body, None).unwrap());
+    for _ in 0..300 {
+        create(&stranger);
+    }
+    let other = other.booking_id.to_string();
+    for (step, id) in [(0, &id), (1, &other), (2, &id), (3, &other)] {
+        if step > 1 {
+            bench.clock.fetch_add(86_400_000, Ordering::AcqRel);
+            call::<ops::bookings::ProtectBooking>(&owner, &[id], "", None).unwrap();
+        }
+        let packet = call::<ops::evidence::GetEvidence>(&owner, &[id], "", None).unwrap();
+        let report = evidence::verify(&packet.body, &vkey);
+        assert!(report.verified(), "{report}");
+        let ledger = report.ledger.unwrap();
+        let size = 302 + u64::from(step.max(1_u32) - 1);
+        assert_eq!(
+            (report.booking_id.unwrap().to_string(), ledger.tree_size),
+            (id.clone(), size)
+        );
+        let get = |session| call::<ops::evidence::GetEvidence>(session, &[id], "", None);
+        let unknown = call::<ops::evidence::GetEvidence>(&stranger, &["bkg_1"], "", None);
+        assert_eq!(get(&stranger).unwrap_err(), unknown.unwrap_err());
+    }
+    // A clock that was set back makes no packet that is older than what it tells of.
+    bench.clock.store(0, Ordering::Release);
+    let packet = call::<ops::evidence::GetEvidence>(&owner, &[&id], "", None).unwrap();
+    assert!(evidence::verify(&packet.body, &vkey).verified());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::frozen::{self, FrozenTerms};
 use crate::error::Error;
 use crate::ledger::{LeafKind, commit_fields};
 use crate::model::Booking;
@@ -54,11 +55,51 @@ impl Fact {
     }
 }
 
+/// Names the hash of the frozen terms, in `booking.created`.
+pub(crate) const TERMS_HASH: &str = "termsHash";
+/// Names the frozen terms themselves, in `booking.protected`.
+pub(crate) const TERMS: &str = "terms";
+/// Names the instant of protection.
+pub(crate) const PROTECTED_AT: &str = "protectedAt";
+/// The members of a booking that `booking.created` always has.
+pub(crate) const SAID: [&str; 9] = [
+    "bookingId",
+    "partnerId",
+    "talent",
+    "organizer",
+    "eventType",
+    "eventDate",
+    "bookingValue",
+    "currency",
+    "createdAt",
+];
+/// The members of a booking that it has when the partner said them.
+pub(crate) const SAID_MAYBE: [&str; 3] = ["timeZone", "amountPaid", "metadata"];
+
 /// A named value a leaf commits to.
 pub type Field = (&'static str, Value);
 
-/// The fields of `booking.created`: everything the partner said, and the policy it is under.
-pub fn created(booking: &Booking, terms: &Terms) -> Vec<Field> {
+/// The fields of `booking.created`: everything the partner said, and the hash of the terms frozen for it, which hold the
+/// policy's. `stored` is the terms' [`FrozenTerms::stored`] text.
+pub fn created(booking: &Booking, terms: &Terms, stored: &str) -> Vec<Field> {
+    let mut fields = said(booking);
+    fields.push((
+        TERMS_HASH,
+        json!(frozen::hash_of(stored, terms.policy_hash())),
+    ));
+    fields
+}
+
+/// The fields of `booking.protected`: the same again, now with the terms themselves: policy hash and compiled schedule.
+pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
+    let mut fields = said(booking);
+    fields.push((PROTECTED_AT, json!(booking.protected_at)));
+    fields.push((TERMS, json!(FrozenTerms::of(terms))));
+    fields
+}
+
+/// What a booking's facts have in common.
+fn said(booking: &Booking) -> Vec<Field> {
     let mut fields = vec![
         ("bookingId", json!(booking.booking_id)),
         ("partnerId", json!(booking.partner_id)),
@@ -70,9 +111,6 @@ pub fn created(booking: &Booking, terms: &Terms) -> Vec<Field> {
         ("currency", json!(booking.currency)),
         ("createdAt", json!(booking.created_at)),
     ];
-    if let Some(hash) = terms.policy_hash() {
-        fields.push(("policyHash", json!(hash)));
-    }
     if let Some(zone) = &booking.time_zone {
         fields.push(("timeZone", json!(zone)));
     }
@@ -82,13 +120,5 @@ pub fn created(booking: &Booking, terms: &Terms) -> Vec<Field> {
     if !booking.metadata.is_empty() {
         fields.push(("metadata", json!(booking.metadata)));
     }
-    fields
-}
-
-/// The fields of `booking.protected`: the same terms again, now frozen, with the schedule compiled from them.
-pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
-    let mut fields = created(booking, terms);
-    fields.push(("protectedAt", json!(booking.protected_at)));
-    fields.push(("terms", json!(terms)));
     fields
 }

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::id::Noun;
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
+use crate::evidence::{FrozenTerms, Packet, SealedPacket};
+use crate::ledger::{Disclosure, EventBody};
 use crate::policy::{Policy, Rule};
 
 fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
@@ -146,6 +148,61 @@ impl<T: Type> Type for Page<T> {
                 ..MetaSchema::new("object")
             }
         });
+    }
+    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
+        Some(self)
+    }
+    fn raw_element_iter<'a>(
+        &'a self,
+    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
+        Box::new(self.as_raw_value().into_iter())
+    }
+}
+
+scalar_type!(FrozenTerms, "frozen_terms", MetaSchema::new("object"));
+scalar_type!(
+    EventBody,
+    "event_body",
+    MetaSchema {
+        description: Some(
+            "`bookguard.event/1`: the kind of fact, and a digest of each of its values"
+        ),
+        properties: vec![
+            ("kind", inline(MetaSchema::new("string"))),
+            ("sd", inline(MetaSchema::new("object"))),
+            ("v", inline(MetaSchema::new("string"))),
+        ],
+        required: vec!["kind", "sd", "v"],
+        ..MetaSchema::new("object")
+    }
+);
+scalar_type!(
+    Disclosure,
+    "disclosure",
+    MetaSchema {
+        properties: vec![
+            ("name", inline(MetaSchema::new("string"))),
+            ("salt", inline(MetaSchema::new("string"))),
+            ("value", inline(MetaSchema::ANY)),
+        ],
+        required: vec!["name", "salt", "value"],
+        ..MetaSchema::new("object")
+    }
+);
+
+/// Documented as the packet whose text it is.
+impl Type for SealedPacket {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+    fn name() -> Cow<'static, str> {
+        <Packet as Type>::name()
+    }
+    fn schema_ref() -> MetaSchemaRef {
+        Packet::schema_ref()
+    }
+    fn register(registry: &mut Registry) {
+        Packet::register(registry);
     }
     fn as_raw_value(&self) -> Option<&Self::RawValueType> {
         Some(self)

@@ -288,15 +288,16 @@ fn new_booking(
     let body = serde_json::to_string(&booking)
         .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?;
     booking.policy = terms.policy.as_ref().map(terms::summary);
+    let terms_body = terms::write(&terms);
     let fact = Fact::seal(
         LeafKind::BookingCreated,
-        facts::created(&booking, &terms),
+        facts::created(&booking, &terms, &terms_body),
         entropy::bytes,
     )?;
     let event_id = EventId::new(at, entropy::bytes());
     Ok(NewBooking {
         body,
-        terms_body: terms::write(&terms),
+        terms_body,
         stream: entropy::bytes(),
         fact: Arc::new(fact),
         event: NewEvent {

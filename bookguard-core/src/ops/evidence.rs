@@ -1,1 +1,211 @@
-//! The evidence packet.
+//! The evidence packet of a booking, made from one moment of the store.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, read};
+use crate::error::Error;
+use crate::evidence::packet::{
+    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate,
+};
+use crate::evidence::summary::{Landmark, Material, summarize};
+use crate::evidence::{FrozenTerms, Packet, SealedPacket};
+use crate::ledger::proof::prove_inclusion;
+use crate::ledger::tile::ReadError;
+use crate::ledger::{Leaf, LeafKind, TlogProof};
+use crate::limits::PACKET_ATTEMPTS;
+use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
+use crate::service::Service;
+use crate::session::Session;
+use crate::store::read::{Reader, StoredDelivery, StoredEntry, StoredEvent};
+use crate::store::{StoreError, StoredHead};
+use crate::work::BookingState;
+
+/// `GET /v1/bookings/{bookingId}/evidence`
+pub struct GetEvidence;
+
+impl Operation for GetEvidence {
+    const ROUTE: Route = Route {
+        id: "getEvidence",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}/evidence",
+        access: Access::Scope(Scope::EvidenceRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "The evidence packet of a booking",
+        description: "Everything about the booking in one signed document that anybody can verify offline with the ledger's public key. \
+                      Keep its bytes as they are: the signature covers every one of them.",
+    };
+    type Output = SealedPacket;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            let service = &session.service;
+            let mut reader = service.reader()?;
+            let found = Source::read(&mut reader, &booking_id).map_err(|e| service.fault(&e))?;
+            drop(reader);
+            let source = found
+                .filter(|source| session.may_see(&source.state.booking.partner_id))
+                .ok_or_else(|| Error::not_found("booking"))?;
+            source.packet(service)?.seal(service.signer())
+        }))
+    }
+}
+
+/// What a packet is made of, all of one moment.
+struct Source {
+    state: BookingState,
+    head: StoredHead,
+    entries: Vec<(StoredEntry, TlogProof)>,
+    events: Vec<StoredEvent>,
+}
+
+impl Source {
+    fn read(reader: &mut Reader<'_>, booking_id: &BookingId) -> Result<Option<Self>, StoreError> {
+        reader.snapshot()?;
+        let Some(state) = reader.booking(booking_id)? else {
+            return Ok(None);
+        };
+        let head = reader.head()?;
+        let mut entries = Vec::new();
+        for entry in reader.entries_of(booking_id)? {
+            let path = prove_inclusion(entry.index, head.head.size, |level, index| {
+                reader.tile(level, index)
+            })
+            .map_err(|error| match error {
+                ReadError::Read(error) => error,
+                other => StoreError::Corrupt(other.to_string()),
+            })?;
+            let proof = TlogProof {
+                extra: None,
+                index: entry.index,
+                path,
+                checkpoint: head.checkpoint.clone(),
+            };
+            entries.push((entry, proof));
+        }
+        let events = reader.events_of(booking_id)?;
+        Ok(Some(Self {
+            state,
+            head,
+            entries,
+            events,
+        }))
+    }
+
+    /// The packet, not yet signed.
+    fn packet(self, service: &Service) -> Result<Packet, Error> {
+        let BookingState { booking, terms, .. } = &self.state;
+        let mut created_at = service.clock().now();
+        let mut landmarks = Vec::new();
+        let mut entries = Vec::new();
+        for (stored, proof) in &self.entries {
+            let (entry, landmark) = shown(stored, proof)?;
+            // A clock that was set back must not make the packet older than what it tells of.
+            created_at = created_at.max(landmark.at);
+            entries.push(entry);
+            landmarks.push(landmark);
+        }
+        let evaluation = evaluate(booking.booking_id, booking.protected, terms, created_at);
+        let deliveries: Vec<PacketDelivery> = self.events.iter().flat_map(deliveries).collect();
+        let summary = summarize(&Material {
+            origin: &self.head.origin,
+            created_at,
+            booking,
+            entries: &landmarks,
+            evaluation: evaluation.as_ref(),
+            deliveries: &deliveries,
+        });
+        Ok(Packet {
+            packet_type: PACKET_TYPE.to_owned(),
+            created_at,
+            booking: booking.clone(),
+            stream: URL_SAFE_NO_PAD.encode(self.state.stream),
+            log: LogHint {
+                origin: self.head.origin,
+                vkey: self.head.vkey,
+            },
+            entries,
+            policy: terms.policy.as_ref().map(|policy| policy.document.clone()),
+            policy_hash: terms.policy_hash().map(str::to_owned),
+            terms: FrozenTerms::of(terms),
+            evaluation,
+            resolution: None,
+            deliveries,
+            items: Vec::new(),
+            summary,
+            signature: String::new(),
+        })
+    }
+}
+
+/// An entry as the packet shows it.
+fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<(PacketEntry, Landmark), Error> {
+    let unreadable = |why: &dyn std::fmt::Display| {
+        Error::internal(format!(
+            "entry {} of the ledger cannot be read: {why}",
+            stored.index
+        ))
+    };
+    let leaf = Leaf::parse(&stored.leaf).map_err(|e| unreadable(&e))?;
+    let kind: LeafKind = stored.kind.parse().map_err(|e| unreadable(&e))?;
+    let body = stored.event_body().map_err(|e| unreadable(&e))?;
+    let mut disclosures = stored.disclosures.clone();
+    disclosures.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut erased: Vec<String> = stored.erased.iter().map(|(name, _)| name.clone()).collect();
+    erased.sort();
+    let entry = PacketEntry {
+        leaf: STANDARD.encode(&stored.leaf),
+        salt: URL_SAFE_NO_PAD.encode(stored.salt),
+        body,
+        disclosures,
+        erased,
+        proof: proof.to_string(),
+    };
+    let landmark = Landmark {
+        kind,
+        at: Timestamp::from_ms(leaf.t),
+        index: stored.index,
+    };
+    Ok((entry, landmark))
+}
+
+/// An event's deliveries, or that it had none.
+fn deliveries(event: &StoredEvent) -> Vec<PacketDelivery> {
+    let nowhere = PacketDelivery {
+        event_id: event.event_id,
+        event_type: event.event_type,
+        endpoint_id: None,
+        url: None,
+        status: DeliveryStatus::NoEndpoints,
+        attempts: 0,
+        history: Vec::new(),
+    };
+    if event.deliveries.is_empty() {
+        return vec![nowhere];
+    }
+    let shown = |delivery: &StoredDelivery| {
+        let attempts = &delivery.attempts;
+        let latest = &attempts[attempts.len().saturating_sub(PACKET_ATTEMPTS)..];
+        PacketDelivery {
+            endpoint_id: Some(delivery.endpoint_id),
+            url: Some(delivery.url.clone()),
+            status: delivery.state.phase.into(),
+            attempts: delivery.state.attempts,
+            history: latest
+                .iter()
+                .map(|attempt| PacketAttempt {
+                    started_at: Timestamp::from_ms(attempt.started_at),
+                    status_code: attempt.status_code,
+                    error: attempt.class.map(|class| class.to_string()),
+                })
+                .collect(),
+            ..nowhere.clone()
+        }
+    };
+    event.deliveries.iter().map(shown).collect()
+}

@@ -1,0 +1,216 @@
+//! A booking's frozen terms: only what neither the booking's own fields nor its policy's text say.
+//!
+//! `booking.created` commits to the SHA-256 of this text, so that what was agreed is fixed from the first second, and
+//! `booking.protected` to the terms themselves. The store keeps the text without the policy's hash, which has a column of
+//! its own. Rows that share a page are what makes writing cheap, so instants are whole seconds and amounts minor units.
+//! Invariant: the text is canonical JSON (RFC 8785) as it is written, because every created booking needs it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{Amount, Booking, Currency, PolicySummary, Timestamp};
+use crate::policy::{
+    Adopted, Assumption, EventDate, Policy, PolicySource, Rule, Segment, Terms, Zone,
+};
+
+/// Rule, first second, last second, refund, penalty.
+type Span = (Rule, i64, i64, Option<i64>, Option<i64>);
+
+/// Frozen terms; the policy is elsewhere, by its hash. Members stand in the order of canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrozenTerms {
+    /// Hash of the policy; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<String>,
+    /// What was taken for granted.
+    pub assumed: Vec<Assumption>,
+    /// The event's date as it was said.
+    pub date: EventDate,
+    /// The organizer's schedule: rule, first second, last second, and refund and penalty in minor units, null where a
+    /// person decides.
+    pub schedule: Vec<Span>,
+    /// Where the policy came from; null without one.
+    pub source: Option<PolicySource>,
+    /// The last second in which a cancellation may be claimed, seconds since 1970.
+    pub until: i64,
+    /// The wall clock that counts.
+    pub zone: Zone,
+}
+
+impl FrozenTerms {
+    /// These terms, less what the booking says itself.
+    pub fn of(terms: &Terms) -> Self {
+        let span = |s: &Segment| {
+            let (from, to) = (s.from.unix_seconds(), s.to.unix_seconds());
+            let (refund, penalty) = (s.refund.map(Amount::minor), s.penalty.map(Amount::minor));
+            (s.rule_id, from, to, refund, penalty)
+        };
+        Self {
+            adopted: terms.policy_hash().map(str::to_owned),
+            assumed: terms.assumptions.clone(),
+            date: terms.event_date,
+            schedule: terms.schedule.iter().map(span).collect(),
+            source: terms.policy.as_ref().map(|policy| policy.policy_source),
+            until: terms.claim_until.unix_seconds(),
+            zone: terms.time_zone,
+        }
+    }
+
+    /// The text without the policy's hash, as the store keeps it.
+    pub fn stored(mut self) -> String {
+        self.adopted = None;
+        self.text()
+    }
+
+    /// The canonical text.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self)
+            .expect("terms are plain data with string keys, which always serialize")
+    }
+
+    /// The terms of `booking`. `policy` is the one `adopted` is the hash of.
+    ///
+    /// Errors: a sentence when the three do not go together, or a figure is no amount.
+    pub fn thaw(self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
+        let fault = |what: &str| format!("booking {} has {what}", booking.booking_id);
+        let policy = match (policy, self.source, self.adopted) {
+            (Some(document), Some(policy_source), Some(policy_hash)) => Some(Adopted {
+                document,
+                policy_hash,
+                policy_source,
+            }),
+            (None, None, None) => None,
+            _ => return Err(fault("terms and a policy that do not go together")),
+        };
+        let value = booking
+            .value()
+            .ok_or_else(|| fault("a value that is no amount"))?;
+        let paid = match &booking.amount_paid {
+            Some(paid) => Amount::parse(&paid.to_string(), booking.currency)
+                .map_err(|_| fault("an amount paid that is no amount"))?,
+            None => value,
+        };
+        let schedule = self
+            .schedule
+            .into_iter()
+            .map(|span| segment(span, booking.currency))
+            .collect::<Option<Vec<_>>>();
+        Ok(Terms {
+            policy,
+            event_date: self.date,
+            time_zone: self.zone,
+            anchor: booking.event_date,
+            value,
+            paid,
+            created_at: booking.created_at.floor_to_second(),
+            claim_until: seconds(self.until),
+            assumptions: self.assumed,
+            schedule: schedule
+                .ok_or_else(|| fault("a schedule with a figure that is no amount"))?,
+        })
+    }
+}
+
+/// The hash of terms from their [`FrozenTerms::stored`] text and their policy's hash: `sha256:` and the hex digest of
+/// [`FrozenTerms::text`].
+pub fn hash_of(stored: &str, policy_hash: Option<&str>) -> String {
+    let mut digest = Sha256::new();
+    match policy_hash {
+        // Both texts are canonical, and "adopted" comes first of all members.
+        Some(hash) => {
+            digest.update(b"{\"adopted\":\"");
+            digest.update(hash);
+            digest.update(b"\",");
+            digest.update(stored.strip_prefix('{').unwrap_or(stored));
+        }
+        None => digest.update(stored),
+    }
+    format!("sha256:{}", hex::encode(digest.finalize()))
+}
+
+/// What a booking shows of its policy.
+pub fn policy_summary(adopted: &Adopted) -> PolicySummary {
+    let document = adopted.document.document();
+    PolicySummary {
+        policy_id: document.policy_id.clone(),
+        version: document.version,
+        policy_hash: adopted.policy_hash.clone(),
+        policy_source: adopted.policy_source.word().to_owned(),
+    }
+}
+
+fn segment((rule_id, from, to, refund, penalty): Span, currency: Currency) -> Option<Segment> {
+    let amount = |minor: Option<i64>| {
+        minor
+            .map(|minor| Amount::from_minor(minor, currency))
+            .transpose()
+            .ok()
+    };
+    Some(Segment {
+        rule_id,
+        from: seconds(from),
+        to: seconds(to),
+        refund: amount(refund)?,
+        penalty: amount(penalty)?,
+    })
+}
+
+fn seconds(seconds: i64) -> Timestamp {
+    Timestamp::from_ms(seconds.saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::verify::tests::desk::booking;
+    use crate::ledger::jcs;
+    use crate::policy::{Booked, MissingZone};
+
+    fn terms(policy: Option<Policy>) -> Terms {
+        let own = policy.as_ref().and_then(|p| p.document().currency);
+        let sum = |text| Amount::parse(text, own.unwrap_or(Currency::USD)).unwrap();
+        let booked = Booked {
+            event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
+            time_zone: Some("America/New_York"),
+            partner_time_zone: None,
+            value: sum("1200.50"),
+            paid: None,
+            created_at: Timestamp::parse("2026-01-10T15:00:00.123Z").unwrap(),
+        };
+        let policy = policy.map(|policy| (policy, PolicySource::Named));
+        Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+    }
+
+    #[test]
+    fn the_text_is_canonical_json_and_reads_back_as_the_terms() {
+        for id in Policy::template_ids().map(Some).chain([None]) {
+            let policy = id.map(|id| Policy::template(id).unwrap().clone());
+            let terms = terms(policy.clone());
+            let frozen = FrozenTerms::of(&terms);
+            let text = frozen.text();
+            let value = jcs::parse(&text).unwrap();
+            assert_eq!(jcs::to_canonical(&value).unwrap(), text);
+            assert_eq!(serde_json::from_str::<FrozenTerms>(&text).unwrap(), frozen);
+            let whole = format!("sha256:{}", hex::encode(Sha256::digest(&text)));
+            assert_eq!(
+                hash_of(&frozen.clone().stored(), terms.policy_hash()),
+                whole
+            );
+
+            let mut booking = booking(
+                1,
+                Timestamp::parse("2026-01-10T15:00:00.123Z").unwrap(),
+                &terms,
+                None,
+            );
+            booking.currency = terms.value.currency();
+            assert_eq!(frozen.clone().thaw(&booking, policy.clone()), Ok(terms));
+            let other = match policy {
+                Some(_) => None,
+                None => Policy::template("firm").cloned(),
+            };
+            assert!(frozen.thaw(&booking, other).is_err());
+        }
+    }
+}

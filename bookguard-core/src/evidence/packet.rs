@@ -1,0 +1,243 @@
+//! The evidence packet: everything about a booking in one signed document that is checked without asking anybody.
+//!
+//! Making it needs what the store holds, which the caller brings; checking it is `verify`'s. The document is canonical
+//! JSON (RFC 8785), signed as a whole by the ledger's key: a C2SP signed note over the SHA-256 of its text without the
+//! member `signature`. So every byte of it counts, those the ledger itself does not prove included. Invariant: a
+//! [`SealedPacket`] is text that is never spelled anew on its way to whoever keeps it.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use super::frozen::FrozenTerms;
+use super::summary::Summary;
+use crate::error::Error;
+use crate::ledger::{Disclosure, EventBody, Signer, jcs};
+use crate::model::{Booking, BookingId, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
+use crate::policy::{self, Actor, Evaluation, Mode, Policy, Question, Standing, Subject, Terms};
+
+/// The `type` of every packet this module makes and reads.
+pub const PACKET_TYPE: &str = "bookguard.evidence/1";
+/// First line of the note that signs a packet.
+const NOTE_TYPE: &str = "bookguard.packet/1";
+/// The member that holds that note.
+pub(super) const SIGNATURE: &str = "signature";
+
+/// An evidence packet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(
+    feature = "openapi",
+    oai(rename = "EvidencePacket", rename_all = "camelCase")
+)]
+pub struct Packet {
+    /// `bookguard.evidence/1`.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
+    pub packet_type: String,
+    /// When the packet was made.
+    pub created_at: Timestamp,
+    /// The booking as `GET /v1/bookings/{bookingId}` shows it.
+    pub booking: Booking,
+    /// The booking's random name in the ledger.
+    pub stream: String,
+    /// Which ledger; a hint, because verifiers pin its key themselves.
+    pub log: LogHint,
+    /// The booking's ledger entries, oldest first.
+    pub entries: Vec<PacketEntry>,
+    /// The policy the booking is under.
+    pub policy: Option<Policy>,
+    /// `sha256:` and the hex digest of the policy's canonical text.
+    pub policy_hash: Option<String>,
+    /// The terms frozen with the booking.
+    pub terms: FrozenTerms,
+    /// What a cancellation by the organizer at `createdAt` would come to.
+    pub evaluation: Option<Evaluation>,
+    /// How the booking was resolved; null while it is not canceled.
+    pub resolution: Option<Value>,
+    /// What was sent to the partner. A statement of the service: signed, not proven by the ledger.
+    pub deliveries: Vec<PacketDelivery>,
+    /// Evidence items.
+    pub items: Vec<Value>,
+    /// The packet in sentences.
+    pub summary: Summary,
+    /// C2SP signed note of the ledger's key over the SHA-256 of this document's RFC 8785 text without this member.
+    pub signature: String,
+}
+
+/// Which ledger a packet is proven by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct LogHint {
+    /// The ledger's name.
+    pub origin: String,
+    /// Its verifier key in C2SP note form.
+    pub vkey: String,
+}
+
+/// A ledger entry with what its commitment opens to and its proof.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct PacketEntry {
+    /// The exact leaf bytes, base64.
+    pub leaf: String,
+    /// The event body the leaf commits to.
+    pub body: EventBody,
+    /// The commitment's salt, unpadded base64url.
+    pub salt: String,
+    /// The event's values, each with its salt, sorted by name.
+    pub disclosures: Vec<Disclosure>,
+    /// Names of values that were erased, sorted.
+    pub erased: Vec<String>,
+    /// C2SP tlog-proof of the leaf.
+    pub proof: String,
+}
+
+/// One event on its way to one endpoint, or to none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PacketDelivery {
+    /// The event.
+    pub event_id: EventId,
+    /// What it told.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
+    pub event_type: EventType,
+    /// To which endpoint; null when none took the event.
+    pub endpoint_id: Option<EndpointId>,
+    /// The endpoint's address.
+    pub url: Option<String>,
+    /// Where the delivery stands.
+    pub status: DeliveryStatus,
+    /// Attempts made.
+    pub attempts: u32,
+    /// The latest attempts, oldest first, at most 20.
+    pub history: Vec<PacketAttempt>,
+}
+
+/// One attempt to deliver an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PacketAttempt {
+    /// When it began.
+    pub started_at: Timestamp,
+    /// The status answered; null when there was no answer.
+    pub status_code: Option<u16>,
+    /// Why it failed; null when the receiver accepted.
+    pub error: Option<String>,
+}
+
+/// The question every packet answers: what if the organizer canceled when the packet was made?
+pub fn question(created_at: Timestamp) -> Question {
+    Question {
+        mode: Mode::Evaluate,
+        actor: Actor::Organizer,
+        reason: None,
+        at: None,
+        received_at: created_at,
+        evidence: 0,
+        agreed_refund: None,
+    }
+}
+
+/// The answer, `None` when the terms give none.
+pub fn evaluate(
+    booking_id: BookingId,
+    protected: bool,
+    terms: &Terms,
+    created_at: Timestamp,
+) -> Option<Evaluation> {
+    let subject = Subject {
+        booking_id,
+        terms,
+        standing: if protected {
+            Standing::Protected
+        } else {
+            Standing::Created
+        },
+        amendments: &[],
+    };
+    policy::evaluate(&subject, &question(created_at)).ok()
+}
+
+impl Packet {
+    /// Signs the packet; its `signature` is replaced.
+    ///
+    /// Errors: a number that canonical JSON cannot keep exactly.
+    pub fn seal(&self, signer: &Signer) -> Result<SealedPacket, Error> {
+        let fault = |e: &dyn fmt::Display| {
+            Error::internal(format!(
+                "the packet of booking {} cannot be written: {e}",
+                self.booking.booking_id
+            ))
+        };
+        let mut value = serde_json::to_value(self).map_err(|e| fault(&e))?;
+        let note = signer
+            .sign(&signed_text(&mut value).map_err(|e| fault(&e))?)
+            .map_err(|e| fault(&e))?;
+        if let Value::Object(members) = &mut value {
+            members.insert(SIGNATURE.to_owned(), note.into());
+        }
+        let text = jcs::to_canonical(&value).map_err(|e| fault(&e))?;
+        RawValue::from_string(text)
+            .map(SealedPacket)
+            .map_err(|e| fault(&e))
+    }
+}
+
+/// The text of the note over a packet, from which the signature is taken out.
+pub(super) fn signed_text(packet: &mut Value) -> Result<String, jcs::NumberError> {
+    if let Value::Object(members) = packet {
+        members.remove(SIGNATURE);
+    }
+    let digest = Sha256::digest(jcs::to_canonical(packet)?);
+    Ok(format!("{NOTE_TYPE}\n{}\n", STANDARD.encode(digest)))
+}
+
+/// A signed packet: its exact text. Its serde form is that text, byte for byte.
+#[derive(Debug, Clone)]
+pub struct SealedPacket(Box<RawValue>);
+
+impl SealedPacket {
+    /// The text to keep, to hand on and to verify.
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+
+    /// What it says. Proves nothing: see [`verify`](super::verify()).
+    ///
+    /// Errors: the parser's, when it is no packet.
+    pub fn read(&self) -> serde_json::Result<Packet> {
+        serde_json::from_str(self.text())
+    }
+}
+
+impl PartialEq for SealedPacket {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Serialize for SealedPacket {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SealedPacket {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}

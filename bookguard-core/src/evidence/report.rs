@@ -1,0 +1,82 @@
+//! What came of verifying a packet: every check, in words for somebody who decides a dispute and is no engineer.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::model::{BookingId, Timestamp};
+
+/// One check and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was checked; stable snake_case.
+    pub name: &'static str,
+    /// Where in the packet: a JSON pointer, empty for the whole of it.
+    pub place: String,
+    /// Whether it held.
+    pub passed: bool,
+    /// What that means, in a sentence.
+    pub detail: String,
+}
+
+/// The signed state of the ledger that the packet leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Witness {
+    /// The ledger's name.
+    pub origin: String,
+    /// Entries in the ledger.
+    pub tree_size: u64,
+    /// Its root hash, lower-case hex.
+    pub root_hash: String,
+}
+
+/// The outcome of verifying a packet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The booking the packet says it is about; absent when the packet cannot be read.
+    pub booking_id: Option<BookingId>,
+    /// When the packet says it was made.
+    pub created_at: Option<Timestamp>,
+    /// What the packet is proven against; absent when no proof holds.
+    pub ledger: Option<Witness>,
+    /// Every check, in the order made. Checks that need what an earlier one refused are left out.
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Whether the packet is genuine: there were checks, and all of them held.
+    #[must_use]
+    pub fn verified(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+
+    /// The checks that did not hold.
+    pub fn failures(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| !check.passed)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.checks {
+            let mark = if check.passed { "ok    " } else { "FAILED" };
+            write!(f, "{mark}  {:<11}  {}", check.name, check.detail)?;
+            match check.place.as_str() {
+                "" => writeln!(f)?,
+                place => writeln!(f, "  ({place})")?,
+            }
+        }
+        let failed = self.failures().count();
+        match (self.verified(), self.booking_id) {
+            (true, Some(id)) => write!(f, "VERIFIED: the evidence of booking {id} is genuine."),
+            (true, None) => f.write_str("VERIFIED"),
+            (false, _) => write!(
+                f,
+                "NOT VERIFIED: {failed} of {} checks failed. Do not rely on this packet.",
+                self.checks.len()
+            ),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The packet in sentences, for people.
+//!
+//! A pure function of what the rest of the packet proves or states, so that a verifier recomputes it. It names no
+//! person: names can be erased later, sentences cannot.
+
+use serde::{Deserialize, Serialize};
+
+use super::packet::PacketDelivery;
+use crate::ledger::LeafKind;
+use crate::model::{Booking, BookingStatus, DeliveryStatus, Timestamp};
+use crate::policy::Evaluation;
+
+/// The packet in sentences.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// The booking in one line.
+    pub headline: String,
+    /// What happened, oldest first.
+    pub timeline: Vec<Moment>,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// What, in a sentence.
+    pub text: String,
+}
+
+/// An entry of the ledger, as far as a summary needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Landmark {
+    /// What kind of fact it records.
+    pub kind: LeafKind,
+    /// When it was written.
+    pub at: Timestamp,
+    /// Its position in the ledger.
+    pub index: u64,
+}
+
+/// What a summary is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Material<'a> {
+    /// The ledger's name.
+    pub origin: &'a str,
+    /// When the packet is made.
+    pub created_at: Timestamp,
+    /// The booking.
+    pub booking: &'a Booking,
+    /// Its entries, oldest first.
+    pub entries: &'a [Landmark],
+    /// What canceling now would come to.
+    pub evaluation: Option<&'a Evaluation>,
+    /// What was sent to the partner.
+    pub deliveries: &'a [PacketDelivery],
+}
+
+/// The packet in sentences.
+pub fn summarize(material: &Material<'_>) -> Summary {
+    let mut timeline: Vec<Moment> = material
+        .entries
+        .iter()
+        .map(|entry| Moment {
+            at: entry.at,
+            text: format!(
+                "{} Entry {} of ledger {}.",
+                meaning(entry.kind),
+                entry.index,
+                material.origin
+            ),
+        })
+        .collect();
+    timeline.extend(material.deliveries.iter().filter_map(delivered));
+    // Stable, so that what happened in one millisecond stays in the order of the ledger.
+    timeline.sort_by_key(|moment| moment.at);
+    timeline.extend(
+        material
+            .evaluation
+            .map(|evaluation| outlook(evaluation, material.created_at)),
+    );
+    Summary {
+        headline: headline(material.booking),
+        timeline,
+    }
+}
+
+fn headline(booking: &Booking) -> String {
+    let value = match booking.value() {
+        Some(value) => value.to_string(),
+        None => format!("{} {}", booking.currency, booking.booking_value),
+    };
+    let standing = match (booking.status, booking.protected_at) {
+        (BookingStatus::Created, _) => "is recorded, not yet protected".to_owned(),
+        (BookingStatus::Protected, Some(at)) => format!("has been protected since {at}"),
+        (BookingStatus::Protected, None) => "is protected".to_owned(),
+        (BookingStatus::Canceled, _) => "is canceled".to_owned(),
+    };
+    format!(
+        "Booking {} ({}, event on {}, {value}) {standing}.",
+        booking.booking_id, booking.event_type, booking.event_date
+    )
+}
+
+fn meaning(kind: LeafKind) -> &'static str {
+    match kind {
+        LeafKind::BookingCreated => {
+            "The booking was recorded and its cancellation terms were fixed."
+        }
+        LeafKind::BookingProtected => "The booking was protected: its terms were locked.",
+        LeafKind::BookingCanceled => "The booking was canceled.",
+        LeafKind::ResolutionCreated => "The cancellation was resolved.",
+        LeafKind::EvidenceAdded => "A piece of evidence was added.",
+        LeafKind::EvidenceErased => "Personal data was erased.",
+        LeafKind::WebhookSettled => "A notification reached its end.",
+    }
+}
+
+fn delivered(delivery: &PacketDelivery) -> Option<Moment> {
+    let last = delivery.history.last()?;
+    let (status, kind) = (delivery.status, delivery.event_type.word());
+    let url = delivery.url.as_deref().unwrap_or_default();
+    let outcome = match (status, last.status_code) {
+        (DeliveryStatus::Delivered, Some(code)) => format!("was accepted by {url} ({code})"),
+        (DeliveryStatus::Delivered, None) => format!("was accepted by {url}"),
+        _ => format!("could not be delivered to {url} so far"),
+    };
+    Some(Moment {
+        at: last.started_at,
+        text: format!("The notification {kind} {outcome}, as the service reports."),
+    })
+}
+
+fn outlook(evaluation: &Evaluation, at: Timestamp) -> Moment {
+    let sums = match (evaluation.refund, evaluation.penalty) {
+        (Some(refund), Some(penalty)) => format!(", refund {refund}, penalty {penalty}"),
+        _ => String::new(),
+    };
+    Moment {
+        at,
+        text: format!(
+            "This packet was made. A cancellation by the organizer at this moment would come to {}{sums}. {}",
+            evaluation.resolution_path, evaluation.explanation.text
+        ),
+    }
+}

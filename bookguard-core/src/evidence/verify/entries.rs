@@ -1,0 +1,220 @@
+//! The entries of a packet: that each is in the ledger, that they are one unbroken chain, and what they committed to.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::super::packet::{Packet, PacketEntry};
+use super::{Outcome, Proven, Verification, bytes_of, decode, place};
+use crate::input::shorten;
+use crate::ledger::hash::Hash;
+use crate::ledger::{
+    Checkpoint, Leaf, LeafKind, TlogProof, VerifierKey, leaf_hash, verify_disclosure,
+};
+use crate::model::Timestamp;
+
+/// An entry whose leaf was read and proven.
+struct Link {
+    leaf: Leaf,
+    hash: Hash,
+    index: u64,
+    head: String,
+}
+
+impl Verification {
+    /// Checks all entries; what they say and the head they lead to, unless a check failed.
+    pub(super) fn entries(
+        &mut self,
+        packet: &Packet,
+        key: &VerifierKey,
+    ) -> Option<(Vec<Proven>, Checkpoint)> {
+        let mut links = Vec::new();
+        let mut proven = Vec::new();
+        let mut whole = true;
+        for (at, entry) in packet.entries.iter().enumerate() {
+            let (link, head) = match prove(entry, key) {
+                Ok(found) => found,
+                Err(why) => {
+                    self.check("proof", &place(at, "proof"), Err(why));
+                    whole = false;
+                    continue;
+                }
+            };
+            self.witness(&head);
+            self.check("proof", &place(at, "proof"), Ok(format!(
+                "This record, written {}, is entry {} of the ledger {}, which then had {} entries.",
+                Timestamp::from_ms(link.leaf.t),
+                link.index,
+                head.origin,
+                head.size
+            )));
+            match committed(entry, &link) {
+                Ok(entry) => {
+                    self.check(
+                        "commitment",
+                        &place(at, "body"),
+                        Ok(format!(
+                            "The record is a {}, and it is the one the ledger committed to.",
+                            entry.kind
+                        )),
+                    );
+                    proven.push(entry);
+                }
+                Err(why) => {
+                    whole = false;
+                    self.check("commitment", &place(at, "body"), Err(why));
+                }
+            }
+            whole &= self.check("disclosures", &place(at, "disclosures"), disclosed(entry));
+            links.push((link, head));
+        }
+        if !whole {
+            return None;
+        }
+        let chained = self.check("chain", "/entries", chain(packet, &links));
+        let (_, head) = links.pop()?;
+        chained.then_some((proven, head))
+    }
+}
+
+/// Reads the leaf, its version before anything else, and proves it.
+fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
+    let bytes = decode(&entry.leaf)
+        .ok_or("The record's leaf is not the base64 of any bytes; it was changed.")?;
+    let leaf = Leaf::parse(&bytes)
+        .map_err(|e| format!("The record cannot be read as a ledger entry: {e}."))?;
+    let proof = TlogProof::parse(&entry.proof)
+        .map_err(|e| format!("The record's proof cannot be read: {e}."))?;
+    if proof.extra.is_some() || proof.to_string() != entry.proof {
+        return Err("The record's proof holds more than a proof; it was changed.".to_owned());
+    }
+    let head = proof
+        .verify(&bytes, key)
+        .map_err(|e| format!("The record is not proven to be in the ledger: {e}."))?;
+    let link = Link {
+        hash: leaf_hash(&bytes),
+        leaf,
+        index: proof.index,
+        head: proof.checkpoint,
+    };
+    Ok((link, head))
+}
+
+/// That the leaf commits to the body, and that the body is of a known kind.
+fn committed(entry: &PacketEntry, link: &Link) -> Result<Proven, String> {
+    let salt = bytes_of(&entry.salt).ok_or("The record's salt is not 32 bytes in base64url.")?;
+    entry
+        .body
+        .verify(&link.leaf, &salt)
+        .map_err(|_| "The record's content is not the one the ledger committed to.")?;
+    let kind: LeafKind = entry.body.kind.parse().map_err(|_| {
+        format!(
+            "\"{}\" is no kind of record that this version of Bookguard knows.",
+            shorten(&entry.body.kind)
+        )
+    })?;
+    let fields: BTreeMap<_, _> = entry
+        .disclosures
+        .iter()
+        .map(|disclosure| (disclosure.name.clone(), disclosure.value.clone()))
+        .collect();
+    Ok(Proven {
+        kind,
+        at: Timestamp::from_ms(link.leaf.t),
+        index: link.index,
+        fields,
+    })
+}
+
+/// That every value shown is the one committed to, and that every value not shown is listed as erased.
+fn disclosed(entry: &PacketEntry) -> Outcome {
+    let names: Vec<&str> = entry
+        .disclosures
+        .iter()
+        .map(|disclosure| disclosure.name.as_str())
+        .collect();
+    if !names.is_sorted_by(|a, b| a < b) {
+        return Err("The values are not in order, or one is given twice.".to_owned());
+    }
+    for disclosure in &entry.disclosures {
+        verify_disclosure(&entry.body, disclosure).map_err(|_| {
+            format!(
+                "The value of {} is not the one that was recorded.",
+                shorten(&disclosure.name)
+            )
+        })?;
+    }
+    if !entry.erased.is_sorted_by(|a, b| a < b) {
+        return Err("The names of erased values are not in order.".to_owned());
+    }
+    for name in &entry.erased {
+        if names.binary_search(&name.as_str()).is_ok() || !entry.body.sd.contains_key(name) {
+            return Err(format!(
+                "The value {} is said to be erased, but it is shown or was never recorded.",
+                shorten(name)
+            ));
+        }
+    }
+    let missing = entry.body.sd.keys().find(|name| {
+        names.binary_search(&name.as_str()).is_err() && entry.erased.binary_search(name).is_err()
+    });
+    if let Some(name) = missing {
+        return Err(format!(
+            "The value {} was recorded but is neither shown nor listed as erased.",
+            shorten(name)
+        ));
+    }
+    let shown = names.len();
+    Ok(match entry.erased.as_slice() {
+        [] => format!("All {shown} values of the record are the ones recorded."),
+        erased => format!(
+            "The {shown} values shown are the ones recorded; erased since: {}.",
+            erased.join(", ")
+        ),
+    })
+}
+
+/// That the entries are one booking's, from its first on, without gap or repeat, under one head of the ledger.
+fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
+    let Some((first, _)) = links.first() else {
+        return Err("The packet has no record at all.".to_owned());
+    };
+    let mut before: Option<&Link> = None;
+    for (seq, (link, _)) in (0_u64..).zip(links) {
+        if URL_SAFE_NO_PAD.encode(link.leaf.stream) != packet.stream {
+            return Err(format!("Record {seq} belongs to another booking."));
+        }
+        if link.leaf.seq != seq {
+            return Err(format!(
+                "Where record {seq} of the booking belongs stands record {}: one is missing, repeated or moved.",
+                link.leaf.seq
+            ));
+        }
+        if link.leaf.prev != before.map_or(Hash::ZERO, |link| link.hash) {
+            return Err(format!(
+                "Record {seq} does not follow the record before it."
+            ));
+        }
+        if before.is_some_and(|before| before.index >= link.index) {
+            return Err(format!(
+                "Record {seq} stands before its predecessor in the ledger."
+            ));
+        }
+        if link.head != first.head {
+            return Err(format!(
+                "Record {seq} is proven under another state of the ledger than the first."
+            ));
+        }
+        if packet.created_at.ms() < link.leaf.t {
+            return Err(format!(
+                "The packet is said to be older than its record {seq}."
+            ));
+        }
+        before = Some(link);
+    }
+    Ok(format!(
+        "The {} records are the booking's whole history up to the packet's making: none is missing, repeated, moved or another booking's.",
+        links.len()
+    ))
+}

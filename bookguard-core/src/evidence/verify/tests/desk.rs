@@ -1,0 +1,315 @@
+//! A small ledger and the packets of its bookings, made without a store: fixed salts, fixed times.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+
+use crate::evidence::facts::{self, Field};
+use crate::evidence::frozen::policy_summary;
+use crate::evidence::packet::*;
+use crate::evidence::summary::{Landmark, Material, summarize};
+use crate::evidence::{FrozenTerms, Packet};
+use crate::ledger::hash::Hash;
+use crate::ledger::proof::prove_inclusion;
+use crate::ledger::{
+    Checkpoint, Disclosure, EventBody, Leaf, LeafKind, Signer, TlogProof, Tree, commit_fields,
+    leaf_hash,
+};
+use crate::model::*;
+use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Terms};
+
+/// A ledger of a few bookings.
+pub struct Desk {
+    pub signer: Signer,
+    tiles: BTreeMap<(u8, u64), Vec<u8>>,
+    tree: Tree,
+    roots: Vec<Hash>,
+    kept: Vec<Kept>,
+}
+
+/// A booking and its entries.
+struct Kept {
+    booking: Booking,
+    terms: Terms,
+    stream: [u8; 16],
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    index: u64,
+    leaf: Vec<u8>,
+    body: EventBody,
+    salt: [u8; 32],
+    disclosures: Vec<Disclosure>,
+    landmark: Landmark,
+}
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        Self::named("example.com/log")
+    }
+
+    pub fn named(origin: &str) -> Self {
+        let mut desk = Self {
+            signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
+            tiles: BTreeMap::new(),
+            tree: Tree::empty(),
+            roots: Vec::new(),
+            kept: Vec::new(),
+        };
+        let zone = Some("America/New_York");
+        desk.create(1, Some("flexible"), "2026-09-01", zone);
+        desk.create(2, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        desk.create(3, None, "2026-06-20T19:00:00.250Z", None);
+        desk.protect(1);
+        desk.protect(0);
+        // Others write to the same ledger.
+        for n in 10..14 {
+            desk.create(n, Some("firm"), "2026-06-20T19:00:00+02:00", None);
+        }
+        desk
+    }
+
+    pub fn vkey(&self) -> String {
+        self.signer.verifier().to_string()
+    }
+
+    pub fn size(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// A booking that is recorded only.
+    pub fn recorded(&self) -> Packet {
+        self.packet(&self.kept[3])
+    }
+
+    /// A protected booking.
+    pub fn protected(&self) -> Packet {
+        self.packet(&self.kept[1])
+    }
+
+    /// Another protected booking.
+    pub fn other(&self) -> Packet {
+        self.packet(&self.kept[0])
+    }
+
+    /// A booking without a policy.
+    pub fn bare(&self) -> Packet {
+        self.packet(&self.kept[2])
+    }
+
+    /// The proof of the protected booking's entry under an earlier state.
+    pub fn proof_under(&self, entry: usize, size: u64) -> String {
+        self.proof(self.kept[1].entries[entry].index, size)
+    }
+
+    fn create(&mut self, n: u8, policy: Option<&str>, date: &str, zone: Option<&str>) {
+        let created_at = at("2026-01-10T15:00:00.123Z").plus_ms(i64::from(n) * 60_000);
+        let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
+        let value = Amount::parse("1200.50", Currency::USD).unwrap();
+        let booked = Booked {
+            event_date: EventDate::parse(date).unwrap(),
+            time_zone: zone,
+            partner_time_zone: None,
+            value,
+            paid: None,
+            created_at,
+        };
+        let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
+        let booking = booking(n, created_at, &terms, zone);
+        let text = FrozenTerms::of(&terms).stored();
+        let fields = facts::created(&booking, &terms, &text);
+        let stream = Sha256::digest([n])[..16].try_into().unwrap();
+        let mut kept = Kept {
+            booking,
+            terms,
+            stream,
+            entries: Vec::new(),
+        };
+        self.append(&mut kept, LeafKind::BookingCreated, created_at, fields);
+        self.kept.push(kept);
+    }
+
+    fn protect(&mut self, which: usize) {
+        let mut kept = self.kept.remove(which);
+        let now = kept.booking.created_at.plus_ms(3_600_000);
+        kept.booking.protect(now);
+        let fields = facts::protected(&kept.booking, &kept.terms);
+        self.append(&mut kept, LeafKind::BookingProtected, now, fields);
+        self.kept.insert(which, kept);
+    }
+
+    fn append(&mut self, kept: &mut Kept, kind: LeafKind, now: Timestamp, fields: Vec<Field>) {
+        let index = self.tree.size();
+        let mut count = 0_u8;
+        let salts = || {
+            count += 1;
+            Sha256::digest([index as u8, count]).into()
+        };
+        let sealed = commit_fields(kind, fields, salts).unwrap();
+        let mut disclosures = sealed.disclosures;
+        disclosures.sort_by(|a, b| a.name.cmp(&b.name));
+        let prev = kept
+            .entries
+            .last()
+            .map_or(Hash::ZERO, |entry| leaf_hash(&entry.leaf));
+        let seq = kept.entries.len() as u64;
+        let leaf = Leaf {
+            commit: sealed.commit,
+            prev,
+            seq,
+            stream: kept.stream,
+            t: now.ms(),
+        }
+        .encode()
+        .unwrap();
+        for tile in self.tree.append([leaf_hash(&leaf)]) {
+            self.tiles.insert((tile.level, tile.index), tile.bytes);
+        }
+        self.roots.push(self.tree.root());
+        kept.entries.push(Entry {
+            index,
+            leaf,
+            body: EventBody::parse(&sealed.body_json).unwrap(),
+            salt: sealed.salt,
+            disclosures,
+            landmark: Landmark {
+                kind,
+                at: now,
+                index,
+            },
+        });
+    }
+
+    fn proof(&self, index: u64, size: u64) -> String {
+        let read = |level, index| Ok::<_, ()>(self.tiles.get(&(level, index)).cloned());
+        let path = prove_inclusion(index, size, read).unwrap();
+        let checkpoint = Checkpoint::sign(&self.signer, size, self.roots[size as usize - 1]);
+        TlogProof {
+            extra: None,
+            index,
+            path,
+            checkpoint,
+        }
+        .to_string()
+    }
+
+    fn packet(&self, kept: &Kept) -> Packet {
+        let entries = kept.entries.iter().map(|entry| PacketEntry {
+            leaf: STANDARD.encode(&entry.leaf),
+            body: entry.body.clone(),
+            salt: URL_SAFE_NO_PAD.encode(entry.salt),
+            disclosures: entry.disclosures.clone(),
+            erased: Vec::new(),
+            proof: self.proof(entry.index, self.size()),
+        });
+        let landmarks: Vec<Landmark> = kept.entries.iter().map(|entry| entry.landmark).collect();
+        let created_at = at("2026-06-01T12:00:00.500Z");
+        let booking = &kept.booking;
+        let evaluation = evaluate(
+            booking.booking_id,
+            booking.protected,
+            &kept.terms,
+            created_at,
+        );
+        let deliveries = deliveries(created_at);
+        let summary = summarize(&Material {
+            origin: self.signer.name(),
+            created_at,
+            booking,
+            entries: &landmarks,
+            evaluation: evaluation.as_ref(),
+            deliveries: &deliveries,
+        });
+        Packet {
+            packet_type: PACKET_TYPE.to_owned(),
+            created_at,
+            booking: booking.clone(),
+            stream: URL_SAFE_NO_PAD.encode(kept.stream),
+            log: LogHint {
+                origin: self.signer.name().to_owned(),
+                vkey: self.vkey(),
+            },
+            entries: entries.collect(),
+            policy: kept
+                .terms
+                .policy
+                .as_ref()
+                .map(|policy| policy.document.clone()),
+            policy_hash: kept.terms.policy_hash().map(str::to_owned),
+            terms: FrozenTerms::of(&kept.terms),
+            evaluation,
+            resolution: None,
+            deliveries,
+            items: Vec::new(),
+            summary,
+            signature: String::new(),
+        }
+    }
+}
+
+pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<&str>) -> Booking {
+    let party = |id: &str, name: &str| Party {
+        id: id.to_owned(),
+        name: name.to_owned(),
+    };
+    Booking {
+        booking_id: BookingId::new(created_at, [n; 10]),
+        partner_id: PartnerId::new(created_at, [9; 10]),
+        talent: party("t-1", "The \u{1f3b8} \"Band\"\u{7}"),
+        organizer: party("o-1", "Ana María"),
+        event_type: "concert".to_owned(),
+        event_date: terms.anchor,
+        time_zone: zone.map(str::to_owned),
+        booking_value: terms.value.json_number(),
+        amount_paid: None,
+        currency: Currency::USD,
+        status: BookingStatus::Created,
+        protected: false,
+        protected_at: None,
+        canceled_at: None,
+        policy: terms.policy.as_ref().map(policy_summary),
+        metadata: BTreeMap::from([("ref".to_owned(), format!("A-{n}"))]),
+        created_at,
+    }
+}
+
+fn deliveries(now: Timestamp) -> Vec<PacketDelivery> {
+    let event_id = EventId::new(now, [4; 10]);
+    let failed = PacketAttempt {
+        started_at: now,
+        status_code: None,
+        error: Some("timeout".to_owned()),
+    };
+    let accepted = PacketAttempt {
+        started_at: now.plus_ms(5_000),
+        status_code: Some(204),
+        error: None,
+    };
+    vec![
+        PacketDelivery {
+            event_id,
+            event_type: EventType::BookingCreated,
+            endpoint_id: Some(EndpointId::new(now, [5; 10])),
+            url: Some("https://example.com/hook".to_owned()),
+            status: DeliveryStatus::Delivered,
+            attempts: 2,
+            history: vec![failed, accepted],
+        },
+        PacketDelivery {
+            event_id,
+            event_type: EventType::BookingProtected,
+            endpoint_id: None,
+            url: None,
+            status: DeliveryStatus::NoEndpoints,
+            attempts: 0,
+            history: Vec::new(),
+        },
+    ]
+}
