@@ -8,11 +8,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::{DateTime, NaiveDateTime};
+use chrono::NaiveDateTime;
 use serde::Deserialize;
 
 use super::hash::{Hash, leaf_hash};
 use super::jcs::MAX_NUMBER;
+use crate::model::Timestamp;
 
 /// The version in the `v` of every leaf this module reads and writes.
 pub const LEAF_VERSION: &str = "bookguard.leaf/1";
@@ -48,12 +49,11 @@ impl Leaf {
     /// is zero anywhere but at the start.
     pub fn encode(&self) -> Result<Vec<u8>, LeafError> {
         self.check()?;
-        let time = DateTime::from_timestamp_millis(self.t).ok_or(LeafError::Time)?;
         let (commit, stream) = (
             URL_SAFE_NO_PAD.encode(self.commit),
             URL_SAFE_NO_PAD.encode(self.stream),
         );
-        let (prev, seq, time) = (self.prev, self.seq, time.format(TIME_FORM));
+        let (prev, seq, time) = (self.prev, self.seq, Timestamp::from_ms(self.t));
         // Already canonical: names in order, and no value has a character that needs an escape.
         let text = format!(
             "{{\"commit\":\"{commit}\",\"prev\":\"{prev}\",\"seq\":{seq},\"stream\":\"{stream}\",\

@@ -69,22 +69,27 @@ impl<N: Noun> Id<N> {
     }
 }
 
+impl<N: Noun> Id<N> {
+    /// The text, without a heap: three letters, an underscore, 32 digits.
+    fn text(&self) -> [u8; 36] {
+        const { assert!(N::PREFIX.len() == 3) };
+        let mut text = [b'_'; 36];
+        text[..3].copy_from_slice(N::PREFIX.as_bytes());
+        hex::encode_to_slice(self.0, &mut text[4..]).expect("16 bytes are 32 digits");
+        text
+    }
+}
+
 impl<N: Noun> fmt::Display for Id<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = [0; 32];
-        hex::encode_to_slice(self.0, &mut digits).map_err(|_| fmt::Error)?;
-        write!(
-            f,
-            "{}_{}",
-            N::PREFIX,
-            std::str::from_utf8(&digits).map_err(|_| fmt::Error)?
-        )
+        f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
     }
 }
 
 impl<N: Noun> Serialize for Id<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let text = self.text();
+        serializer.serialize_str(std::str::from_utf8(&text).map_err(serde::ser::Error::custom)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An instant to the millisecond, from year 0001 to 9999. Its text is `2026-11-05T10:00:00.000Z`.
@@ -61,15 +61,38 @@ impl Timestamp {
     }
 }
 
+impl Timestamp {
+    /// The text, without a heap or a format string: every booking writes a dozen of these.
+    fn text(self) -> [u8; 24] {
+        let utc = self.to_utc();
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |at: usize, digits: usize, mut number: u32| {
+            for slot in text[at..at + digits].iter_mut().rev() {
+                *slot = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        };
+        put(0, 4, utc.year().unsigned_abs());
+        put(5, 2, utc.month());
+        put(8, 2, utc.day());
+        put(11, 2, utc.hour());
+        put(14, 2, utc.minute());
+        put(17, 2, utc.second());
+        put(20, 3, utc.timestamp_subsec_millis());
+        text
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true))
+        f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let text = self.text();
+        serializer.serialize_str(std::str::from_utf8(&text).map_err(serde::ser::Error::custom)?)
     }
 }
 
@@ -83,6 +106,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn any_offset_is_read_and_utc_milliseconds_are_written() {
@@ -94,6 +118,15 @@ mod tests {
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
         ] {
             assert_eq!(Timestamp::parse(text).unwrap().to_string(), written);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_instant_is_written_as_the_calendar_says(ms in FIRST_MS..=LAST_MS) {
+            let at = Timestamp::from_ms(ms);
+            prop_assert_eq!(at.to_string(), at.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true));
+            prop_assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
         }
     }
 

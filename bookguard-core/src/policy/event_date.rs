@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat};
+use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, Timelike};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::TimeOfDay;
@@ -91,8 +91,22 @@ impl fmt::Display for EventDate {
                 let local = at.to_utc().with_timezone(offset);
                 f.write_str(&local.to_rfc3339_opts(SecondsFormat::AutoSi, false))
             }
-            Self::Local(local) => write!(f, "{}", local.format("%Y-%m-%dT%H:%M:%S")),
-            Self::Date(date) => write!(f, "{}", date.format("%Y-%m-%d")),
+            // By hand: chrono's format strings are read anew each time, and this is written for every booking.
+            Self::Local(local) => {
+                let (hour, minute, second) = (local.hour(), local.minute(), local.second());
+                write!(
+                    f,
+                    "{}T{hour:02}:{minute:02}:{second:02}",
+                    Self::Date(local.date())
+                )
+            }
+            Self::Date(date) => write!(
+                f,
+                "{:04}-{:02}-{:02}",
+                date.year(),
+                date.month(),
+                date.day()
+            ),
         }
     }
 }
