@@ -20,6 +20,7 @@ use bookguard_core::ops::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints, NewEndpoint,
 };
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
+use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
 use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner};
 use bookguard_core::ops::{Method, Operation, Route};
@@ -48,6 +49,7 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<GetBooking>(),
         entry::<ProtectBooking>().at_once(),
         entry::<EvaluatePolicy>().changing(),
+        entry::<GetEvidence>().changing(),
         entry::<ListBookingEvents>(),
         entry::<GetEvent>(),
         entry::<RetryEvent>(),
