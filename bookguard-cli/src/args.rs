@@ -12,8 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use nouns::{
-    ApiKeysCommand, EndpointsCommand, EventsCommand, LedgerCommand, PartnersCommand,
-    WebhookCommand, WebhookVerifyArgs,
+    ApiKeysCommand, EndpointsCommand, EventsCommand, EvidenceCommand, LedgerCommand,
+    PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
 
 /// Evidence and protection for bookings.
@@ -130,6 +130,8 @@ pub enum Format {
 pub enum Command {
     /// Run the server
     Serve(ServeArgs),
+    /// Show everything once, end to end, on a temporary database
+    Demo,
     /// Whether the service can do its work
     Health,
     /// Partners: the platforms that use the service
@@ -147,6 +149,9 @@ pub enum Command {
     /// What happened to bookings, and whether it was delivered
     #[command(subcommand)]
     WebhookEvents(EventsCommand),
+    /// Evidence packets: fetch, verify offline
+    #[command(subcommand)]
+    Evidence(EvidenceCommand),
     /// The tamper-evident log
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -171,7 +176,7 @@ pub struct ServeArgs {
     /// Who may register: open, approval or closed [env: BOOKGUARD_REGISTRATION] [default: open]
     #[arg(long, value_name = "MODE")]
     pub registration: Option<String>,
-    /// Whether bookings without a policy get one from the library [env: BOOKGUARD_LIBRARY_POLICIES] [default: false]
+    /// Whether bookings without a policy get one from the library [env: BOOKGUARD_LIBRARY_POLICIES] [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub library_policies: Option<bool>,
     /// Requests per second one key may make; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
@@ -235,6 +240,7 @@ mod tests {
     fn every_documented_command_is_there() {
         for line in [
             "serve --db x.db --listen 127.0.0.1:0 --public-url https://b.example --ledger-key k --dev --config c.toml",
+            "demo",
             "health",
             "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",
             "partners list --limit 5 --cursor ptn_1",
@@ -258,6 +264,8 @@ mod tests {
             "webhook-events list --booking bkg_1",
             "webhook-events get evt_1",
             "webhook-events retry evt_1",
+            "evidence get bkg_1",
+            "evidence verify packet.json --key @log.vkey",
             "ledger checkpoint",
             "ledger key",
             "webhook verify --secret-file s --body - --header sha256=00",
@@ -303,6 +311,10 @@ mod tests {
             ),
             (
                 "webhook verify --body - --webhook-id evt_1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "evidence verify packet.json",
                 ErrorKind::MissingRequiredArgument,
             ),
             ("bookings list --output yaml", ErrorKind::InvalidValue),

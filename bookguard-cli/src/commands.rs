@@ -5,12 +5,15 @@
 mod new_booking;
 mod verify;
 
+pub use verify::{Check, lines};
+
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{
     CreateBooking, EvaluatePolicy, GetBooking, ListBookings, ProtectBooking,
 };
 use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
+use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
 use bookguard_core::ops::partners::{ApprovePartner, GetPartner, ListPartners, RegisterPartner};
 use bookguard_core::ops::{self, Request};
@@ -18,20 +21,25 @@ use clap::CommandFactory as _;
 use serde_json::json;
 
 use crate::args::{
-    ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsCommand, Format,
-    LedgerCommand, OnceArgs, PageArgs, PartnersCommand, Place, WebhookCommand,
+    ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsCommand,
+    EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnersCommand, Place,
+    WebhookCommand,
 };
 use crate::failure::Failure;
 use crate::output::{self, Screen, bookings, events, nouns};
-use crate::serve;
 use crate::settings::{self, environment};
 use crate::target::{Purpose, Target};
+use crate::{demo, serve};
 
 /// Does what the command line says.
 pub async fn run(cli: Cli, screen: &Screen) -> Result<(), Failure> {
     let place = cli.place;
     match cli.command {
         Command::Serve(args) => serve::run(&place, &args).await,
+        Command::Demo => demo::run(screen.style).await,
+        Command::Evidence(EvidenceCommand::Verify { packet, key }) => {
+            verify::packet(&packet, &key, screen)
+        }
         Command::Webhook(WebhookCommand::Verify(args)) => verify::webhook(&args, screen),
         Command::Openapi => screen.json(bookguard_server::openapi_json()),
         Command::Completions { shell } => completions(shell),
@@ -70,8 +78,13 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         Command::Bookings(command) => booking(target, command, screen).await,
         Command::WebhookEndpoints(command) => endpoints(target, command, screen).await,
         Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
+        Command::Evidence(EvidenceCommand::Get { booking_id }) => {
+            evidence(target, &booking_id, screen).await
+        }
         Command::Ledger(command) => ledger(target, command, screen).await,
         Command::Serve(_)
+        | Command::Demo
+        | Command::Evidence(EvidenceCommand::Verify { .. })
         | Command::Webhook(_)
         | Command::Openapi
         | Command::Completions { .. } => {
@@ -256,6 +269,16 @@ async fn webhook_events(
             events::retried,
         ),
     }
+}
+
+async fn evidence(target: &Target, booking_id: &str, screen: &Screen) -> Result<(), Failure> {
+    let answer = target.call::<GetEvidence>(at(booking_id)).await?;
+    let packet = answer.output.read().map_err(|e| {
+        Failure::BadAnswer(format!(
+            "what was answered is no evidence packet ({e}). Is the server of this version?"
+        ))
+    })?;
+    screen.show(&answer, |_, style| bookings::evidence(&packet, style))
 }
 
 async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Result<(), Failure> {

@@ -118,6 +118,25 @@ pub enum EventsCommand {
     },
 }
 
+/// What can be done with evidence.
+#[derive(Debug, Subcommand)]
+pub enum EvidenceCommand {
+    /// Fetch a booking's evidence packet; redirect it to a file to keep it
+    Get {
+        /// The booking's id
+        booking_id: String,
+    },
+    /// Verify a packet, without server or network
+    Verify {
+        /// The packet, a file or standard input (-)
+        #[arg(value_name = "PACKET|-")]
+        packet: PathBuf,
+        /// The log's verifier key, or @ and a file that holds it; get it from whoever runs the log, not from the packet
+        #[arg(long, value_name = "VKEY|@FILE")]
+        key: String,
+    },
+}
+
 /// What can be done with the ledger.
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {

@@ -1,11 +1,12 @@
-//! The command that verifies a webhook's signatures.
+//! The commands that verify something from elsewhere: a packet offline, a webhook's signatures.
 //!
-//! It shows every check it made and ends with an exit code of its own when one failed.
+//! Each shows every check it made and ends with its own exit code when one failed.
 
 use std::path::Path;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::evidence;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use crate::output::{self, Screen};
 use crate::settings::environment;
 use crate::text::plain;
 
-/// One check.
+/// One check, as both show it.
 pub struct Check {
     /// What was checked.
     pub name: String,
@@ -25,6 +26,45 @@ pub struct Check {
     pub passed: bool,
     /// What was found.
     pub detail: String,
+}
+
+impl From<&evidence::Check> for Check {
+    fn from(check: &evidence::Check) -> Self {
+        let place = if check.place.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", check.place)
+        };
+        Self {
+            name: check.name.to_owned(),
+            passed: check.passed,
+            detail: format!("{}{place}", check.detail),
+        }
+    }
+}
+
+/// `evidence verify`
+///
+/// Errors: [`Failure::NotVerified`], after every check was shown.
+pub fn packet(packet: &Path, key: &str, screen: &Screen) -> Result<(), Failure> {
+    let key = match key.strip_prefix('@') {
+        Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
+        None => key.to_owned(),
+    };
+    let report = evidence::verify(&files::bytes(packet, DOCUMENT_BYTES)?, key.trim());
+    let verified = report.verified();
+    match screen.format {
+        Format::Json => {
+            let mut value = json!(report);
+            value["verified"] = verified.into();
+            screen.json(&value.to_string())?;
+        }
+        Format::Table => {
+            let checks: Vec<Check> = report.checks.iter().map(Check::from).collect();
+            output::print(&lines(&checks, verified, screen.style))?;
+        }
+    }
+    conclude(verified, "The packet does not verify: do not rely on it.")
 }
 
 /// `webhook verify`
@@ -138,7 +178,8 @@ pub fn lines(checks: &[Check], verified: bool, style: Style) -> String {
     text
 }
 
-fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
+/// The end of a command that verified.
+pub fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
     if verified {
         Ok(())
     } else {

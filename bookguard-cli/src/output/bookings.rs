@@ -1,11 +1,13 @@
 //! Bookings, their protection and what their policy says: how they are shown.
 
 use bookguard_core::command::{BookingCreated, Protected};
+use bookguard_core::evidence::Packet;
 use bookguard_core::model::{Amount, Booking, Page};
 use bookguard_core::policy::Evaluation;
 
 use super::nouns::yes_no;
 use super::sheet::{Style, list, money, more, record, time};
+use crate::text::plain;
 
 /// A booking just recorded.
 pub fn created(new: &BookingCreated, style: Style) -> String {
@@ -200,4 +202,31 @@ pub fn evaluation(evaluation: &Evaluation, style: Style) -> String {
         ));
     }
     text
+}
+
+/// What a packet says. Whether it is true is for `evidence verify`.
+pub fn evidence(packet: &Packet, style: Style) -> String {
+    // Sentences, of any length: a table would only be in their way.
+    let timeline: String = (packet.summary.timeline.iter())
+        .map(|moment| {
+            format!(
+                "\n{}  {}",
+                style.bold(&time(moment.at)),
+                plain(&moment.text)
+            )
+        })
+        .collect();
+    let fields = [
+        ("booking", Some(packet.booking.booking_id.to_string())),
+        ("made", Some(time(packet.created_at))),
+        ("log", Some(packet.log.origin.clone())),
+        ("entries", Some(packet.entries.len().to_string())),
+        ("policy", packet.policy_hash.clone()),
+        ("deliveries", Some(packet.deliveries.len().to_string())),
+        ("summary", Some(packet.summary.headline.clone())),
+    ];
+    format!(
+        "{}\n{timeline}\n\nThis is what the packet says, not the packet: keep that with --output json > packet.json",
+        record(style, &fields)
+    )
 }

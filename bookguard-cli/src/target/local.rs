@@ -44,17 +44,15 @@ impl Local {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
         let rules = config.webhooks.clone();
-        if purpose == Purpose::Begin && !config.db.exists() {
-            let key = config
-                .ledger_key
-                .clone()
-                .unwrap_or_else(|| key_file::default_path(&config.db));
-            say(&format!(
-                "making the database {} and its ledger key {}; keep a copy of the key",
+        let made = (purpose == Purpose::Begin && !config.db.exists()).then(|| {
+            let key = config.ledger_key.clone();
+            let key = key.unwrap_or_else(|| key_file::default_path(&config.db));
+            format!(
+                "made the database {} and its ledger key {}; keep a copy of the key",
                 config.db.display(),
                 key.display()
-            ));
-        }
+            )
+        });
         let (service, closing) = Service::open(service::Config {
             create: purpose == Purpose::Begin,
             outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
@@ -74,6 +72,9 @@ impl Local {
             report: config.report,
         })
         .map_err(Failure::Unexpected)?;
+        if let Some(made) = made {
+            say(&made);
+        }
         let courier = match purpose {
             Purpose::Retry => {
                 // Only what this command leases: what else is due belongs to a server.

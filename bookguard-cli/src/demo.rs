@@ -1,0 +1,415 @@
+//! `bookguard demo`: the whole product once, for real, on a temporary database.
+//!
+//! Everything goes the way a partner's own would: over HTTP, with a receiver that checks signatures and a packet that
+//! is verified after the server is gone. Invariant: every claim printed was checked; one that does not hold ends the
+//! demo with its exit code, and the temporary directory goes either way.
+
+mod receiver;
+mod scratch;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bookguard_core::clock::Clock;
+use bookguard_core::command::Registration;
+use bookguard_core::evidence;
+use bookguard_core::model::{BookingId, DeliveryStatus, EventType};
+use bookguard_core::ops::bookings::{CreateBooking, EvaluatePolicy, GetBooking, ProtectBooking};
+use bookguard_core::ops::endpoints::CreateEndpoint;
+use bookguard_core::ops::events::ListBookingEvents;
+use bookguard_core::ops::evidence::GetEvidence;
+use bookguard_core::ops::partners::RegisterPartner;
+use bookguard_core::ops::{Operation, Request};
+use bookguard_core::webhook::Secret;
+use bookguard_server::Server;
+use bookguard_server::config::Config;
+use bookguard_server::courier::address::AddressRules;
+use serde_json::json;
+
+use crate::commands::{Check, lines};
+use crate::failure::Failure;
+use crate::output::sheet::{Style, money, time};
+use crate::output::{bookings, print, say};
+use crate::target::Answer;
+use crate::target::remote::Remote;
+use receiver::Receiver;
+use scratch::Scratch;
+
+/// How long a webhook may take to arrive and to be recorded.
+const PATIENCE: Duration = Duration::from_secs(10);
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Runs the demo.
+///
+/// Errors: the first step's that does not do what it says.
+pub async fn run(style: Style) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let scratch = Scratch::new()?;
+    let told_to_end = bookguard_server::terminated().map_err(Failure::Unexpected)?;
+    let done = tokio::select! {
+        done = steps(style, scratch.path()) => done,
+        () = told_to_end => Err(Failure::Unexpected("the demo was interrupted".to_owned())),
+    };
+    drop(scratch);
+    done?;
+    print(&format!(
+        "\nAll of it held, in {:.1} s; the temporary database is gone.\n\n{}",
+        begun.elapsed().as_secs_f64(),
+        go_on()
+    ))
+}
+
+/// Prints numbered steps.
+struct Steps {
+    style: Style,
+    number: u32,
+}
+
+impl Steps {
+    fn done(&mut self, what: &str, detail: &str) -> Result<(), Failure> {
+        self.number += 1;
+        let indented = detail
+            .lines()
+            .map(|line| format!("\n{}", format!("      {line}").trim_end()))
+            .collect::<String>();
+        print(&format!(
+            "{:>3}. {}{indented}",
+            self.number,
+            self.style.bold(what)
+        ))
+    }
+}
+
+async fn steps(style: Style, folder: &Path) -> Result<(), Failure> {
+    print(&format!(
+        "Bookguard from end to end, on a temporary database in {}\n\n",
+        folder.display()
+    ))?;
+    let mut step = Steps { style, number: 0 };
+    let server = start(folder).await?;
+    step.done("Server up", &format!("{}, one SQLite file", server.url()))?;
+    let walked = walk(&server, &mut step).await;
+    server.stop().await;
+    let Walked { packet, key } = walked?;
+    step.done(
+        "Server stopped: from here on there is only the packet and the log's public key",
+        "",
+    )?;
+    verify_offline(&packet, &key, &mut step)
+}
+
+async fn start(folder: &Path) -> Result<Server, Failure> {
+    let config = Config {
+        listen: "127.0.0.1:0".to_owned(),
+        webhooks: AddressRules::dev(),
+        report: |line| say(line),
+        ..Config::of(folder.join("bookguard.db"))
+    };
+    Server::start(config).await.map_err(Failure::Unexpected)
+}
+
+/// What is left once the server is gone.
+struct Walked {
+    packet: Vec<u8>,
+    key: String,
+}
+
+/// Everything that needs the server.
+async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
+    let partner = register(server, step).await?;
+    let (Some(api_key), Some(secret)) = (partner.api_key, partner.signing_secret) else {
+        return Err(Failure::BadAnswer(
+            "the registration gave no credentials".to_owned(),
+        ));
+    };
+    let remote = Remote::new(&server.url(), Some(api_key))?;
+    let mut receiver = Receiver::start(Secret::new(secret)).await?;
+    let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() }))
+        .await?
+        .output;
+    step.done(
+        "Webhook receiver up",
+        &format!("{}, registered as {}", receiver.url(), endpoint.endpoint_id),
+    )?;
+
+    let booking_id = record(&remote, step).await?;
+    received(&mut receiver, booking_id, EventType::BookingCreated, step).await?;
+    let protected = call::<ProtectBooking>(&remote, &[&booking_id.to_string()], json!(null))
+        .await?
+        .output;
+    let receipt = &protected.receipt;
+    step.done(
+        "Booking protected",
+        &format!(
+            "leaf {} of {} in the log {}\nroot {}",
+            receipt.leaf_index, receipt.tree_size, receipt.log_origin, receipt.root_hash
+        ),
+    )?;
+    received(&mut receiver, booking_id, EventType::BookingProtected, step).await?;
+    delivered(&remote, booking_id, step).await?;
+    evaluate(&remote, booking_id, step).await?;
+
+    let packet = call::<GetEvidence>(&remote, &[&booking_id.to_string()], json!(null))
+        .await?
+        .json
+        .into_bytes();
+    let key = remote.text("/v1/ledger/key").await?.trim().to_owned();
+    step.done(
+        "Evidence packet fetched",
+        &format!("{} bytes; the log's public key is {key}", packet.len()),
+    )?;
+    receiver.stop().await;
+    Ok(Walked { packet, key })
+}
+
+async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Failure> {
+    let body = json!({
+        "name": "Harbor Stage Bookings",
+        "businessType": "talent marketplace",
+        "contactEmail": "integration@harborstage.example",
+    });
+    let partner = call::<RegisterPartner>(&Remote::new(&server.url(), None)?, &[], body)
+        .await?
+        .output;
+    step.done(
+        "Partner registered",
+        &format!(
+            "{} ({}), with its first API key and signing secret",
+            partner.name, partner.partner_id
+        ),
+    )?;
+    Ok(partner)
+}
+
+async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure> {
+    let event_date = Clock::System.now().plus_ms(21 * DAY_MS).floor_to_second();
+    let body = json!({
+        "talent": { "id": "artist-1042", "name": "Mara Quint Trio" },
+        "organizer": { "id": "org-77", "name": "Lakeside Festival" },
+        "eventType": "concert",
+        "eventDate": event_date.to_string(),
+        "timeZone": "America/New_York",
+        "bookingValue": 4500,
+        "currency": "USD",
+        "policyId": "talent_standard",
+    });
+    let created = call::<CreateBooking>(remote, &[], body).await?.output;
+    let booking = call::<GetBooking>(remote, &[&created.booking_id.to_string()], json!(null))
+        .await?
+        .output;
+    let value = booking.value().map_or_else(String::new, money);
+    step.done(
+        "Booking recorded",
+        &format!(
+            "{}: {} on {}, {value}",
+            booking.booking_id,
+            booking.event_type,
+            time(booking.event_date)
+        ),
+    )?;
+    Ok(created.booking_id)
+}
+
+/// Waits for a webhook and insists that it is the one expected, and signed.
+async fn received(
+    receiver: &mut Receiver,
+    booking_id: BookingId,
+    expected: EventType,
+    step: &mut Steps,
+) -> Result<(), Failure> {
+    let hook = receiver.next(PATIENCE).await?;
+    let (is, expected_is) = (
+        (hook.event_type.as_str(), hook.booking_id.as_str()),
+        (expected.word(), booking_id.to_string()),
+    );
+    if is != (expected_is.0, expected_is.1.as_str()) {
+        return Err(Failure::Unexpected(format!(
+            "the webhook is {} for {}, not {} for {booking_id}",
+            is.0,
+            is.1,
+            expected.word()
+        )));
+    }
+    step.done(
+        &format!("Webhook received: {}", hook.event_type),
+        &format!("{}\nx-service-signature {}: verified with the library\nwebhook-signature {}: verified with the library", hook.event_id, hook.service_signature, hook.standard_signature),
+    )
+}
+
+/// Waits until the service, too, has both events as delivered.
+async fn delivered(
+    remote: &Remote,
+    booking_id: BookingId,
+    step: &mut Steps,
+) -> Result<(), Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let events = call::<ListBookingEvents>(remote, &[&booking_id.to_string()], json!(null))
+            .await?
+            .output
+            .webhook_events;
+        if events.len() == 2
+            && events
+                .iter()
+                .all(|event| event.status == DeliveryStatus::Delivered)
+        {
+            let events: Vec<String> = events
+                .iter()
+                .map(|event| {
+                    format!(
+                        "{} {}: {}",
+                        event.event_id,
+                        event.event_type.word(),
+                        event.status.word()
+                    )
+                })
+                .collect();
+            return step.done("Deliveries on record", &events.join("\n"));
+        }
+        if Instant::now() > until {
+            return Err(Failure::Unexpected(
+                "the deliveries were received but never recorded as delivered".to_owned(),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn evaluate(remote: &Remote, booking_id: BookingId, step: &mut Steps) -> Result<(), Failure> {
+    let evaluation = call::<EvaluatePolicy>(remote, &[&booking_id.to_string()], json!(null))
+        .await?
+        .output;
+    step.done(
+        "Policy evaluated, as if the organizer canceled now",
+        &bookings::evaluation(&evaluation, Style::default()),
+    )
+}
+
+fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {
+    let report = evidence::verify(packet, key);
+    let checks: Vec<Check> = report.checks.iter().map(Check::from).collect();
+    let text = lines(&checks, report.verified(), step.style);
+    if !report.verified() {
+        say(&text);
+        let why = "The packet that the server gave does not verify.";
+        return Err(Failure::NotVerified(why.to_owned()));
+    }
+    step.done("Packet verified offline", &text)?;
+
+    let (at, from, to, tampered) = tamper(packet)?;
+    let report = evidence::verify(&tampered, key);
+    if report.verified() {
+        let why = "A packet with a changed amount verifies, which must never be.";
+        return Err(Failure::NotVerified(why.to_owned()));
+    }
+    let failed: Vec<Check> = report.failures().map(Check::from).collect();
+    let what = format!(
+        "One byte of the packet changed, the first of bookingValue from {from} to {to} (offset {at}): \
+         {} of {} checks fail, as they must",
+        failed.len(),
+        report.checks.len()
+    );
+    step.done(&what, &lines(&failed, false, step.style))
+}
+
+/// The packet with the first digit of its booking's value changed: where, from what, to what.
+fn tamper(packet: &[u8]) -> Result<(usize, char, char, Vec<u8>), Failure> {
+    let name = b"\"bookingValue\":";
+    let found = packet
+        .windows(name.len())
+        .position(|window| window == name)
+        .map(|at| at + name.len());
+    let digit = found.and_then(|at| {
+        packet
+            .get(at)
+            .filter(|byte| byte.is_ascii_digit())
+            .map(|digit| (at, *digit))
+    });
+    let (at, digit) =
+        digit.ok_or_else(|| Failure::BadAnswer("the packet shows no bookingValue".to_owned()))?;
+    let other = if digit == b'9' { b'8' } else { digit + 1 };
+    let mut tampered = packet.to_vec();
+    tampered[at] = other;
+    Ok((at, char::from(digit), char::from(other), tampered))
+}
+
+async fn call<O: Operation>(
+    remote: &Remote,
+    path: &[&str],
+    body: serde_json::Value,
+) -> Result<Answer<O::Output>, Failure> {
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
+    let path = path.iter().map(|part| (*part).to_owned()).collect();
+    remote
+        .call::<O>(Request {
+            path,
+            body,
+            ..Request::default()
+        })
+        .await
+}
+
+/// The commands to go on by hand. They work as they stand, pasted one by one or all at once.
+fn go_on() -> String {
+    let program = program();
+    format!(
+        r#"To go on by hand, on a database of your own in this directory:
+
+  export BOOKGUARD_DB=./bookguard.db
+  PARTNER=$({program} partners register --name 'My platform' --business-type marketplace --contact-email me@example.com --output json | sed 's/.*"partnerId":"\([^"]*\)".*/\1/')
+  BOOKING=$({program} bookings create --partner $PARTNER --talent-id 1 --talent-name 'Mara Quint Trio' --organizer-id 2 --organizer-name 'Lakeside Festival' --event-type concert --event-date 2030-06-01T20:00:00-04:00 --time-zone America/New_York --value 4500 --policy-id talent_standard --output json | sed 's/.*"bookingId":"\([^"]*\)".*/\1/')
+  {program} bookings protect $BOOKING
+  {program} bookings policy $BOOKING
+  {program} evidence get $BOOKING > packet.json
+  {program} evidence verify packet.json --key "$({program} ledger key)"
+  {program} serve --dev    # the same over HTTP; its documentation: http://127.0.0.1:8080/docs"#
+    )
+}
+
+/// The program as a shell calls it.
+fn program() -> String {
+    let name = std::env::args_os().next().map_or_else(
+        || "bookguard".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    );
+    quoted(&name)
+}
+
+fn quoted(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if !word.is_empty() && word.chars().all(safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_byte_is_changed() {
+        let packet = br#"{"booking":{"bookingValue":4500}}"#;
+        let (at, from, to, tampered) = tamper(packet).unwrap();
+        assert_eq!((at, from, to), (27, '4', '5'));
+        assert_eq!(tampered, br#"{"booking":{"bookingValue":5500}}"#);
+        assert!(tamper(b"{}").is_err());
+        assert!(tamper(br#"{"bookingValue":"#).is_err());
+    }
+
+    #[test]
+    fn the_programs_name_survives_a_shell() {
+        for (name, shown) in [
+            ("target/debug/bookguard", "target/debug/bookguard"),
+            ("/a b/it's", r"'/a b/it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(name), shown);
+        }
+    }
+}
