@@ -1,4 +1,42 @@
 //! Bookguard: evidence and protection for bookings.
+//!
+//! As a library for the receiving end (no feature needed: no database, no async runtime, no C compiler):
+//!
+//! | to | use |
+//! |---|---|
+//! | verify a webhook's signature | [`webhook::verify()`], [`webhook::verify_standard`] |
+//! | verify an evidence packet offline | [`evidence::verify()`] |
+//! | read a policy and recompute a cancellation | [`policy::evaluate`] |
+//! | follow the log: proofs, checkpoints, tiles | [`ledger`] |
+//!
+//! ```
+//! use bookguard_core::evidence;
+//! use bookguard_core::webhook::{Secret, verify};
+//!
+//! // A receiver trusts a request only when its signature is right …
+//! let secret = Secret::new("It's a Secret to Everybody");
+//! let header = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+//! assert!(verify(&secret, header, b"Hello, World!").is_ok());
+//! assert!(verify(&secret, header, b"Hello, World?").is_err());
+//!
+//! // … and a reviewer trusts a packet only when every check holds under the ledger's own key.
+//! let vkey = "example.com/log/testdata+33d7b496+AeHTu4Q3hEIMHNqc6fASMsq3rKNx280NI+oO5xCFkkSx";
+//! let report = evidence::verify(b"not a packet", vkey);
+//! assert!(!report.verified());
+//! ```
+//!
+//! As the product itself (feature `sqlite`), from the caller down:
+//!
+//! ```text
+//! ops → service → writer → store                                what does I/O
+//!         ↓          ↓
+//! lifecycle, policy, ledger, evidence, webhook → work, change, command → model    pure
+//! ```
+//!
+//! What holds throughout: rules do no I/O, read no clock and roll no dice; only the writer writes, and only what a rule
+//! decided; an accepted command's ledger leaves are written in the transaction of its rows; the head moves only from
+//! the exact size and root that were loaded; every queue, page, body and batch has a maximum in [`limits`]; another
+//! partner's ids answer exactly like unknown ones.
 
 #[cfg(feature = "store")]
 pub mod change;
