@@ -301,6 +301,8 @@ impl<'a> Value<'a, '_> {
         self.object(|form| {
             let names: Vec<String> = form.fields.iter().map(|(name, _)| name.to_string()).collect();
             if names.len() > max {
+                // Said once for all of them, not again for each as a field nobody knows.
+                form.fields.clear();
                 return form.fault_here(
                     "too_many",
                     format!("has {} pairs; at most {max} are allowed", names.len()),
