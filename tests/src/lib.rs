@@ -1,1 +1,23 @@
-//! Shared fixtures of the end-to-end tests and benchmarks.
+//! Shared fixtures of the end-to-end tests.
+//!
+//! | module | what it stands up |
+//! |---|---|
+//! | [`house`] | a server in this process, its clock set by hand |
+//! | [`program`] | the `bookguard` binary: one command, or a server that is a process of its own |
+//! | [`caller`] | a partner's HTTP client |
+//! | [`raw`] | requests that no proper client would send |
+//! | [`receiver`] | a webhook receiver that answers as told |
+//! | [`mirror`] | a mirror of the ledger |
+//! | [`samples`] | bodies of requests |
+//! | [`waiting`] | conditions awaited with a bound |
+//!
+//! Invariants: everything listens on 127.0.0.1 and a port of the system's choosing; everything ends when it is dropped.
+
+pub mod caller;
+pub mod house;
+pub mod mirror;
+pub mod program;
+pub mod raw;
+pub mod receiver;
+pub mod samples;
+pub mod waiting;

@@ -1,0 +1,181 @@
+//! A partner's HTTP client.
+//!
+//! Invariant: whatever is answered carries `x-request-id`, or the test that asked has failed.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::Value;
+
+/// Far above the ten seconds a manual retry may wait.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Somebody who calls a server.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    client: Client,
+    base: String,
+    key: Option<String>,
+}
+
+/// What was answered.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body's bytes.
+    pub body: Vec<u8>,
+}
+
+impl Caller {
+    /// Somebody without a key.
+    pub fn new(base: impl Into<String>) -> Self {
+        let client = Client::builder()
+            .no_proxy()
+            .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .expect("a client without a proxy can be made");
+        Self {
+            client,
+            base: base.into(),
+            key: None,
+        }
+    }
+
+    /// The same with a key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The same on another server, such as the same one after a restart.
+    #[must_use]
+    pub fn at(&self, base: &str) -> Self {
+        Self {
+            base: base.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// A request yet to be completed and sent.
+    pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method = Method::from_bytes(method.as_bytes()).expect("tests name methods");
+        let request = self.client.request(method, format!("{}{path}", self.base));
+        match &self.key {
+            Some(key) => request.header("x-api-key", key),
+            None => request,
+        }
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, request: RequestBuilder) -> Reply {
+        let reply = self.try_send(request).await.expect("the server answers");
+        assert!(
+            reply.header("x-request-id").is_some(),
+            "no x-request-id on {reply:?}"
+        );
+        reply
+    }
+
+    /// As [`Self::send`], where the server may be gone.
+    pub async fn try_send(&self, request: RequestBuilder) -> Result<Reply, reqwest::Error> {
+        let response = request.send().await?;
+        Ok(Reply {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response.bytes().await?.to_vec(),
+        })
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(self.request("GET", path)).await
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send(self.request("DELETE", path)).await
+    }
+
+    /// POST without a body.
+    pub async fn post_nothing(&self, path: &str) -> Reply {
+        self.send(self.request("POST", path)).await
+    }
+
+    /// POST with a JSON body.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.post_text(path, body.to_string()).await
+    }
+
+    /// POST with these bytes, said to be JSON.
+    pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Reply {
+        let request = self
+            .request("POST", path)
+            .header("content-type", "application/json");
+        self.send(request.body(body)).await
+    }
+
+    /// POST with a JSON body under an Idempotency-Key.
+    pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Reply {
+        let request = self
+            .request("POST", path)
+            .header("content-type", "application/json")
+            .header("idempotency-key", key);
+        self.send(request.body(body.to_string())).await
+    }
+}
+
+impl Reply {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The body, when the status is the one expected.
+    pub fn ok(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        self.json()
+    }
+
+    /// A member of the body that is a string.
+    pub fn string(&self, name: &str) -> String {
+        let value = self.json();
+        let text = value[name].as_str();
+        text.unwrap_or_else(|| panic!("no string {name} in {value}"))
+            .to_owned()
+    }
+
+    /// An error's code; empty where the body has none.
+    pub fn code(&self) -> String {
+        let code = &self.json()["code"];
+        code.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Pointer and code of every detail of an error.
+    pub fn details(&self) -> Vec<(String, String)> {
+        let value = self.json();
+        let details = value["details"].as_array().cloned().unwrap_or_default();
+        let text = |detail: &Value, name: &str| detail[name].as_str().unwrap_or("?").to_owned();
+        details
+            .iter()
+            .map(|detail| (text(detail, "pointer"), text(detail, "code")))
+            .collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! A mirror of the ledger, made as any C2SP tlog-tiles client would: checkpoint, hash tiles and entry bundles over
+//! HTTP, checked by the independent crate `tlog_tiles`.
+//!
+//! Only the checkpoint's signature is checked by Bookguard's own code, under the key the caller pins.
+
+use std::collections::HashMap;
+
+use bookguard_core::ledger::VerifierKey;
+use tlog_tiles::{
+    Checkpoint, Error, HashReader as _, Tile, TileHashReader, TileReader, check_record, check_tree,
+    prove_record, prove_tree, record_hash, stored_hash_index, tree_hash,
+};
+
+pub use tlog_tiles::Hash;
+
+use crate::caller::Caller;
+
+/// Hashes of a tile are 2^8.
+const HEIGHT: u8 = 8;
+const WIDTH: u64 = 256;
+
+/// A verified copy of the log.
+pub struct Mirror {
+    size: u64,
+    root: Hash,
+    entries: Vec<Vec<u8>>,
+    tiles: Tiles,
+}
+
+struct Tiles(HashMap<String, Vec<u8>>);
+
+impl TileReader for Tiles {
+    fn height(&self) -> u8 {
+        HEIGHT
+    }
+
+    fn read_tiles(&self, tiles: &[Tile]) -> Result<Vec<Vec<u8>>, Error> {
+        let read = |tile: &Tile| {
+            self.0
+                .get(&tile.path())
+                .cloned()
+                .ok_or(Error::IndexesNotInTree)
+        };
+        tiles.iter().map(read).collect()
+    }
+
+    fn save_tiles(&self, _: &[Tile], _: &[Vec<u8>]) {}
+}
+
+impl Mirror {
+    /// Downloads the log up to its present checkpoint and verifies all of it.
+    ///
+    /// Panics with what does not hold.
+    pub async fn download(caller: &Caller, vkey: &str) -> Self {
+        let note = text(caller, "/v1/ledger/checkpoint").await;
+        let key: VerifierKey = vkey.trim().parse().expect("a verifier key");
+        let signed = key.open(&note).expect("the checkpoint's signature");
+        let checkpoint = Checkpoint::from_bytes(signed.as_bytes()).expect("a tlog-checkpoint");
+        assert_eq!(checkpoint.origin(), key.name());
+        let mut mirror = Self {
+            size: checkpoint.size(),
+            root: *checkpoint.hash(),
+            entries: Vec::new(),
+            tiles: Tiles(HashMap::new()),
+        };
+        mirror.fetch(caller).await;
+        mirror.verify();
+        mirror
+    }
+
+    async fn fetch(&mut self, caller: &Caller) {
+        for tile in Tile::new_tiles(HEIGHT, 0, self.size) {
+            let path = tile.path();
+            // `tlog_tiles` writes the tile's height, which C2SP fixes and leaves out.
+            let published = path.strip_prefix("tile/8/").expect("tiles of height 8");
+            let bytes = bytes(caller, &format!("/v1/ledger/tile/{published}")).await;
+            self.tiles.0.insert(path, bytes);
+        }
+        for index in 0..self.size.div_ceil(WIDTH) {
+            let width = (self.size - index * WIDTH).min(WIDTH);
+            let partial = if width < WIDTH {
+                format!(".p/{width}")
+            } else {
+                String::new()
+            };
+            let path = format!("/v1/ledger/tile/entries/{index:03}{partial}");
+            let bundle = bytes(caller, &path).await;
+            self.entries.extend(unpack(&bundle));
+        }
+    }
+
+    /// Root from tiles, every entry under its hash, every entry's proof.
+    fn verify(&self) {
+        assert_eq!(self.entries.len() as u64, self.size, "entries of the log");
+        if self.size == 0 {
+            return;
+        }
+        let reader = self.reader();
+        let root = tree_hash(self.size, &reader).expect("tiles of the whole tree");
+        assert_eq!(root, self.root, "the tiles' root is the checkpoint's");
+        for (index, entry) in (0..).zip(&self.entries) {
+            let stored = reader.read_hashes(&[stored_hash_index(0, index)]);
+            let hash = record_hash(entry);
+            assert_eq!(
+                stored.expect("the entry's hash"),
+                [hash],
+                "entry {index} under its hash"
+            );
+            let proof = prove_record(self.size, index, &reader).expect("a proof of the entry");
+            check_record(&proof, self.size, self.root, index, hash).expect("the proof holds");
+        }
+    }
+
+    /// Fails unless this log is `earlier` and more.
+    pub fn extends(&self, earlier: &Self) {
+        assert!(self.size >= earlier.size, "a log never shrinks");
+        assert!(
+            self.entries.starts_with(&earlier.entries),
+            "a log never changes"
+        );
+        if earlier.size > 0 {
+            let proof = prove_tree(self.size, earlier.size, &self.reader()).expect("a proof");
+            check_tree(&proof, self.size, self.root, earlier.size, earlier.root)
+                .expect("the earlier log is part of this one");
+        }
+    }
+
+    /// Entries of the log.
+    pub fn entries(&self) -> &[Vec<u8>] {
+        &self.entries
+    }
+
+    /// The root, as the interface writes it.
+    pub fn root_hex(&self) -> String {
+        hex(&self.root.0)
+    }
+
+    fn reader(&self) -> TileHashReader<'_> {
+        TileHashReader::new(self.size, self.root, &self.tiles)
+    }
+}
+
+/// The hash of an entry, as the interface writes it.
+pub fn leaf_hex(entry: &[u8]) -> String {
+    hex(&record_hash(entry).0)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn text(caller: &Caller, path: &str) -> String {
+    String::from_utf8(bytes(caller, path).await).expect("text")
+}
+
+async fn bytes(caller: &Caller, path: &str) -> Vec<u8> {
+    let reply = caller.get(path).await;
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    reply.body
+}
+
+/// Each entry behind its length as two big-endian bytes (C2SP tlog-tiles, "Log entries").
+fn unpack(mut bundle: &[u8]) -> Vec<Vec<u8>> {
+    let mut entries = Vec::new();
+    while let Some((length, rest)) = bundle.split_first_chunk::<2>() {
+        let (entry, rest) = rest.split_at(usize::from(u16::from_be_bytes(*length)));
+        entries.push(entry.to_vec());
+        bundle = rest;
+    }
+    assert!(bundle.is_empty(), "a bundle ends with its last entry");
+    entries
+}

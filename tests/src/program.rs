@@ -1,0 +1,284 @@
+//! The `bookguard` binary: run for one command, or as a server of its own.
+//!
+//! Invariants: it is built from this workspace in the profile of the test that asks; nothing of the environment's own
+//! settings reaches it; a child ends with its handle.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::caller::Caller;
+use crate::waiting::BOUND;
+
+/// The binary, built when it is first asked for.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(build)
+}
+
+/// Builds it where this test was built and with the same profile, so that next to nothing is left to build: naming a
+/// test beside it makes Cargo choose the dependencies' features as it does for the tests of the workspace.
+fn build() -> PathBuf {
+    let own = std::env::current_exe().expect("a test knows its own file");
+    // <target>/<profile's folder>/deps/<test>
+    let folder = own.ancestors().nth(2).expect("a test lies in deps");
+    let target = folder.parent().expect("a profile's folder is in target");
+    let name = folder
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("debug");
+    let profile = if name == "debug" { "dev" } else { name };
+    let built = std::process::Command::new(env!("CARGO"))
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .args(["build", "--quiet", "--workspace", "--bin", "bookguard"])
+        .args(["--test", "policy_vectors", "--profile", profile])
+        .arg("--target-dir")
+        .arg(target)
+        .output()
+        .expect("cargo, which runs these tests, can be run");
+    assert!(
+        built.status.success(),
+        "bookguard does not build:\n{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    folder.join(format!("bookguard{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// A command line of the binary.
+#[derive(Debug, Clone)]
+pub struct CommandLine {
+    program: PathBuf,
+    args: Vec<OsString>,
+    env: Vec<(String, OsString)>,
+    input: Vec<u8>,
+    folder: Option<PathBuf>,
+    user: Option<u32>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// The exit code; `None` when it was killed.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// `bookguard` with these arguments.
+pub fn bookguard<S: AsRef<str>>(args: impl IntoIterator<Item = S>) -> CommandLine {
+    CommandLine {
+        program: program().to_owned(),
+        args: args
+            .into_iter()
+            .map(|arg| OsString::from(arg.as_ref()))
+            .collect(),
+        env: Vec::new(),
+        input: Vec::new(),
+        folder: None,
+        user: None,
+    }
+}
+
+impl CommandLine {
+    /// With one argument more.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// With this in the environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// With this on standard input.
+    #[must_use]
+    pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// In this folder.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
+    /// As this user, from a copy of the binary that the user can reach. Only root can ask for it.
+    #[must_use]
+    pub fn as_user(mut self, user: u32, program: &Path) -> Self {
+        self.user = Some(user);
+        self.program = program.to_owned();
+        self
+    }
+
+    /// Runs it to its end.
+    pub async fn run(self) -> Ran {
+        let mut child = self.spawn(Stdio::piped());
+        let input = child.stdin.take();
+        let bytes = self.input.clone();
+        let feeding = tokio::spawn(async move {
+            if let Some(mut pipe) = input {
+                // A command that does not read has no use for it.
+                let _ = pipe.write_all(&bytes).await;
+            }
+        });
+        let ended = timeout(BOUND, child.wait_with_output()).await;
+        feeding.abort();
+        let output = ended
+            .unwrap_or_else(|_| panic!("{:?} did not end", self.args))
+            .expect("a child's output can be read");
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn spawn(&self, stdin: Stdio) -> Child {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).kill_on_drop(true);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("BOOKGUARD_") {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        #[cfg(unix)]
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command.stdin(stdin);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .spawn()
+            .unwrap_or_else(|e| panic!("{}: {e}", self.program.display()))
+    }
+}
+
+impl Ran {
+    /// Standard output as JSON, when it ended well.
+    pub fn json(&self) -> Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    /// A member of that JSON that is a string.
+    pub fn string(&self, name: &str) -> String {
+        let value = self.json();
+        let text = value[name].as_str();
+        text.unwrap_or_else(|| panic!("no string {name} in {value}"))
+            .to_owned()
+    }
+}
+
+/// A server that is a process of its own.
+pub struct Serving {
+    child: Child,
+    url: String,
+    stderr: Arc<Mutex<String>>,
+    reading: JoinHandle<()>,
+}
+
+impl Serving {
+    /// `bookguard serve` on this database and a free port, with these arguments besides.
+    pub async fn start(db: &Path, args: &[&str]) -> Self {
+        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db"])
+            .arg(db)
+            .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
+            .env("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "0");
+        Self::of(args.iter().fold(line, |line, arg| line.arg(*arg))).await
+    }
+
+    /// Starts this command line, which must be one of `serve`, and waits until it says that it listens.
+    pub async fn of(line: CommandLine) -> Self {
+        let mut child = line.spawn(Stdio::null());
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let mut errors = child.stderr.take().expect("standard error is piped");
+        let said = Arc::clone(&stderr);
+        let reading = tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = errors.read(&mut buffer).await {
+                let text = String::from_utf8_lossy(&buffer[..read]);
+                said.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push_str(&text);
+            }
+        });
+        let stdout = child.stdout.take().expect("standard output is piped");
+        let mut lines = BufReader::new(stdout).lines();
+        let first = timeout(BOUND, lines.next_line()).await;
+        let first = first
+            .ok()
+            .and_then(Result::ok)
+            .flatten()
+            .unwrap_or_default();
+        let Some(url) = first.strip_prefix("listening on ") else {
+            let _ = timeout(BOUND, reading).await;
+            let said = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+            panic!("serve said {first:?} and {said:?}");
+        };
+        Self {
+            child,
+            url: url.to_owned(),
+            stderr,
+            reading,
+        }
+    }
+
+    /// The address to call it at.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Somebody without a key.
+    pub fn caller(&self) -> Caller {
+        Caller::new(&self.url)
+    }
+
+    /// What it has said on standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Kills it in the middle of whatever it does (SIGKILL).
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("a child can be killed");
+    }
+
+    /// Asks it to end (SIGTERM), and waits: its exit code and what it said on standard error.
+    pub async fn terminate(mut self) -> (Option<i32>, String) {
+        let id = self.child.id().expect("a child that was not awaited runs");
+        let asked = Command::new("kill")
+            .args(["-TERM", &id.to_string()])
+            .status()
+            .await
+            .expect("kill can be run");
+        assert!(asked.success(), "the server had ended before");
+        let ended = timeout(BOUND, self.child.wait()).await;
+        let status = ended
+            .expect("a server told to end does")
+            .expect("a child can be awaited");
+        let _ = (&mut self.reading).await;
+        (status.code(), self.stderr())
+    }
+}

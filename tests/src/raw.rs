@@ -1,0 +1,158 @@
+//! Requests byte by byte: what no proper client would send, or send in that way.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection.
+pub struct Raw {
+    stream: TcpStream,
+    /// Read and not yet taken.
+    left: Vec<u8>,
+}
+
+/// A response as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawReply {
+    /// The status.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body's bytes.
+    pub body: Vec<u8>,
+}
+
+/// Sends bytes on a connection of their own and reads one response.
+pub async fn exchange(addr: SocketAddr, request: impl AsRef<[u8]>) -> RawReply {
+    let mut raw = Raw::connect(addr).await;
+    raw.send(request).await;
+    raw.reply(false).await
+}
+
+impl Raw {
+    /// Connects.
+    pub async fn connect(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr)
+            .await
+            .expect("the server takes connections");
+        Self {
+            stream,
+            left: Vec::new(),
+        }
+    }
+
+    /// Sends bytes. A server that has closed already is no fault: what it said before can still be read.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref()).await;
+    }
+
+    /// Says that nothing more will be sent.
+    pub async fn finish(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// Reads one response; `headless` when it answers a HEAD, which has no body whatever its headers say.
+    pub async fn reply(&mut self, headless: bool) -> RawReply {
+        let end = loop {
+            if let Some(end) = find(&self.left, b"\r\n\r\n") {
+                break end;
+            }
+            assert!(self.more().await, "the server closed without a response");
+        };
+        let head = String::from_utf8_lossy(&self.left[..end]).into_owned();
+        self.left.drain(..end + 4);
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1));
+        let status = status.and_then(|code| code.parse().ok());
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let mut reply = RawReply {
+            status: status.expect("a response begins with its status"),
+            headers,
+            body: Vec::new(),
+        };
+        if !headless && reply.status >= 200 && reply.status != 304 {
+            reply.body = self.body(&reply).await;
+        }
+        reply
+    }
+
+    /// Whether the server has closed, or closes within the bound.
+    pub async fn closed(&mut self) -> bool {
+        self.left.is_empty() && !self.more().await
+    }
+
+    async fn body(&mut self, reply: &RawReply) -> Vec<u8> {
+        if reply.header("transfer-encoding") == Some("chunked") {
+            return self.chunks().await;
+        }
+        let length: usize = reply
+            .header("content-length")
+            .and_then(|length| length.parse().ok())
+            .expect("answers say how long they are");
+        self.take(length).await
+    }
+
+    async fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let end = loop {
+                if let Some(end) = find(&self.left, b"\r\n") {
+                    break end;
+                }
+                assert!(self.more().await, "the server closed within a chunk");
+            };
+            let size = String::from_utf8_lossy(&self.left[..end]).into_owned();
+            self.left.drain(..end + 2);
+            let size = usize::from_str_radix(&size, 16).expect("a chunk begins with its size");
+            body.extend(self.take(size).await);
+            self.take(2).await;
+            if size == 0 {
+                return body;
+            }
+        }
+    }
+
+    async fn take(&mut self, length: usize) -> Vec<u8> {
+        while self.left.len() < length {
+            assert!(self.more().await, "the server closed within a body");
+        }
+        self.left.drain(..length).collect()
+    }
+
+    /// Reads on; `false` at the end.
+    async fn more(&mut self) -> bool {
+        let mut buffer = [0; 16 * 1024];
+        let read = timeout(PATIENCE, self.stream.read(&mut buffer)).await;
+        // A reset is an end too: the server closed while it was still being sent to.
+        let read = read.expect("the server answers or closes").unwrap_or(0);
+        self.left.extend_from_slice(&buffer[..read]);
+        read > 0
+    }
+}
+
+impl RawReply {
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|part| part == what)
+}

@@ -1,0 +1,40 @@
+//! Bodies of requests.
+
+use serde_json::{Value, json};
+
+/// A registration.
+pub fn partner(name: &str) -> Value {
+    json!({
+        "name": name,
+        "businessType": "talent marketplace",
+        "contactEmail": "ops@example.com",
+        "website": "https://example.com"
+    })
+}
+
+/// A booking: USD 1,250.50 for a concert well in the future of every clock in these tests.
+pub fn booking() -> Value {
+    json!({
+        "talent": {"id": "tal-7", "name": "The Night Owls"},
+        "organizer": {"id": "org-3", "name": "Acme Events"},
+        "eventType": "concert",
+        "eventDate": "2031-06-20T19:00:00-04:00",
+        "bookingValue": 1250.5,
+        "currency": "USD"
+    })
+}
+
+/// A booking with these members replaced; `null` removes one.
+pub fn booking_with(members: Value) -> Value {
+    let mut booking = booking();
+    let fields = booking.as_object_mut().expect("a booking is an object");
+    let members = members.as_object().expect("members come as an object");
+    for (name, value) in members.clone() {
+        if value.is_null() {
+            fields.remove(&name);
+        } else {
+            fields.insert(name, value);
+        }
+    }
+    booking
+}

@@ -1,0 +1,23 @@
+//! The HTTP interface as it is on the wire: every documented status, and what comes in that should not.
+//!
+//! | module | asks |
+//! |---|---|
+//! | `statuses` | whether each operation gives each status it documents, and no other |
+//! | `world` | (the operations, and a server to ask them of) |
+//! | `documents` | what is served beside the operations |
+//! | `bodies` | what is said to a booking's JSON that is wrong, field by field |
+//! | `objects` | what is said to bodies that are no JSON object, and to the other operations' bodies |
+//! | `queries` | what is said to query parameters and idempotency keys that are wrong |
+//! | `messages` | what is said to HTTP that is wrong, or only unusual |
+//! | `overload` | what is said to too much |
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bodies;
+mod documents;
+mod messages;
+mod objects;
+mod overload;
+mod queries;
+mod statuses;
+mod world;

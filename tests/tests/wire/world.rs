@@ -1,0 +1,139 @@
+//! The operations of the interface document, and a server with something for each to work on.
+
+use std::collections::BTreeSet;
+
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use serde_json::{Value, json};
+
+/// One operation of the interface document.
+pub(crate) struct Documented {
+    pub(crate) id: String,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) statuses: BTreeSet<u16>,
+    pub(crate) open: bool,
+    body: bool,
+}
+
+pub(crate) fn documented() -> Vec<Documented> {
+    let document: Value = serde_json::from_str(bookguard_server::openapi_json()).unwrap();
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let statuses = operation["responses"].as_object().unwrap();
+            operations.push(Documented {
+                id: operation["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase(),
+                path: path.clone(),
+                statuses: statuses.keys().map(|code| code.parse().unwrap()).collect(),
+                open: operation["security"].is_null(),
+                body: operation["requestBody"].is_object(),
+            });
+        }
+    }
+    operations
+}
+
+/// A server with two partners, and something of everything.
+pub(crate) struct World {
+    pub(crate) house: House,
+    pub(crate) acme: Partner,
+    pub(crate) other: Partner,
+    receiver: Receiver,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let house = House::open().await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let receiver = Receiver::start().await;
+        Self {
+            house,
+            acme,
+            other,
+            receiver,
+        }
+    }
+
+    /// The path with its parameter naming something fresh that is `partner`'s.
+    pub(crate) async fn path(&self, operation: &Documented, partner: &Partner) -> String {
+        let Some((before, rest)) = operation.path.split_once('{') else {
+            return operation.path.clone();
+        };
+        let (name, after) = rest.split_once('}').unwrap();
+        let value = match name {
+            "bookingId" => partner.book().await,
+            "eventId" => self.failed_event(partner).await,
+            "apiKeyId" => {
+                let made = partner.caller.post("/v1/api-keys", &json!({})).await;
+                made.string("apiKeyId")
+            }
+            "endpointId" => partner.endpoint("http://127.0.0.1:9/").await,
+            "path" => "entries/000.p/1".to_owned(),
+            _ => panic!("how is a {name} made?"),
+        };
+        format!("{before}{value}{after}")
+    }
+
+    /// An event whose only delivery failed and waits for its next attempt.
+    async fn failed_event(&self, partner: &Partner) -> String {
+        self.receiver.answer(Answer::Status(500));
+        let endpoint = partner.endpoint(&self.receiver.url()).await;
+        let booking = partner.book().await;
+        let event = bookguard_tests::waiting::until("a failed delivery", async || {
+            let event = partner.events(&booking).await.remove(0);
+            (event["status"] == "failed").then_some(event)
+        });
+        let event = event.await;
+        self.receiver.answer(Answer::Status(200));
+        // The delivery goes on to its endpoint only while that exists; tests of retries need it.
+        if partner.id != self.acme.id {
+            let path = format!("/v1/webhook-endpoints/{endpoint}");
+            partner.caller.delete(&path).await.ok(200);
+        }
+        event["eventId"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn forget_endpoints(&self) {
+        for partner in [&self.acme, &self.other] {
+            let list = partner.caller.get("/v1/webhook-endpoints").await.ok(200);
+            for endpoint in list["data"].as_array().unwrap() {
+                let id = endpoint["endpointId"].as_str().unwrap();
+                let path = format!("/v1/webhook-endpoints/{id}");
+                partner.caller.delete(&path).await.ok(200);
+            }
+        }
+    }
+}
+
+/// The body a request of this operation needs, if it takes one.
+fn body(operation: &Documented) -> Option<Value> {
+    operation.body.then(|| match operation.id.as_str() {
+        "registerPartner" => samples::partner("New"),
+        "createApiKey" => json!({"name": "n"}),
+        "createBooking" => samples::booking(),
+        "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+        other => panic!("what is a body of {other}?"),
+    })
+}
+
+pub(crate) async fn ask(
+    caller: &Caller,
+    operation: &Documented,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Reply {
+    let mut request = caller.request(&operation.method, path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    if let Some(body) = body(operation) {
+        request = request
+            .header("content-type", "application/json")
+            .body(body.to_string());
+    }
+    caller.send(request).await
+}
