@@ -20,12 +20,14 @@
 //! ```
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, FieldError};
+use crate::limits::FAULTS;
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.
 ///
@@ -93,6 +95,9 @@ impl<'a> Value<'a, '_> {
         message: impl Into<String>,
         fix: impl Into<String>,
     ) -> Option<T> {
+        if self.faults.len() >= FAULTS {
+            return None;
+        }
         self.faults.push(FieldError {
             pointer: self.path.to_string(),
             code: code.to_owned(),
@@ -240,7 +245,7 @@ impl<'a> Value<'a, '_> {
         let mut form = Form {
             path,
             fields: fields.0,
-            known: Vec::new(),
+            known: Vec::with_capacity(12),
             faults: value.faults,
         };
         form.refuse_duplicates();
@@ -299,7 +304,7 @@ impl<'a> Value<'a, '_> {
         value_chars: usize,
     ) -> Option<Vec<(String, String)>> {
         self.object(|form| {
-            let names: Vec<String> = form.fields.iter().map(|(name, _)| name.to_string()).collect();
+            let names: Vec<String> = form.fields.iter().map(|field| field.name.to_string()).collect();
             if names.len() > max {
                 // Said once for all of them, not again for each as a field nobody knows.
                 form.fields.clear();
@@ -311,7 +316,7 @@ impl<'a> Value<'a, '_> {
             }
             let mut pairs = Vec::with_capacity(names.len());
             for name in names {
-                let value = form.optional(&name, |v| v.text(value_chars));
+                let value = form.take(&name, |v| v.text(value_chars));
                 if name.is_empty() || name.chars().count() > key_chars || name.chars().any(char::is_control) {
                     form.fault_at(
                         &name,
@@ -331,8 +336,8 @@ impl<'a> Value<'a, '_> {
 /// The fields of one object while they are read.
 pub struct Form<'a, 'f> {
     path: &'f Path<'f>,
-    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
-    known: Vec<String>,
+    fields: Vec<Field<'a>>,
+    known: Vec<&'static str>,
     faults: &'f mut Vec<FieldError>,
 }
 
@@ -340,11 +345,11 @@ impl<'a> Form<'a, '_> {
     /// A field that must be there. `None` means a fault was recorded.
     pub fn required<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
         if !self.has(name) {
-            self.known.push(name.to_owned());
+            self.known.push(name);
             self.fault_at(
                 name,
                 "missing_field",
@@ -359,11 +364,22 @@ impl<'a> Form<'a, '_> {
     /// A field that may be left out. `None` means it was, or a fault was recorded. `null` is a fault.
     pub fn optional<T>(
         &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        self.known.push(name);
+        self.take(name, read)
+    }
+
+    /// Reads a field by any name, without offering the name as one that is known.
+    fn take<T>(
+        &mut self,
         name: &str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
-        self.known.push(name.to_owned());
-        let raw = self.fields.iter().find(|(field, _)| field == name)?.1;
+        let field = self.fields.iter_mut().find(|field| field.name == name)?;
+        field.taken = true;
+        let raw = field.raw;
         let path = Path::Field(self.path, name);
         let mut value = Value {
             raw: raw.get(),
@@ -383,7 +399,7 @@ impl<'a> Form<'a, '_> {
     /// A field that must be there and is an object.
     pub fn required_object<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>,
     ) -> Option<T> {
         self.required(name, |v| v.reborrow().object(read))
@@ -392,7 +408,7 @@ impl<'a> Form<'a, '_> {
     /// A field that may be left out and is an object.
     pub fn optional_object<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>,
     ) -> Option<T> {
         self.optional(name, |v| v.reborrow().object(read))
@@ -400,7 +416,7 @@ impl<'a> Form<'a, '_> {
 
     /// Whether the object has this field.
     pub fn has(&self, name: &str) -> bool {
-        self.fields.iter().any(|(field, _)| field == name)
+        self.fields.iter().any(|field| field.name == name)
     }
 
     /// Records a fault at one field of this object, for rules that span several.
@@ -436,7 +452,11 @@ impl<'a> Form<'a, '_> {
     }
 
     fn refuse_duplicates(&mut self) {
-        let mut names: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_ref()).collect();
+        let mut names: Vec<&str> = self
+            .fields
+            .iter()
+            .map(|field| field.name.as_ref())
+            .collect();
         names.sort_unstable();
         let mut twice: Vec<String> = names
             .windows(2)
@@ -455,22 +475,20 @@ impl<'a> Form<'a, '_> {
     }
 
     fn refuse_unknown(&mut self) {
-        let mut unknown: Vec<String> = Vec::new();
-        for (name, _) in &self.fields {
-            if !self.known.iter().any(|known| known == name)
-                && !unknown.iter().any(|seen| seen == name)
-            {
-                unknown.push(name.to_string());
-            }
-        }
-        let known: Vec<String> = self.known.clone();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        for name in unknown {
-            let fix = match nearest(&name, &known) {
+        // A repeated name is a fault already; its first field stands for all.
+        let unknown: BTreeSet<String> = self
+            .fields
+            .iter()
+            .filter(|field| !field.taken && !self.known.contains(&field.name.as_ref()))
+            .map(|field| field.name.to_string())
+            .collect();
+        let known = self.known.clone();
+        for name in unknown.iter().take(FAULTS) {
+            let fix = match nearest(name, &known) {
                 Some(word) => format!("Did you mean \"{word}\"?"),
                 None => format!("Remove it. Known fields: {}.", known.join(", ")),
             };
-            self.fault_at(&name, "unknown_field", "is not a field of this object", fix);
+            self.fault_at(name, "unknown_field", "is not a field of this object", fix);
         }
     }
 }
@@ -518,8 +536,15 @@ pub fn shorten(text: &str) -> String {
     out
 }
 
+/// One field of an object, and whether it has been read.
+struct Field<'a> {
+    name: Cow<'a, str>,
+    raw: &'a RawValue,
+    taken: bool,
+}
+
 /// The fields of an object in order, repeated names and all.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct Fields<'a>(Vec<Field<'a>>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -534,7 +559,11 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 while let Some((Name(name), value)) =
                     map.next_entry::<Name<'de>, &'de RawValue>()?
                 {
-                    fields.push((name, value));
+                    fields.push(Field {
+                        name,
+                        raw: value,
+                        taken: false,
+                    });
                 }
                 Ok(Fields(fields))
             }
@@ -626,5 +655,102 @@ impl<'de> Deserialize<'de> for Strict {
             }
         }
         deserializer.deserialize_any(Tree)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(body: &str) -> Vec<(String, String)> {
+        let error = read(body.as_bytes(), |form| {
+            let name = form.required("name", |v| v.text(5));
+            let size = form.optional("size", |v| v.integer(0, 9));
+            let tags = form.optional("tags", |v| v.reborrow().array(2, |mut item| item.boolean()));
+            let inner = form.optional_object("inner", |form| {
+                form.required("x", |v| v.number().map(str::to_owned))
+            });
+            let map = form.optional("map", |v| v.reborrow().text_map(2, 3, 3));
+            Some((name?, size, tags, inner, map))
+        });
+        error
+            .unwrap_err()
+            .details
+            .into_iter()
+            .map(|d| (d.pointer, d.code))
+            .collect()
+    }
+
+    #[test]
+    fn every_fault_has_its_pointer_and_code() {
+        for (body, faults) in [
+            (r#"{"name":null}"#, &[("/name", "null")][..]),
+            (r#"{"name":""}"#, &[("/name", "empty")]),
+            (r#"{"name":"123456"}"#, &[("/name", "too_long")]),
+            (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
+            (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
+            (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
+            (r#"{"name":"a","size":1.0}"#, &[("/size", "out_of_range")]),
+            (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),
+            (
+                r#"{"name":"a","tags":[true,3]}"#,
+                &[("/tags/1", "wrong_type")],
+            ),
+            (
+                r#"{"name":"a","tags":[true,true,true]}"#,
+                &[("/tags", "too_many")],
+            ),
+            (
+                r#"{"name":"a","inner":{"x":"1","y/~":2}}"#,
+                &[
+                    ("/inner/x", "wrong_type"),
+                    ("/inner/y~1~0", "unknown_field"),
+                ],
+            ),
+            (
+                r#"{"name":"a","map":{"a":"1","long":"1"}}"#,
+                &[("/map/long", "bad_key")],
+            ),
+            (
+                r#"{"name":"a","map":{"a":"1","b":"1","c":"1"}}"#,
+                &[("/map", "too_many")],
+            ),
+            (
+                r#"{"name":"a","name":"b","zz":1}"#,
+                &[("/name", "duplicate_key"), ("/zz", "unknown_field")],
+            ),
+        ] {
+            let expected: Vec<_> = faults
+                .iter()
+                .map(|(p, c)| ((*p).to_owned(), (*c).to_owned()))
+                .collect();
+            assert_eq!(codes(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_said_to_be_none() {
+        for (body, code) in [
+            ("", "invalid_json"),
+            ("{", "invalid_json"),
+            ("[]", "wrong_type"),
+            ("7", "wrong_type"),
+            ("{} {}", "invalid_json"),
+        ] {
+            let error = read(body.as_bytes(), |_| Some(())).unwrap_err();
+            assert_eq!(error.code, code, "{body}");
+        }
+        assert_eq!(
+            read(b"\xff{}", |_| Some(())).unwrap_err().code,
+            "invalid_json"
+        );
+    }
+
+    #[test]
+    fn a_body_of_nothing_but_faults_is_answered_briefly() {
+        let many: String = (0..8_000).map(|n| format!("\"f{n}\":1,")).collect();
+        assert_eq!(codes(&format!("{{{many}\"name\":\"a\"}}")).len(), FAULTS);
+        let deep = format!("{{\"name\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
+        assert!(read(deep.as_bytes(), |form| form.required("name", |v| v.text(5))).is_err());
     }
 }

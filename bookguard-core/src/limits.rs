@@ -1,5 +1,7 @@
 //! Every maximum in the product, with its reason.
 
+/// Faults reported of one request; a body can hold thousands, and nobody reads more.
+pub const FAULTS: usize = 50;
 /// Bytes of a request body. A booking with an inline policy and full metadata is below 20 KiB.
 pub const BODY_BYTES: usize = 64 * 1024;
 /// Characters of a name (partner, talent, organizer, key).

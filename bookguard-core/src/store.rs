@@ -1,4 +1,4 @@
-//! The store: all SQL of the product, once, over any engine behind [`conn::Conn`].
+//! The store: all SQL of the product, once, over any engine behind the private trait `Conn`.
 //!
 //! `load` fetches what a batch can touch, `commit` writes what it caused, `read` answers questions, `fsck` checks
 //! everything against the ledger. Rules are the lifecycle's; when a batch runs is the writer's. Only this module's

@@ -266,7 +266,7 @@ fn new_booking(
     };
     let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).map_err(field_of)?;
     let booking_id = BookingId::new(at, entropy::bytes());
-    let mut booking = Booking {
+    let booking = Booking {
         booking_id,
         partner_id,
         talent: wanted.talent,
@@ -287,7 +287,6 @@ fn new_booking(
     };
     let body = serde_json::to_string(&booking)
         .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?;
-    booking.policy = terms.policy.as_ref().map(terms::summary);
     let terms_body = terms::write(&terms);
     let fact = Fact::seal(
         LeafKind::BookingCreated,
