@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::caller::Caller;
 use crate::samples;
 
-/// When every house begins: 2026-09-21T13:33:20Z.
+/// When every house begins: 2026-09-21T14:13:20Z.
 pub const START_MS: i64 = 1_790_000_000_000;
 
 /// A server and all it stands on.

@@ -1,0 +1,17 @@
+//! What partners do, from their first request on, over HTTP.
+//!
+//! | module | the journey |
+//! |---|---|
+//! | `story` | from registration to evidence that verifies without the service |
+//! | `keys` | registration modes, scopes, keys that are handed on and revoked |
+//! | `reading` | bookings in pages, and told apart when nothing changed |
+//! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
+//! | `retries` | what a manual retry comes to |
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod keys;
+mod reading;
+mod retries;
+mod story;
+mod webhooks;
