@@ -14,6 +14,7 @@ use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
+use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::{Seal, Store, StoreError};
 use crate::writer::{self, Desk, Inbox};
@@ -182,6 +183,20 @@ impl Service {
             })
             .await?;
         }
+    }
+
+    /// Checks the whole database against its ledger, on one snapshot, while the service goes on. `progress` is told how
+    /// many of how many steps are done. Takes as long as reading and hashing everything does.
+    ///
+    /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
+    pub fn verify_ledger(&self, mut progress: impl FnMut(u64, u64)) -> Result<LedgerReport, Error> {
+        fsck::verify(
+            &self.store,
+            &self.seal,
+            self.signer.verifier(),
+            &mut progress,
+        )
+        .map_err(|e| self.fault(&e))
     }
 
     /// Now.

@@ -6,6 +6,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod conn;
+pub mod fsck;
 pub(crate) mod load;
 pub mod read;
 pub(crate) mod seal;
@@ -78,6 +79,11 @@ impl Store {
     /// A connection that only reads.
     pub(crate) fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {
         Ok(Box::new(sqlite::reader(&self.readers)?))
+    }
+
+    /// What the engine itself finds wrong with the file: structure, indexes, references. Nothing when all is well.
+    pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
+        sqlite::reader(&self.readers)?.faults()
     }
 
     /// The head, if the log has begun.

@@ -235,6 +235,23 @@ pub fn field_digest(
     digest_into(&mut Vec::new(), name, value, salt)
 }
 
+/// The digest of a field whose canonical `[name,value]` stands in `pair` already.
+#[cfg(feature = "store")]
+pub(crate) fn pair_digest(pair: &[u8], salt: &[u8; SALT_BYTES]) -> [u8; 32] {
+    hmac(salt, pair)
+}
+
+/// What a leaf commits to whose event has these fields; sorts them.
+#[cfg(feature = "store")]
+pub(crate) fn commitment(
+    kind: &str,
+    fields: &mut [(&str, [u8; 32])],
+    salt: &[u8; SALT_BYTES],
+) -> [u8; 32] {
+    fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
+    hmac(salt, write_body(kind, fields).as_bytes())
+}
+
 /// Checks that the event had this field with this value.
 ///
 /// # Errors

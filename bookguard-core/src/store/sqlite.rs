@@ -14,6 +14,8 @@ use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 const TURN_MS: u64 = 10_000;
 /// Statement texts kept prepared on each connection; the store has fewer.
 const PREPARED: usize = 128;
+/// Faults of a file that are told one by one.
+const FAULTS: usize = 200;
 /// Readers of one process: reads are short and the machine has few cores.
 const READERS: u32 = 8;
 
@@ -134,6 +136,32 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
             rows.push(Row(cells));
         }
         Ok(Rows { changed: 0, rows })
+    }
+
+    /// What SQLite finds wrong: pages, indexes, constraints, and references to rows that are not there.
+    pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
+        let mut faults = Vec::new();
+        let mut integrity = self.connection.prepare("PRAGMA integrity_check(100)")?;
+        let mut rows = integrity.query([])?;
+        while let Some(row) = rows.next()? {
+            let line: String = row.get(0)?;
+            if line != "ok" {
+                faults.push(line);
+            }
+        }
+        let mut references = self.connection.prepare("PRAGMA foreign_key_check")?;
+        let mut rows = references.query([])?;
+        while let Some(row) = rows.next()?
+            && faults.len() < FAULTS
+        {
+            let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+            let id: Option<i64> = row.get(1)?;
+            let id = id.map_or_else(String::new, |id| format!(" (row {id})"));
+            faults.push(format!(
+                "a row of table {table}{id} refers to a row of table {parent} that is not there"
+            ));
+        }
+        Ok(faults)
     }
 
     /// Runs a whole script, for migrations.

@@ -1,0 +1,295 @@
+//! Checks a whole database against its ledger: what `bookguard ledger verify` reports.
+//!
+//! Everything the ledger's entries imply is computed anew, from the entries alone, and compared with what is stored: hashes,
+//! tiles, heads, chains, commitments, every booking's row, every event's bytes. What no entry speaks of is held to the
+//! rules that wrote it. Invariants: nothing is written; everything is read from one snapshot, in pages, so that memory does
+//! not grow with the database; damage becomes a finding and never ends the check early, except that of the file itself.
+
+mod booking;
+mod delivery;
+mod entry;
+mod event;
+mod log;
+mod others;
+mod page;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::conn::{Conn, Row, Statement, StoreError};
+use super::{Seal, Store};
+use crate::ledger::VerifierKey;
+use crate::model::{EndpointId, EventId};
+
+/// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
+const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
+/// Findings that are kept; more of them are only counted.
+const KEPT_FINDINGS: usize = 1_000;
+/// Rows of one page.
+const PAGE: i64 = 1_000;
+
+/// Something in the database that is not as its ledger says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What kind of thing, one word: `booking`, `entry`, `tile`, `event`, …
+    pub what: &'static str,
+    /// Which one, and which part of it: `booking bkg_… field bookingValue`.
+    pub place: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.detail)
+    }
+}
+
+/// What came of checking a database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LedgerReport {
+    /// Entries of the ledger that were checked.
+    pub entries: u64,
+    /// Bookings that were rebuilt and compared.
+    pub bookings: u64,
+    /// Events that were compared.
+    pub events: u64,
+    /// What is wrong, in the order found; at most the first thousand.
+    pub findings: Vec<Finding>,
+    /// Findings beyond those.
+    pub more: u64,
+    /// How long it took.
+    #[serde(skip)]
+    pub elapsed: Duration,
+}
+
+impl LedgerReport {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Entries checked per second.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    pub fn entries_per_second(&self) -> f64 {
+        self.entries as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Checks the whole database. `progress` is told how many of how many steps are done, a few times a second at most.
+///
+/// Errors: when the database cannot be read at all; damage of any other kind is in the report.
+pub(crate) fn verify(
+    store: &Store,
+    seal: &Seal,
+    key: &VerifierKey,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<LedgerReport, StoreError> {
+    let began = Instant::now();
+    let mut conn = store.reader()?;
+    conn.begin()?;
+    let mut check = Check {
+        conn: &mut *conn,
+        seal,
+        key,
+        findings: Findings::default(),
+        progress: Progress {
+            tell: progress,
+            done: 0,
+            total: 0,
+        },
+        counts: Counts::default(),
+        gone: HashSet::new(),
+        absent: HashMap::new(),
+    };
+    check.run(store)?;
+    let (counts, findings) = (check.counts, check.findings);
+    conn.rollback();
+    Ok(LedgerReport {
+        entries: counts.entries,
+        bookings: counts.bookings,
+        events: counts.events,
+        findings: findings.kept,
+        more: findings.more,
+        elapsed: began.elapsed(),
+    })
+}
+
+/// A check under way.
+struct Check<'a> {
+    conn: &'a mut dyn Conn,
+    seal: &'a Seal,
+    key: &'a VerifierKey,
+    findings: Findings,
+    progress: Progress<'a>,
+    counts: Counts,
+    /// Endpoints of which an attempt said 410 Gone.
+    gone: HashSet<EndpointId>,
+    /// As [`Findings::absent`], over all pages.
+    absent: HashMap<EndpointId, EventId>,
+}
+
+/// Rows that belong somewhere.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    entries: u64,
+    bookings: u64,
+    events: u64,
+    deliveries: u64,
+    attempts: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.bookings += other.bookings;
+        self.events += other.events;
+        self.deliveries += other.deliveries;
+        self.attempts += other.attempts;
+    }
+}
+
+struct Progress<'a> {
+    tell: &'a mut dyn FnMut(u64, u64),
+    done: u64,
+    total: u64,
+}
+
+impl Progress<'_> {
+    fn step(&mut self, by: u64) {
+        self.done += by;
+        (self.tell)(self.done.min(self.total), self.total);
+    }
+}
+
+impl Check<'_> {
+    fn run(&mut self, store: &Store) -> Result<(), StoreError> {
+        for fault in store.faults()? {
+            self.findings.add("file", "the database file", fault);
+        }
+        let begun = self.begin();
+        self.guard("the table entry", begun)?;
+        let log = self.log();
+        self.guard("the log", log)?;
+        let bookings = self.bookings();
+        self.guard("the bookings", bookings)?;
+        let others = self.others();
+        self.guard("partners, keys and policies", others)?;
+        let rows = self.all_rows_met();
+        self.guard("the tables", rows)
+    }
+
+    /// Damage that ends one part of the check is a finding, and the next part goes on.
+    fn guard(&mut self, place: &str, part: Result<(), StoreError>) -> Result<(), StoreError> {
+        if let Err(StoreError::Corrupt(what)) = part {
+            let detail = format!("what is stored cannot be read any further: {what}");
+            self.findings.add("file", place, detail);
+            return Ok(());
+        }
+        part
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        // Every entry is met twice: in the order of the log, and in that of its booking.
+        self.progress.total = self.count("SELECT COUNT(*) FROM entry")?.saturating_mul(2);
+        self.progress.step(0);
+        Ok(())
+    }
+
+    /// Rows that were not met from any booking belong to none.
+    fn all_rows_met(&mut self) -> Result<(), StoreError> {
+        let counts = self.counts;
+        for (table, met, sql) in [
+            ("booking", counts.bookings, "SELECT COUNT(*) FROM booking"),
+            ("entry", counts.entries, "SELECT COUNT(*) FROM entry"),
+            ("event", counts.events, "SELECT COUNT(*) FROM event"),
+            (
+                "delivery",
+                counts.deliveries,
+                "SELECT COUNT(*) FROM delivery",
+            ),
+            ("attempt", counts.attempts, "SELECT COUNT(*) FROM attempt"),
+        ] {
+            let rows = self.count(sql)?;
+            if rows != met {
+                self.findings.add(
+                    table,
+                    format!("table {table}"),
+                    format!("it holds {rows} rows, of which {met} belong where they can be"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.conn.one(statement)?.rows)
+    }
+
+    fn count(&mut self, sql: &'static str) -> Result<u64, StoreError> {
+        let rows = self.rows(Statement::new(sql, vec![]))?;
+        rows.first().map_or(Ok(0), |row| row.size(0))
+    }
+}
+
+/// Whether a column holds a document exactly as the program writes it.
+fn spelled<T: Serialize>(row: &Row, column: usize, document: &T) -> bool {
+    let text = serde_json::to_string(document);
+    text.is_ok_and(|text| row.text(column) == Ok(text.as_str()))
+}
+
+/// What is wrong so far.
+#[derive(Debug, Default)]
+struct Findings {
+    kept: Vec<Finding>,
+    more: u64,
+    /// Disabled endpoints with the first event that should have gone there, unless they were gone already.
+    absent: HashMap<EndpointId, EventId>,
+}
+
+impl Findings {
+    fn add(&mut self, what: &'static str, place: impl Into<String>, detail: impl Into<String>) {
+        if self.kept.len() == KEPT_FINDINGS {
+            self.more += 1;
+            return;
+        }
+        self.kept.push(Finding {
+            what,
+            place: place.into(),
+            detail: detail.into(),
+        });
+    }
+
+    /// A finding unless the two are equal.
+    fn same<T: PartialEq + fmt::Display>(
+        &mut self,
+        what: &'static str,
+        place: impl FnOnce() -> String,
+        row: &T,
+        ledger: &T,
+    ) {
+        if row != ledger {
+            self.add(
+                what,
+                place(),
+                format!("row says {row}, ledger says {ledger}"),
+            );
+        }
+    }
+
+    fn append(&mut self, other: Self) {
+        self.more += other.more;
+        for finding in other.kept {
+            self.add(finding.what, finding.place, finding.detail);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! One booking: its entries as a chain, the booking they say, and the row that should say the same.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::entry::{self, Opened};
+use super::{Findings, event};
+use crate::evidence::frozen;
+use crate::evidence::rebuild::{Told, differences, rebuild};
+use crate::ledger::{Hash, LeafKind};
+use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
+use crate::store::conn::{Row, StoreError};
+use crate::store::fsck::page::Belongings;
+
+/// What a booking's entries say that others are compared with.
+pub(super) struct Story<'a> {
+    pub booking_id: BookingId,
+    pub partner_id: PartnerId,
+    /// The value as JSON writes it, and the currency's code.
+    pub value: (&'a str, &'a str),
+    pub created_at: Timestamp,
+    pub protected_at: Option<Timestamp>,
+}
+
+/// The columns of a row of `booking` that are compared one by one.
+struct Columns<'a> {
+    id: BookingId,
+    partner_id: PartnerId,
+    status: i64,
+    event_ms: i64,
+    protected_ms: Option<i64>,
+    protected_leaf: Option<i64>,
+    canceled_ms: Option<i64>,
+    stream: [u8; 16],
+    entries: i64,
+    tip: Hash,
+    policy_hash: Option<&'a str>,
+    body: &'a str,
+    terms: &'a str,
+}
+
+impl<'a> Columns<'a> {
+    fn read(row: &'a Row) -> Result<Self, StoreError> {
+        let policy_hash = match &row.0[10] {
+            crate::store::conn::Cell::Null => None,
+            _ => Some(row.text(10)?),
+        };
+        Ok(Self {
+            id: row.id(0)?,
+            partner_id: row.id(1)?,
+            status: row.int(2)?,
+            event_ms: row.int(3)?,
+            protected_ms: row.maybe_int(4)?,
+            protected_leaf: row.maybe_int(5)?,
+            canceled_ms: row.maybe_int(6)?,
+            stream: row.bytes(7)?,
+            entries: row.int(8)?,
+            tip: Hash(row.bytes(9)?),
+            policy_hash,
+            body: row.text(11)?,
+            terms: row.text(12)?,
+        })
+    }
+}
+
+/// Checks a booking with everything that belongs to it.
+pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
+    let columns = match Columns::read(row) {
+        Ok(columns) => columns,
+        Err(why) => {
+            let place = match row.id::<crate::model::id::noun::Booking>(0) {
+                Ok(id) => format!("booking {id}"),
+                Err(_) => "a booking with an id that is none".to_owned(),
+            };
+            findings.add("booking", place, format!("its row cannot be read: {why}"));
+            return;
+        }
+    };
+    let before = findings.kept.len();
+    let opened = open_all(&columns, belongings.entries, findings);
+    if findings.kept.len() > before {
+        // What the entries really said is not known, so there is nothing to compare the row with.
+        return;
+    }
+    let Some(story) = told(&columns, &opened, findings) else {
+        return;
+    };
+    compare_columns(&columns, &opened, &story, findings);
+    event::check_all(&story, belongings, findings);
+}
+
+/// Opens the entries and checks that they are one chain from the first on.
+fn open_all(columns: &Columns<'_>, rows: &[Row], findings: &mut Findings) -> Vec<Opened> {
+    let mut opened: Vec<Opened> = Vec::with_capacity(rows.len());
+    let mut prev = Hash::ZERO;
+    for (seq, row) in (0_u64..).zip(rows) {
+        let index = row.int(0).unwrap_or(-1);
+        let mut fault = |detail: String| {
+            let place = format!("entry {index} of booking {}", columns.id);
+            findings.add("entry", place, detail);
+        };
+        match entry::open(row) {
+            Err(why) => fault(why),
+            Ok(entry) => {
+                if entry.leaf.seq != seq || entry.seq != seq {
+                    fault(format!(
+                        "in the booking's chain it stands where number {seq} belongs; its leaf says {}, its row {}",
+                        entry.leaf.seq, entry.seq
+                    ));
+                }
+                if entry.leaf.stream != columns.stream {
+                    fault("it is of another stream than the booking's row".to_owned());
+                }
+                if entry.leaf.prev != prev {
+                    fault("it does not follow the booking's entry before it".to_owned());
+                }
+                prev = entry.hash;
+                opened.push(entry);
+            }
+        }
+    }
+    opened
+}
+
+/// What the entries say, once it is certain that they say a booking and that the row's document is it.
+fn told<'a>(
+    columns: &Columns<'_>,
+    opened: &'a [Opened],
+    findings: &mut Findings,
+) -> Option<Story<'a>> {
+    let quick = story(opened)
+        .filter(|_| expected_body(&opened[0]).as_deref() == Some(columns.body) && repeated(opened));
+    if quick.is_some() {
+        return quick;
+    }
+    // Something differs, or is spelled otherwise than usual: find out what.
+    let place = |field: &str| format!("booking {} field {field}", columns.id);
+    let facts: Vec<Told> = opened.iter().map(read_facts).collect();
+    let said = match rebuild(&facts, None) {
+        Ok(rebuilt) => rebuilt,
+        Err(faults) => {
+            for fault in faults {
+                let whole = format!("entries of booking {}", columns.id);
+                findings.add("entry", whole, fault);
+            }
+            return None;
+        }
+    };
+    let mut as_created = said.booking;
+    as_created.status = BookingStatus::Created;
+    as_created.protected = false;
+    as_created.protected_at = None;
+    match serde_json::from_str::<Booking>(columns.body) {
+        Err(why) => findings.add(
+            "booking",
+            place("body"),
+            format!("it cannot be read: {why}"),
+        ),
+        Ok(shown) => {
+            let differences = differences(&as_created, &shown);
+            let exact = serde_json::to_string(&as_created).ok();
+            if differences.is_empty() && exact.as_deref() != Some(columns.body) {
+                findings.add(
+                    "booking",
+                    place("body"),
+                    "it is spelled in another way than Bookguard does",
+                );
+            }
+            for (name, row, ledger) in differences {
+                findings.same("booking", || place(&name), &row, &ledger);
+            }
+        }
+    }
+    story(opened)
+}
+
+fn read_facts(entry: &Opened) -> Told {
+    let fields: BTreeMap<String, Value> = entry
+        .facts
+        .iter()
+        .filter_map(|(name, value)| {
+            let value = serde_json::from_str(value.as_deref()?).ok()?;
+            Some((name.clone(), value))
+        })
+        .collect();
+    Told {
+        kind: entry.kind,
+        at: Timestamp::from_ms(entry.leaf.t),
+        fields,
+    }
+}
+
+/// The usual case of a booking's entries, with nothing copied; `None` sends the booking the long way.
+fn story(opened: &[Opened]) -> Option<Story<'_>> {
+    let (created, protection) = match opened {
+        [created] => (created, None),
+        [created, protected] => (created, Some(protected)),
+        _ => return None,
+    };
+    let protected_at = match protection {
+        Some(entry) => Some(Timestamp::parse(entry.plain("protectedAt")?)?),
+        None => None,
+    };
+    let created_at = Timestamp::parse(created.plain("createdAt")?)?;
+    let at = |entry: &Opened| Some(entry.leaf.t);
+    let kinds = created.kind == LeafKind::BookingCreated
+        && protection.is_none_or(|entry| entry.kind == LeafKind::BookingProtected);
+    let times = at(created) == Some(created_at.ms())
+        && protection.and_then(at) == protected_at.map(Timestamp::ms);
+    (kinds && times).then_some(Story {
+        booking_id: BookingId::parse(created.plain("bookingId")?)?,
+        partner_id: PartnerId::parse(created.plain("partnerId")?)?,
+        value: (created.raw("bookingValue")?, created.plain("currency")?),
+        created_at,
+        protected_at,
+    })
+}
+
+/// Whether the protection says exactly what the creation said, and its terms are those fixed then.
+fn repeated(opened: &[Opened]) -> bool {
+    let [created, protected] = opened else {
+        return true;
+    };
+    let own = ["termsHash", "terms", "protectedAt"];
+    let shared = |entry: &Opened| {
+        entry
+            .facts
+            .iter()
+            .filter(|(name, _)| !own.contains(&name.as_str()))
+            .count()
+    };
+    shared(created) == shared(protected)
+        && created
+            .facts
+            .iter()
+            .filter(|(name, _)| name != "termsHash")
+            .all(|(name, value)| protected.raw(name) == value.as_deref())
+}
+
+/// The document the row of a booking holds from its creation on, from the stored spelling of the facts.
+fn expected_body(created: &Opened) -> Option<String> {
+    let mut out = String::with_capacity(640);
+    let mut members = 0;
+    let mut put = |name: &str, raw: &str| {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push('"');
+        out.push_str(name);
+        out.push_str("\":");
+        out.push_str(raw);
+    };
+    // The order of the members of a booking.
+    for (name, required) in [
+        ("bookingId", true),
+        ("partnerId", true),
+        ("talent", true),
+        ("organizer", true),
+        ("eventType", true),
+        ("eventDate", true),
+        ("timeZone", false),
+        ("bookingValue", true),
+        ("amountPaid", false),
+        ("currency", true),
+    ] {
+        match created.raw(name) {
+            Some(raw) => {
+                put(name, raw);
+                members += 1;
+            }
+            None if required => return None,
+            None => {}
+        }
+    }
+    put("status", "\"created\"");
+    put("protected", "false");
+    if let Some(raw) = created.raw("metadata") {
+        put("metadata", raw);
+        members += 1;
+    }
+    put("createdAt", created.raw("createdAt")?);
+    out.push('}');
+    // createdAt and termsHash are the two that are not counted.
+    (created.facts.len() == members + 2 && created.raw("termsHash").is_some()).then_some(out)
+}
+
+fn compare_columns(
+    columns: &Columns<'_>,
+    opened: &[Opened],
+    story: &Story<'_>,
+    findings: &mut Findings,
+) {
+    let place = |field: &str| format!("booking {} field {field}", columns.id);
+    let mut same = |field: &str, row: &dyn std::fmt::Display, ledger: &dyn std::fmt::Display| {
+        findings.same(
+            "booking",
+            || place(field),
+            &row.to_string(),
+            &ledger.to_string(),
+        );
+    };
+    same("id", &columns.id, &story.booking_id);
+    same("partner_id", &columns.partner_id, &story.partner_id);
+    let status = match story.protected_at {
+        Some(_) => BookingStatus::Protected,
+        None => BookingStatus::Created,
+    };
+    let word = BookingStatus::WORDS
+        .iter()
+        .find(|(_, known)| *known as i64 == columns.status)
+        .map_or("unknown", |(word, _)| *word);
+    same("status", &word, &status.word());
+    let number = |n: Option<i64>| n.map_or_else(|| "nothing".to_owned(), |n| n.to_string());
+    let event_ms = opened[0]
+        .plain("eventDate")
+        .and_then(Timestamp::parse)
+        .map(Timestamp::ms);
+    same("event_ms", &columns.event_ms, &number(event_ms));
+    let protected_ms = story.protected_at.map(Timestamp::ms);
+    same(
+        "protected_ms",
+        &number(columns.protected_ms),
+        &number(protected_ms),
+    );
+    let leaf = opened
+        .get(1)
+        .and_then(|entry| i64::try_from(entry.index).ok());
+    same(
+        "protected_leaf",
+        &number(columns.protected_leaf),
+        &number(leaf),
+    );
+    same("canceled_ms", &number(columns.canceled_ms), &number(None));
+    same("entries", &columns.entries, &opened.len());
+    if let Some(last) = opened.last() {
+        same("tip", &columns.tip, &last.hash);
+    }
+    let hash = frozen::hash_of(columns.terms, columns.policy_hash);
+    let said = opened[0].plain("termsHash").unwrap_or_default();
+    if hash != said {
+        findings.add(
+            "booking",
+            place("terms"),
+            format!("terms and policy_hash have the hash {hash}, the ledger says {said}"),
+        );
+    } else if let Some(protection) = opened.get(1) {
+        let adopted = columns
+            .policy_hash
+            .map_or_else(String::new, |hash| format!("\"adopted\":\"{hash}\","));
+        let rest = columns.terms.strip_prefix('{').unwrap_or_default();
+        if protection.raw("terms") != Some(format!("{{{adopted}{rest}").as_str()) {
+            findings.add(
+                "booking",
+                place("terms"),
+                "they are not the terms the protection locked",
+            );
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The deliveries of an event and their attempts: no ledger entry speaks of them, but each must be what the rules of
+//! delivery make of the others.
+
+use sha2::{Digest as _, Sha256};
+
+use super::event::Told;
+use super::page::{Belongings, Receiver};
+use super::{CLOCK_SLACK_MS, Findings, spelled};
+use crate::change::{DeliveryState, Phase};
+use crate::limits::{DELIVERY_AGE_MS, LEASE_MS, RESPONSE_HEAD_BYTES};
+use crate::model::{EndpointId, EventId};
+use crate::store::conn::{Row, StoreError};
+use crate::store::load;
+use crate::webhook::{Attempt, FailureClass, Schedule};
+
+/// Checks that an event goes where it must, and each delivery against its attempts.
+pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings: &mut Findings) {
+    let receivers = belongings.receivers(&event.partner_id);
+    let mut met: Vec<EndpointId> = Vec::new();
+    for row in belongings.deliveries(&event.event_id) {
+        let (endpoint_id, state) = match read(row) {
+            Ok(read) => read,
+            Err(why) => {
+                let place = format!("a delivery of event {}", event.event_id);
+                findings.add("delivery", place, format!("its row cannot be read: {why}"));
+                continue;
+            }
+        };
+        met.push(endpoint_id);
+        let mut fault = |detail: String| {
+            let place = format!(
+                "delivery of event {} to endpoint {endpoint_id}",
+                event.event_id
+            );
+            findings.add("delivery", place, detail);
+        };
+        let Some(receiver) = receivers.iter().find(|r| r.endpoint_id == endpoint_id) else {
+            fault("the endpoint is not one of the event's partner".to_owned());
+            continue;
+        };
+        if !receiver.subscribes(event.event_type) {
+            fault(format!("the endpoint takes no {}", event.event_type.word()));
+        }
+        if event.clearly_before(receiver.created_at) && event.retries == 0 {
+            fault("the endpoint was made after the event, and nobody retried the event".to_owned());
+        }
+        if receiver
+            .deleted_at
+            .is_some_and(|at| event.clearly_after(at))
+        {
+            fault("the endpoint was deleted before the event".to_owned());
+        }
+        let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
+        judge(event, receiver, &state, &attempts, &mut fault);
+    }
+    for receiver in receivers {
+        let must = receiver.subscribes(event.event_type)
+            && event.clearly_after(receiver.created_at)
+            && receiver
+                .deleted_at
+                .is_none_or(|at| event.clearly_before(at));
+        if !must || met.contains(&receiver.endpoint_id) {
+            continue;
+        }
+        if receiver.enabled {
+            findings.missing_delivery(event.event_id, receiver.endpoint_id);
+        } else {
+            findings
+                .absent
+                .entry(receiver.endpoint_id)
+                .or_insert(event.event_id);
+        }
+    }
+    for row in belongings.attempts(&event.event_id) {
+        if row
+            .id(1)
+            .is_ok_and(|endpoint_id| !met.contains(&endpoint_id))
+        {
+            let place = format!("an attempt to deliver event {}", event.event_id);
+            findings.add("attempt", place, "there is no delivery it belongs to");
+        }
+    }
+}
+
+impl Findings {
+    /// The endpoint takes such events and was there when this one happened.
+    pub(super) fn missing_delivery(&mut self, event_id: EventId, endpoint_id: EndpointId) {
+        self.add(
+            "delivery",
+            format!("delivery of event {event_id} to endpoint {endpoint_id}"),
+            "it is missing: the endpoint takes such events and was there when this one happened",
+        );
+    }
+}
+
+fn read(row: &Row) -> Result<(EndpointId, DeliveryState), StoreError> {
+    Ok((row.id(1)?, load::delivery(row, 2)?))
+}
+
+/// The attempts of one delivery, densely numbered from 1.
+fn attempts(
+    belongings: &Belongings<'_>,
+    event: &Told<'_>,
+    endpoint_id: &EndpointId,
+    fault: &mut impl FnMut(String),
+) -> Vec<Attempt> {
+    let mut attempts = Vec::new();
+    let own = belongings
+        .attempts(&event.event_id)
+        .filter(|row| row.id(1).is_ok_and(|id: EndpointId| id == *endpoint_id));
+    for (number, row) in (1_i64..).zip(own) {
+        if row.int(2) != Ok(number) {
+            fault(format!("attempt {number} is missing"));
+            break;
+        }
+        match row.json::<Attempt>(3) {
+            Ok(attempt) => {
+                if !spelled(row, 3, &attempt) {
+                    fault(format!(
+                        "attempt {number} is spelled in another way than Bookguard does"
+                    ));
+                }
+                if let Some(why) = contradiction(&attempt) {
+                    fault(format!("attempt {number} contradicts itself: {why}"));
+                }
+                attempts.push(attempt);
+            }
+            Err(why) => fault(format!("attempt {number} cannot be read: {why}")),
+        }
+    }
+    attempts
+}
+
+/// What in an attempt cannot be true together.
+fn contradiction(attempt: &Attempt) -> Option<&'static str> {
+    use FailureClass::{Gone, Http4xx, Http5xx, PayloadTooLarge, RedirectRefused, Throttled};
+    let of_status = attempt.status_code.map(FailureClass::of_status);
+    match (attempt.class, of_status) {
+        (None, Some(None)) => {}
+        (None, _) => return Some("it says delivered, and no 2xx was answered"),
+        (
+            Some(
+                class @ (Gone | Http4xx | Http5xx | PayloadTooLarge | RedirectRefused | Throttled),
+            ),
+            Some(found),
+        ) if found != Some(class) => {
+            return Some("the failure is not that of the status answered");
+        }
+        _ => {}
+    }
+    let head = attempt.response_head.as_bytes();
+    let length = attempt.response_len as usize;
+    if attempt.response_sha256.is_none() && length > 0 {
+        return Some("an answer has no SHA-256");
+    }
+    // Printable text without a backslash was kept as it came, up to the limit and less a character cut by it.
+    let verbatim = head
+        .iter()
+        .all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\');
+    let kept = match length {
+        ..=RESPONSE_HEAD_BYTES => length..=length,
+        _ => RESPONSE_HEAD_BYTES - 3..=RESPONSE_HEAD_BYTES,
+    };
+    if verbatim && !kept.contains(&head.len()) {
+        return Some("the answer's text has not the length recorded");
+    }
+    let digest = hex::encode(Sha256::digest(head));
+    match &attempt.response_sha256 {
+        Some(said) if verbatim && head.len() == length && *said != digest => {
+            Some("the answer's text has another SHA-256 than the one recorded")
+        }
+        _ => None,
+    }
+}
+
+/// Holds a delivery to the rules: its counts to its attempts, its phase and what comes next to the last of them.
+fn judge(
+    event: &Told<'_>,
+    receiver: &Receiver,
+    state: &DeliveryState,
+    attempts: &[Attempt],
+    fault: &mut impl FnMut(String),
+) {
+    let charged = |attempt: &&Attempt| attempt.class.is_none_or(FailureClass::is_charged);
+    let count = attempts.iter().filter(charged).count();
+    if state.attempts as usize != attempts.len() {
+        fault(format!(
+            "row says {} attempts, {} are stored",
+            state.attempts,
+            attempts.len()
+        ));
+    }
+    if state.charged as usize != count {
+        fault(format!(
+            "row says {} attempts count, the attempts say {count}",
+            state.charged
+        ));
+    }
+    if attempts.iter().rev().skip(1).any(Attempt::delivered) {
+        fault("it was attempted again after it was delivered".to_owned());
+    }
+    let given_up = receiver.deleted_at.is_some();
+    let phase = match attempts.last() {
+        Some(last) if last.delivered() => Phase::Delivered,
+        Some(_) => Phase::Failed,
+        None if given_up => Phase::Failed,
+        None => Phase::Pending,
+    };
+    if state.phase != phase {
+        fault(format!(
+            "row says {:?}, its attempts say {phase:?}",
+            state.phase
+        ));
+    }
+    if let Some(why) = wrong_due(event, state, attempts.last(), given_up) {
+        fault(why);
+    }
+}
+
+/// What is wrong with when the delivery is due next.
+fn wrong_due(
+    event: &Told<'_>,
+    state: &DeliveryState,
+    last: Option<&Attempt>,
+    given_up: bool,
+) -> Option<String> {
+    let over = given_up || last.is_some_and(Attempt::delivered);
+    let due = match (state.due, state.lease) {
+        (None, Some(_)) => return Some("it is under a lease that has no end".to_owned()),
+        (Some(_), _) if over => return Some("it is over, and due all the same".to_owned()),
+        (None, None) if over => return None,
+        (Some(due), Some(_)) => {
+            // Taken by a courier, at some time after the event.
+            let early = due.ms() < event.at.ms() + LEASE_MS;
+            return early.then(|| "its lease ends before it can have begun".to_owned());
+        }
+        (due, None) => due,
+    };
+    let Some(last) = last else {
+        return (due != Some(event.at))
+            .then(|| format!("no attempt was made, and it is not due since {}", event.at));
+    };
+    let end = last.started_at.saturating_add_unsigned(last.duration_ms);
+    let delay = |random| Schedule::default().next_delay(state.charged as usize, last, random);
+    let too_old =
+        end.saturating_add(CLOCK_SLACK_MS) - event.event_id.made_at().ms() > DELIVERY_AGE_MS;
+    match (due, delay(0).zip(delay(u64::MAX))) {
+        (None, None) => None,
+        (None, Some(_)) if too_old => None,
+        (None, Some(_)) => Some("the schedule has another attempt, and none is due".to_owned()),
+        (Some(_), None) => Some("the schedule has no further attempt, and one is due".to_owned()),
+        (Some(due), Some((low, high))) => {
+            let first = end.saturating_add_unsigned(low) - CLOCK_SLACK_MS;
+            let latest = end.saturating_add_unsigned(high) + CLOCK_SLACK_MS;
+            (!(first..=latest).contains(&due.ms()))
+                .then(|| format!("it is due at {due}, which is not when the schedule has it"))
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The events of a booking: exactly those its facts cause, byte for byte.
+
+use super::booking::Story;
+use super::page::Belongings;
+use super::{CLOCK_SLACK_MS, Findings, delivery};
+use crate::model::{EventId, EventType, PartnerId, Timestamp};
+use crate::store::conn::{Row, StoreError};
+use crate::store::load::event_type;
+use crate::webhook::body;
+
+/// An event as stored.
+pub(super) struct Told<'a> {
+    pub event_id: EventId,
+    pub partner_id: PartnerId,
+    pub seq: u64,
+    pub event_type: EventType,
+    pub retries: u64,
+    pub body: &'a [u8],
+    /// When it happened.
+    pub at: Timestamp,
+}
+
+impl<'a> Told<'a> {
+    fn read(row: &'a Row, story: &Story<'_>) -> Result<Self, StoreError> {
+        let event_type = event_type(row.int(4)?)?;
+        Ok(Self {
+            event_id: row.id(1)?,
+            partner_id: row.id(2)?,
+            seq: row.size(3)?,
+            event_type,
+            retries: row.size(5)?,
+            body: row.blob(6)?,
+            at: match event_type {
+                EventType::BookingCreated => story.created_at,
+                _ => story.protected_at.unwrap_or(story.created_at),
+            },
+        })
+    }
+}
+
+/// Checks a booking's events and their deliveries.
+pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings: &mut Findings) {
+    let mut types = Vec::new();
+    for row in belongings.events {
+        let event = match Told::read(row, story) {
+            Ok(event) => event,
+            Err(why) => {
+                let place = format!("an event of booking {}", story.booking_id);
+                findings.add("event", place, format!("its row cannot be read: {why}"));
+                continue;
+            }
+        };
+        types.push(event.event_type);
+        check(&event, story, findings);
+        delivery::check_all(&event, belongings, findings);
+    }
+    let mut expected = vec![EventType::BookingCreated];
+    expected.extend(story.protected_at.map(|_| EventType::BookingProtected));
+    if types != expected {
+        let words = |types: &[EventType]| {
+            let words: Vec<&str> = types.iter().map(|kind| kind.word()).collect();
+            words.join(", ")
+        };
+        findings.add(
+            "event",
+            format!("events of booking {}", story.booking_id),
+            format!(
+                "stored: {}; the ledger says: {}",
+                words(&types),
+                words(&expected)
+            ),
+        );
+    }
+}
+
+fn check(event: &Told<'_>, story: &Story<'_>, findings: &mut Findings) {
+    let place = |field: &str| format!("event {} field {field}", event.event_id);
+    findings.same(
+        "event",
+        || place("partner_id"),
+        &event.partner_id,
+        &story.partner_id,
+    );
+    if event.event_id.made_at() != event.at {
+        findings.add(
+            "event",
+            place("id"),
+            format!(
+                "it was made at {}, the ledger says {}",
+                event.event_id.made_at(),
+                event.at
+            ),
+        );
+    }
+    let expected = match event.event_type {
+        EventType::BookingCreated => Some(body::created_of(
+            event.event_id,
+            story.booking_id,
+            story.partner_id,
+            event.at,
+            story.value,
+        )),
+        EventType::BookingProtected => evidence_url(event, story).map(|url| {
+            body::protected_of(
+                event.event_id,
+                story.booking_id,
+                story.partner_id,
+                event.at,
+                &url,
+            )
+        }),
+        EventType::ResolutionCreated => None,
+    };
+    let expected = expected.map(|head| body::finish(&head, event.seq));
+    if expected.as_ref().map(String::as_bytes) != Some(event.body) {
+        findings.add(
+            "event",
+            place("body"),
+            format!(
+                "row says {}, ledger says {}",
+                String::from_utf8_lossy(event.body),
+                expected.as_deref().unwrap_or("that there is no such event")
+            ),
+        );
+    }
+}
+
+/// The address of the evidence, as the event tells it: under which name the service was reached then is nobody's
+/// knowledge, but the path is.
+fn evidence_url(event: &Told<'_>, story: &Story<'_>) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(event.body).ok()?;
+    let url = body.pointer("/payload/evidencePacketUrl")?.as_str()?;
+    url.ends_with(&format!("/v1/bookings/{}/evidence", story.booking_id))
+        .then(|| url.to_owned())
+}
+
+impl Told<'_> {
+    /// Whether the event happened clearly after an instant of another command.
+    pub fn clearly_after(&self, at: Timestamp) -> bool {
+        self.at.ms() - at.ms() > CLOCK_SLACK_MS
+    }
+
+    /// Whether the event happened clearly before an instant of another command.
+    pub fn clearly_before(&self, at: Timestamp) -> bool {
+        at.ms() - self.at.ms() > CLOCK_SLACK_MS
+    }
+}

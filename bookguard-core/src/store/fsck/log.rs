@@ -1,0 +1,280 @@
+//! The log as a log: dense entries, the tree over them, its tiles, its head and the checkpoints kept.
+
+use std::collections::BTreeMap;
+
+use super::{CLOCK_SLACK_MS, Check, PAGE};
+use crate::ledger::tile::TILE_BYTES;
+use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
+use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::head;
+use crate::writer::read_tile;
+
+/// The walk along the log.
+struct Walk {
+    tree: Tree,
+    /// By level: the last tile as it stands, while it is not full.
+    partial: BTreeMap<u8, Tile>,
+    tiles: u64,
+    /// Checkpoints not yet reached, the next one last.
+    ahead: Vec<Kept>,
+    /// The size after which more checkpoints are to be fetched; `None` when there are none.
+    fetched: Option<i64>,
+    /// When the latest checkpoint was kept.
+    kept_at: Option<i64>,
+    /// Checkpoints whose root is not the tree's.
+    foreign: Vec<u64>,
+    /// Leaves since the last checkpoint, or since one was reported missing, that were written a second after it.
+    late: Option<(u64, i64)>,
+}
+
+/// A checkpoint as stored.
+struct Kept {
+    size: u64,
+    at: i64,
+    note: String,
+}
+
+impl Check<'_> {
+    /// Walks along the log.
+    pub(super) fn log(&mut self) -> Result<(), StoreError> {
+        let mut walk = Walk {
+            tree: Tree::empty(),
+            partial: BTreeMap::new(),
+            tiles: 0,
+            ahead: Vec::new(),
+            fetched: Some(i64::MIN),
+            kept_at: None,
+            foreign: Vec::new(),
+            late: None,
+        };
+        let mut next = i64::MIN;
+        let mut size = 0_u64;
+        loop {
+            let rows = self.rows(Statement::new(
+                "SELECT idx, leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
+                vec![next.into(), PAGE.into()],
+            ))?;
+            let Some(last) = rows.last() else { break };
+            next = last.int(0)?.saturating_add(1);
+            for row in &rows {
+                let index = row.int(0)?;
+                if u64::try_from(index) != Ok(size) {
+                    self.findings.add(
+                        "entry",
+                        format!("entry {size}"),
+                        format!("it is missing: the next entry stored is {index}, so the ledger cannot be recomputed beyond"),
+                    );
+                    return self.rest_of_log(None);
+                }
+                self.leaf(&mut walk, size, row)?;
+                size += 1;
+            }
+            self.progress.step(rows.len() as u64);
+        }
+        self.end_of_log(&mut walk)?;
+        self.rest_of_log(Some((size, walk.tree.root())))
+    }
+
+    fn leaf(&mut self, walk: &mut Walk, index: u64, row: &Row) -> Result<(), StoreError> {
+        let bytes = row.blob(1)?;
+        let written = Leaf::parse(bytes).map(|leaf| leaf.t);
+        self.pace(walk, index, written.as_ref().ok().copied());
+        if let Err(why) = &written {
+            self.findings
+                .add("entry", format!("entry {index} leaf"), why.to_string());
+        }
+        for tile in walk.tree.append([leaf_hash(bytes)]) {
+            if tile.bytes.len() == TILE_BYTES {
+                walk.partial.remove(&tile.level);
+                self.tile(walk, &tile)?;
+            } else {
+                walk.partial.insert(tile.level, tile);
+            }
+        }
+        self.checkpoints(walk, written.ok())
+    }
+
+    /// Compares a stored tile with the computed one.
+    fn tile(&mut self, walk: &mut Walk, tile: &Tile) -> Result<(), StoreError> {
+        walk.tiles += 1;
+        let place = || format!("tile {} of level {}", tile.index, tile.level);
+        match read_tile(self.conn, tile.level, tile.index)? {
+            None => self.findings.add("tile", place(), "it is missing"),
+            Some(stored) if stored == tile.bytes => {}
+            Some(stored) => {
+                let pairs = stored.chunks(32).zip(tile.bytes.chunks(32));
+                let first = pairs.take_while(|(a, b)| a == b).count();
+                self.findings.add(
+                    "tile",
+                    place(),
+                    format!("its hash {first} is not the one the entries give"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the checkpoints of exactly this size.
+    fn checkpoints(&mut self, walk: &mut Walk, written: Option<i64>) -> Result<(), StoreError> {
+        self.fetch(walk)?;
+        while let Some(kept) = walk.ahead.pop_if(|kept| kept.size <= walk.tree.size()) {
+            let place = format!("checkpoint {}", kept.size);
+            match Checkpoint::open(&kept.note, self.key) {
+                Err(why) => self.findings.add("checkpoint", place, why.to_string()),
+                Ok(said) if said.size != kept.size => self.findings.add(
+                    "checkpoint",
+                    place,
+                    format!("row says size {}, its note says {}", kept.size, said.size),
+                ),
+                Ok(said) if kept.size == walk.tree.size() && said.root != walk.tree.root() => {
+                    walk.foreign.push(kept.size);
+                }
+                Ok(_) => {}
+            }
+            // It was kept with the batch that wrote the entry before it.
+            let off = written.is_some_and(|t| kept.at < t || kept.at - t > CLOCK_SLACK_MS);
+            if off {
+                self.findings.add(
+                    "checkpoint",
+                    format!("checkpoint {} at_ms", kept.size),
+                    format!(
+                        "row says {}, its last entry was written at {written:?}",
+                        kept.at
+                    ),
+                );
+            }
+            if let Some((index, t)) = walk.late.take()
+                && t < kept.at - CLOCK_SLACK_MS
+            {
+                self.missing_before(index);
+            }
+            walk.kept_at = walk.kept_at.max(Some(kept.at));
+            self.fetch(walk)?;
+        }
+        Ok(())
+    }
+
+    /// One checkpoint is kept for every second in which the log grew: notes an entry that is further from the last.
+    fn pace(&mut self, walk: &mut Walk, index: u64, written: Option<i64>) {
+        let Some(t) = written else { return };
+        let late = walk.kept_at.is_none_or(|kept| t >= kept + 1_000);
+        if late && walk.late.is_none() {
+            walk.late = Some((index, t));
+        }
+    }
+
+    fn missing_before(&mut self, index: u64) {
+        self.findings.add(
+            "checkpoint",
+            "table checkpoint",
+            format!(
+                "the checkpoint kept with entry {index}, or in the second after it, is missing"
+            ),
+        );
+    }
+
+    fn fetch(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+        let (true, Some(after)) = (walk.ahead.is_empty(), walk.fetched) else {
+            return Ok(());
+        };
+        let rows = self.rows(Statement::new(
+            "SELECT size, at_ms, note FROM checkpoint WHERE size > $1 ORDER BY size LIMIT $2",
+            vec![after.into(), PAGE.into()],
+        ))?;
+        walk.fetched = match rows.last() {
+            Some(row) => Some(row.int(0)?),
+            None => None,
+        };
+        for row in rows.iter().rev() {
+            walk.ahead.push(Kept {
+                size: row.size(0)?,
+                at: row.int(1)?,
+                note: row.text(2)?.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What is left once the last entry was met.
+    fn end_of_log(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+        for tile in std::mem::take(&mut walk.partial).into_values() {
+            self.tile(walk, &tile)?;
+        }
+        let stored = self.count("SELECT COUNT(*) FROM tile")?;
+        if stored > walk.tiles {
+            self.findings.add(
+                "tile",
+                "table tile",
+                format!(
+                    "it holds {stored} tiles, and the entries make {}",
+                    walk.tiles
+                ),
+            );
+        }
+        if let Some((index, _)) = walk.late {
+            self.missing_before(index);
+        }
+        self.fetch(walk)?;
+        if let Some(kept) = walk.ahead.pop() {
+            self.findings.add(
+                "checkpoint",
+                format!("checkpoint {}", kept.size),
+                format!("the ledger has only {} entries", walk.tree.size()),
+            );
+        }
+        if let [first, ..] = walk.foreign.as_slice() {
+            self.findings.add(
+                "checkpoint",
+                format!("checkpoint {first}"),
+                format!(
+                    "the entries give another root than it was signed for; the same holds for {} later ones",
+                    walk.foreign.len() - 1
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// The head, against the computed size and root; only against its own signature when they are not known.
+    fn rest_of_log(&mut self, computed: Option<(u64, Hash)>) -> Result<(), StoreError> {
+        if self.count("SELECT COUNT(*) FROM head")? > 1 {
+            self.findings
+                .add("head", "table head", "there is more than one");
+        }
+        let Some(stored) = head(self.conn)? else {
+            self.findings.add("head", "head", "it is missing");
+            return Ok(());
+        };
+        let (key, origin) = (self.key.to_string(), self.key.name().to_owned());
+        let place = |field: &str| format!("head field {field}");
+        self.findings
+            .same("head", || place("vkey"), &stored.vkey, &key);
+        self.findings
+            .same("head", || place("origin"), &stored.origin, &origin);
+        if let Some((size, root)) = computed {
+            self.findings
+                .same("head", || place("size"), &stored.head.size, &size);
+            self.findings
+                .same("head", || place("root"), &stored.head.root, &root);
+        }
+        match Checkpoint::open(&stored.checkpoint, self.key) {
+            Err(why) => self
+                .findings
+                .add("head", place("checkpoint"), why.to_string()),
+            Ok(said) => {
+                let (size, root) = computed.unwrap_or((stored.head.size, stored.head.root));
+                if (said.size, said.root) != (size, root) {
+                    self.findings.add(
+                        "head",
+                        place("checkpoint"),
+                        format!(
+                            "it is signed for {} entries and root {}, the ledger has {size} and {root}",
+                            said.size, said.root
+                        ),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,315 @@
+//! Partners, their keys, secrets, endpoints and counts; policies; remembered answers; the schema's number.
+//!
+//! None of them is in the ledger but the policies, which are by their hash. They are held to themselves and to each other:
+//! an id tells when it was made, a secret opens only where it was sealed, a count counts what is there.
+
+use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
+use crate::model::id::Noun;
+use crate::model::{Id, PartnerId, PartnerStatus, Timestamp};
+use crate::policy::Policy;
+use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::{MIGRATIONS, load};
+
+const MISSPELLED: &str = "it is not as Bookguard writes it";
+
+impl Check<'_> {
+    pub(super) fn others(&mut self) -> Result<(), StoreError> {
+        self.schema()?;
+        self.each(
+            "SELECT COUNT(*) FROM partner",
+            "SELECT id, status, events, body FROM partner WHERE id > $1 ORDER BY id LIMIT $2",
+            Self::partner,
+        )?;
+        self.each(
+            "SELECT COUNT(*) FROM api_key",
+            "SELECT id, partner_id, hash, revoked_ms, body FROM api_key WHERE id > $1 ORDER BY id LIMIT $2",
+            Self::api_key,
+        )?;
+        self.each(
+            "SELECT COUNT(*) FROM endpoint",
+            "SELECT id, enabled, deleted_ms, body FROM endpoint WHERE id > $1 ORDER BY id LIMIT $2",
+            Self::endpoint,
+        )?;
+        self.each(
+            "SELECT COUNT(*) FROM answer",
+            "SELECT key, at_ms, request, body FROM answer WHERE key > $1 ORDER BY key LIMIT $2",
+            Self::answer,
+        )?;
+        self.secrets()?;
+        self.policies()
+    }
+
+    /// Every row of a table, in pages by its first column.
+    fn each(
+        &mut self,
+        count: &'static str,
+        sql: &'static str,
+        check: fn(&mut Self, &Row) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let table = count.rsplit(' ').next().unwrap_or_default();
+        let mut after = Vec::new();
+        let mut met = 0;
+        loop {
+            let rows = self.rows(Statement::new(
+                sql,
+                vec![Arg::from(after.as_slice()), PAGE.into()],
+            ))?;
+            let Some(last) = rows.last() else { break };
+            met += rows.len() as u64;
+            for row in &rows {
+                if let Err(StoreError::Corrupt(why)) = check(self, row) {
+                    let id = hex::encode(row.blob(0).unwrap_or_default());
+                    let detail = format!("it cannot be read: {why}");
+                    self.findings.add("row", format!("{table} {id}"), detail);
+                }
+            }
+            after = last.blob(0)?.to_vec();
+        }
+        // No id is empty, and none is met that is.
+        if self.count(count)? != met {
+            let detail = "a row has an id that is none";
+            self.findings.add("row", format!("table {table}"), detail);
+        }
+        Ok(())
+    }
+
+    fn schema(&mut self) -> Result<(), StoreError> {
+        let rows = self.rows(Statement::new(
+            "SELECT version FROM schema_version ORDER BY version",
+            vec![],
+        ))?;
+        let found: Vec<i64> = rows
+            .iter()
+            .map(|row| row.int(0))
+            .collect::<Result<_, _>>()?;
+        let expected: Vec<i64> = (1..).take(MIGRATIONS.len()).collect();
+        if found != expected {
+            self.findings.add(
+                "schema",
+                "table schema_version",
+                format!("it says {found:?}, the schema has {expected:?}"),
+            );
+        }
+        Ok(())
+    }
+
+    fn partner(&mut self, row: &Row) -> Result<(), StoreError> {
+        let id: PartnerId = row.id(0)?;
+        let partner = load::partner(row, 1, 3)?;
+        let stored: crate::model::Partner = row.json(3)?;
+        let born = stored.status;
+        identity(
+            &mut self.findings,
+            "partner",
+            &id,
+            &partner.partner_id,
+            partner.created_at,
+        );
+        let place = |field: &str| format!("partner {id} field {field}");
+        if !spelled(row, 3, &stored) {
+            self.findings.add("partner", place("body"), MISSPELLED);
+        }
+        let allowed = matches!(
+            (born, partner.status),
+            (
+                PartnerStatus::Pending,
+                PartnerStatus::Pending | PartnerStatus::Active
+            ) | (PartnerStatus::Active, PartnerStatus::Active)
+        );
+        if !allowed {
+            let detail = format!(
+                "{born:?} at registration cannot have become {:?}",
+                partner.status
+            );
+            self.findings.add("partner", place("status"), detail);
+        }
+        let keys = self.count_of("SELECT COUNT(*) FROM api_key WHERE partner_id = $1", &id)?;
+        if (keys > 0) != (partner.status == PartnerStatus::Active) {
+            let detail = format!("{:?} with {keys} keys", partner.status);
+            self.findings.add("partner", place("status"), detail);
+        }
+        // One query each: a minimum or maximum alone is a step in the index, together they are a scan.
+        let events = self.count_of("SELECT COUNT(*) FROM event WHERE partner_id = $1", &id)?;
+        let last = self.count_of(
+            "SELECT COALESCE(MAX(seq), 0) FROM event WHERE partner_id = $1",
+            &id,
+        )?;
+        let first = self.count_of(
+            "SELECT COALESCE(MIN(seq), 1) FROM event WHERE partner_id = $1",
+            &id,
+        )?;
+        let said = row.size(2)?;
+        if (said, first, last) != (events, 1, events) {
+            self.findings.add(
+                "partner",
+                place("events"),
+                format!("row says {said}; there are {events}, numbered {first} to {last}"),
+            );
+        }
+        let secrets = self.rows(Statement::new(
+            "SELECT made_ms, sealed FROM secret WHERE owner = $1",
+            vec![(&id).into()],
+        ))?;
+        let whole = match secrets.as_slice() {
+            [secret] => {
+                secret.int(0)? == partner.created_at.ms()
+                    && self.seal.open(id.as_bytes(), secret.blob(1)?).is_some()
+            }
+            _ => false,
+        };
+        if !whole {
+            let detail = "it is not the one secret made with the partner and sealed for it";
+            self.findings
+                .add("secret", format!("secret of partner {id}"), detail);
+        }
+        Ok(())
+    }
+
+    fn api_key(&mut self, row: &Row) -> Result<(), StoreError> {
+        let id: crate::model::ApiKeyId = row.id(0)?;
+        let key = load::key(row, 3, 4)?;
+        let stored: crate::model::ApiKey = row.json(4)?;
+        identity(
+            &mut self.findings,
+            "api_key",
+            &id,
+            &key.api_key_id,
+            key.created_at,
+        );
+        let _: [u8; 32] = row.bytes(2)?;
+        if stored.revoked_at.is_some() || key.hint.len() != 4 || !spelled(row, 4, &stored) {
+            self.findings
+                .add("api_key", format!("api_key {id} field body"), MISSPELLED);
+        }
+        self.not_before("api_key", &id, "revoked_ms", key.revoked_at, key.created_at);
+        Ok(())
+    }
+
+    fn endpoint(&mut self, row: &Row) -> Result<(), StoreError> {
+        let id: crate::model::EndpointId = row.id(0)?;
+        let endpoint = load::endpoint(row, 1, 3)?;
+        let born: crate::model::Endpoint = row.json(3)?;
+        identity(
+            &mut self.findings,
+            "endpoint",
+            &id,
+            &endpoint.endpoint_id,
+            endpoint.created_at,
+        );
+        if !spelled(row, 3, &born) {
+            self.findings
+                .add("endpoint", format!("endpoint {id} field body"), MISSPELLED);
+        }
+        let deleted = row.maybe_int(2)?.map(Timestamp::from_ms);
+        self.not_before("endpoint", &id, "deleted_ms", deleted, endpoint.created_at);
+        let over = deleted.is_some() || self.gone.contains(&id);
+        if !self.gone.contains(&id)
+            && let Some(event_id) = self.absent.get(&id)
+        {
+            self.findings.missing_delivery(*event_id, id);
+        }
+        let enabled = row.int(1)?;
+        if !born.enabled || enabled != i64::from(!over) {
+            let detail = format!(
+                "row says {enabled}; an endpoint is disabled by its deletion or by an answer 410, and by nothing else"
+            );
+            self.findings
+                .add("endpoint", format!("endpoint {id} field enabled"), detail);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, row: &Row) -> Result<(), StoreError> {
+        let key: [u8; 32] = row.bytes(0)?;
+        let _: [u8; 32] = row.bytes(2)?;
+        if self.seal.open(&key, row.blob(3)?).is_none() {
+            let place = format!("answer {}", hex::encode(key));
+            let detail = "it does not open under the ledger key";
+            self.findings.add("answer", place, detail);
+        }
+        Ok(())
+    }
+
+    /// Secrets of nobody; those of partners are judged with them.
+    fn secrets(&mut self) -> Result<(), StoreError> {
+        let rows = self.rows(Statement::new(
+            "SELECT COUNT(*) FROM secret s WHERE NOT EXISTS (SELECT 1 FROM partner p WHERE p.id = s.owner)",
+            vec![],
+        ))?;
+        let orphans = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        if orphans > 0 {
+            let detail = format!("{orphans} of its secrets belong to nobody");
+            self.findings.add("secret", "table secret", detail);
+        }
+        Ok(())
+    }
+
+    fn policies(&mut self) -> Result<(), StoreError> {
+        let mut after = String::new();
+        let mut met = 0;
+        loop {
+            let rows = self.rows(Statement::new(
+                "SELECT hash, body FROM policy WHERE hash > $1 ORDER BY hash LIMIT $2",
+                vec![after.as_str().into(), PAGE.into()],
+            ))?;
+            let Some(last) = rows.last() else { break };
+            met += rows.len() as u64;
+            for row in &rows {
+                let (hash, body) = (row.text(0)?, row.text(1)?);
+                let good = Policy::from_json(body)
+                    .is_ok_and(|policy| policy.hash() == hash && policy.canonical_json() == body);
+                if !good {
+                    let detail = "its text is not the one the hash is of";
+                    self.findings
+                        .add("policy", format!("policy {hash}"), detail);
+                }
+            }
+            after = last.text(0)?.to_owned();
+        }
+        if self.count("SELECT COUNT(*) FROM policy")? != met {
+            let detail = "a row has a hash that is none";
+            self.findings.add("policy", "table policy", detail);
+        }
+        Ok(())
+    }
+
+    fn count_of(&mut self, sql: &'static str, id: &PartnerId) -> Result<u64, StoreError> {
+        let rows = self.rows(Statement::new(sql, vec![id.into()]))?;
+        rows.first().map_or(Ok(0), |row| row.size(0))
+    }
+
+    fn not_before<N: Noun>(
+        &mut self,
+        what: &'static str,
+        id: &Id<N>,
+        field: &str,
+        at: Option<Timestamp>,
+        made: Timestamp,
+    ) {
+        if let Some(at) = at
+            && at.ms() < made.ms() - CLOCK_SLACK_MS
+        {
+            let detail = format!("{at} is before it was made, {made}");
+            self.findings
+                .add(what, format!("{what} {id} field {field}"), detail);
+        }
+    }
+}
+
+/// A row's id is that of its document, and tells when it was made.
+fn identity<N: Noun>(
+    findings: &mut Findings,
+    what: &'static str,
+    row: &Id<N>,
+    document: &Id<N>,
+    made: Timestamp,
+) {
+    if row != document {
+        let detail = format!("row says {row}, its document says {document}");
+        findings.add(what, format!("{what} {row} field id"), detail);
+    }
+    if document.made_at() != made {
+        let detail = format!("it says {made}, its id says {}", document.made_at());
+        findings.add(what, format!("{what} {row} field createdAt"), detail);
+    }
+}

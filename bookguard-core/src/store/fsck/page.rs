@@ -1,0 +1,310 @@
+//! Bookings in pages: one thread reads, the others check. All that belongs to a page's bookings is read with it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
+use crate::model::{EndpointId, EventId, EventType, PartnerId, Timestamp};
+use crate::store::conn::{Conn, Row, Statement, StoreError};
+use crate::store::load;
+use crate::webhook::{Attempt, FailureClass};
+
+/// Bookings of a page: with all that belongs to them, a few megabytes.
+const BOOKINGS: i64 = 256;
+/// Pages read ahead of their check.
+const AHEAD: usize = 4;
+/// Partners whose endpoints are held in memory.
+const PARTNERS: usize = 1_024;
+
+/// A partner's endpoint, as far as deliveries are held to it.
+pub(super) struct Receiver {
+    pub endpoint_id: EndpointId,
+    pub enabled: bool,
+    pub deleted_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    types: Vec<EventType>,
+}
+
+impl Receiver {
+    pub fn subscribes(&self, event_type: EventType) -> bool {
+        self.types.is_empty() || self.types.contains(&event_type)
+    }
+}
+
+type Receivers = HashMap<PartnerId, Arc<Vec<Receiver>>>;
+
+/// A page of bookings and what belongs to them.
+struct Page {
+    number: usize,
+    bookings: Vec<Row>,
+    entries: Vec<Row>,
+    events: Vec<Row>,
+    deliveries: Vec<Row>,
+    attempts: Vec<Row>,
+    receivers: Receivers,
+}
+
+/// What belongs to one booking of a page.
+pub(super) struct Belongings<'a> {
+    pub entries: &'a [Row],
+    pub events: &'a [Row],
+    page: &'a Page,
+}
+
+impl<'a> Belongings<'a> {
+    pub fn deliveries(&self, event_id: &EventId) -> &'a [Row] {
+        group(&self.page.deliveries, event_id.as_bytes())
+    }
+
+    pub fn attempts(&self, event_id: &EventId) -> impl Iterator<Item = &'a Row> + use<'a> {
+        group(&self.page.attempts, event_id.as_bytes()).iter()
+    }
+
+    pub fn receivers(&self, partner_id: &PartnerId) -> &'a [Receiver] {
+        self.page
+            .receivers
+            .get(partner_id)
+            .map_or(&[], |receivers| receivers.as_slice())
+    }
+}
+
+/// The rows whose first column is `key`, among rows ordered by it.
+fn group<'a>(rows: &'a [Row], key: &[u8]) -> &'a [Row] {
+    let first = |row: &Row| row.blob(0).unwrap_or_default().to_vec();
+    let from = rows.partition_point(|row| first(row).as_slice() < key);
+    let to = rows.partition_point(|row| first(row).as_slice() <= key);
+    &rows[from..to]
+}
+
+/// What came of one page.
+struct Checked {
+    number: usize,
+    findings: Findings,
+    counts: Counts,
+    gone: HashSet<EndpointId>,
+}
+
+impl Check<'_> {
+    /// Checks every booking with its entries, events, deliveries and attempts.
+    pub(super) fn bookings(&mut self) -> Result<(), StoreError> {
+        let workers =
+            thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1).max(1));
+        let (pages, inbox) = mpsc::sync_channel::<Page>(AHEAD);
+        let (outbox, results) = mpsc::channel::<Checked>();
+        let inbox = Mutex::new(inbox);
+        let mut parts: BTreeMap<usize, Findings> = BTreeMap::new();
+        let read = thread::scope(|scope| {
+            for _ in 0..workers {
+                let (inbox, outbox) = (&inbox, outbox.clone());
+                scope.spawn(move || {
+                    loop {
+                        let page = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                        let Ok(page) = page else { break };
+                        if outbox.send(page.check()).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(outbox);
+            let read = self.read_pages(&pages, &results, &mut parts);
+            drop(pages);
+            for checked in results.iter() {
+                self.take(checked, &mut parts);
+            }
+            read
+        });
+        // In the order of the bookings, whoever was quickest.
+        for findings in parts.into_values() {
+            self.findings.append(findings);
+        }
+        read
+    }
+
+    fn read_pages(
+        &mut self,
+        pages: &mpsc::SyncSender<Page>,
+        results: &mpsc::Receiver<Checked>,
+        parts: &mut BTreeMap<usize, Findings>,
+    ) -> Result<(), StoreError> {
+        let mut after: Vec<u8> = Vec::new();
+        let mut cache = Receivers::new();
+        for number in 0.. {
+            let Some(page) = read_page(self.conn, number, &mut after, &mut cache)? else {
+                break;
+            };
+            if pages.send(page).is_err() {
+                return Err(StoreError::Failed("a thread of the check ended".to_owned()));
+            }
+            for checked in results.try_iter() {
+                self.take(checked, parts);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, checked: Checked, parts: &mut BTreeMap<usize, Findings>) {
+        self.counts.add(&checked.counts);
+        self.progress.step(checked.counts.entries);
+        self.gone.extend(checked.gone);
+        for (endpoint_id, event_id) in checked.findings.absent.iter() {
+            self.absent.entry(*endpoint_id).or_insert(*event_id);
+        }
+        let found = checked.findings.kept.len() as u64;
+        if found == 0 {
+            return;
+        }
+        // Enough is known of a database that is damaged all over.
+        let held: usize = parts.values().map(|part| part.kept.len()).sum();
+        if held < KEPT_FINDINGS {
+            parts.insert(checked.number, checked.findings);
+        } else {
+            self.findings.more += found + checked.findings.more;
+        }
+    }
+}
+
+fn read_page(
+    conn: &mut dyn Conn,
+    number: usize,
+    after: &mut Vec<u8>,
+    cache: &mut Receivers,
+) -> Result<Option<Page>, StoreError> {
+    let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
+    let bookings = ask(
+        "SELECT id, partner_id, status, event_ms, protected_ms, protected_leaf, canceled_ms, stream, entries, tip, \
+         policy_hash, body, terms FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
+        vec![after.as_slice().into(), BOOKINGS.into()],
+    )?;
+    let Some(last) = bookings.last() else {
+        return Ok(None);
+    };
+    let last = last.blob(0)?.to_vec();
+    let range = || vec![after.as_slice().into(), last.as_slice().into()];
+    let entries = ask(
+        "SELECT idx, booking_id, seq, leaf, kind, salt, facts, salts FROM entry \
+         WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
+        range(),
+    )?;
+    let events = ask(
+        "SELECT booking_id, id, partner_id, seq, type, retries, body FROM event \
+         WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
+        range(),
+    )?;
+    let mut deliveries = ask(
+        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease FROM event e \
+         JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2",
+        range(),
+    )?;
+    let mut attempts = ask(
+        "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM event e JOIN attempt a ON a.event_id = e.id \
+         WHERE e.booking_id > $1 AND e.booking_id <= $2",
+        range(),
+    )?;
+    for rows in [&mut deliveries, &mut attempts] {
+        rows.sort_by_cached_key(|row| {
+            let key = |column| row.blob(column).unwrap_or_default().to_vec();
+            (key(0), key(1), row.int(2).unwrap_or_default())
+        });
+    }
+    let mut receivers = Receivers::new();
+    for row in &events {
+        // An id that is none is reported with the event.
+        let Ok(partner_id) = row.id(2) else { continue };
+        if let Entry::Vacant(place) = receivers.entry(partner_id) {
+            place.insert(endpoints(conn, cache, partner_id)?);
+        }
+    }
+    *after = last;
+    Ok(Some(Page {
+        number,
+        bookings,
+        entries,
+        events,
+        deliveries,
+        attempts,
+        receivers,
+    }))
+}
+
+fn endpoints(
+    conn: &mut dyn Conn,
+    cache: &mut Receivers,
+    partner_id: PartnerId,
+) -> Result<Arc<Vec<Receiver>>, StoreError> {
+    if let Some(known) = cache.get(&partner_id) {
+        return Ok(Arc::clone(known));
+    }
+    let rows = conn.one(Statement::new(
+        "SELECT enabled, deleted_ms, body FROM endpoint WHERE partner_id = $1 ORDER BY id",
+        vec![(&partner_id).into()],
+    ))?;
+    let read = |row: &Row| -> Result<Receiver, StoreError> {
+        let endpoint = load::endpoint(row, 0, 2)?;
+        Ok(Receiver {
+            endpoint_id: endpoint.endpoint_id,
+            enabled: endpoint.enabled,
+            deleted_at: row.maybe_int(1)?.map(Timestamp::from_ms),
+            created_at: endpoint.created_at,
+            types: endpoint.events,
+        })
+    };
+    // One that cannot be read is reported with its own table.
+    let found: Vec<Receiver> = rows.rows.iter().filter_map(|row| read(row).ok()).collect();
+    let found = Arc::new(found);
+    if cache.len() >= PARTNERS {
+        cache.clear();
+    }
+    cache.insert(partner_id, Arc::clone(&found));
+    Ok(found)
+}
+
+impl Page {
+    fn check(&self) -> Checked {
+        let mut findings = Findings::default();
+        let (mut entries, mut events) = (self.entries.as_slice(), self.events.as_slice());
+        let mut counts = Counts {
+            bookings: self.bookings.len() as u64,
+            deliveries: self.deliveries.len() as u64,
+            attempts: self.attempts.len() as u64,
+            ..Counts::default()
+        };
+        for row in &self.bookings {
+            let id = row.blob(0).unwrap_or_default();
+            let belongings = Belongings {
+                entries: of_booking(&mut entries, 1, id),
+                events: of_booking(&mut events, 0, id),
+                page: self,
+            };
+            counts.entries += belongings.entries.len() as u64;
+            counts.events += belongings.events.len() as u64;
+            booking::check(row, &belongings, &mut findings);
+        }
+        let said_gone = |row: &&Row| {
+            row.text(3).is_ok_and(|body| body.contains("gone"))
+                && row
+                    .json::<Attempt>(3)
+                    .is_ok_and(|attempt| attempt.class == Some(FailureClass::Gone))
+        };
+        let gone = self.attempts.iter().filter(said_gone);
+        Checked {
+            number: self.number,
+            findings,
+            counts,
+            gone: gone.filter_map(|row| row.id(1).ok()).collect(),
+        }
+    }
+}
+
+/// Takes a booking's rows off the front of rows ordered by booking; those of no booking of the page are passed over.
+fn of_booking<'a>(rows: &mut &'a [Row], column: usize, id: &[u8]) -> &'a [Row] {
+    let owner = |row: &'a Row| row.blob(column).unwrap_or_default();
+    let orphans = rows.iter().take_while(|row| owner(row) < id).count();
+    *rows = &rows[orphans..];
+    let own = rows.iter().take_while(|row| owner(row) == id).count();
+    let (own, rest) = rows.split_at(own);
+    *rows = rest;
+    own
+}

@@ -1,0 +1,315 @@
+//! A small database with everything in it is clean; then every column of every row is changed in turn, and rows are taken
+//! away and doubled, behind the service's back: the check of the ledger or the opening of the database notices.
+
+use std::collections::HashSet;
+
+use rusqlite::ToSql;
+use rusqlite::types::Value;
+
+use super::*;
+
+mod bench;
+mod changes;
+mod desk;
+
+use bench::Bench;
+use changes::others;
+
+/// What no ledger entry speaks of and nothing else in the database contradicts: table, column, kind of change, and why.
+/// Each must be needed: a line under which every change is noticed is an error.
+const UNATTESTED: &[(&str, &str, &str, &str)] = &[
+    (
+        "partner",
+        "body",
+        "/name",
+        "a partner is not in the ledger, its bookings are",
+    ),
+    ("partner", "body", "/businessType", "as its name"),
+    ("partner", "body", "/contactEmail", "as its name"),
+    ("api_key", "body", "/name", "keys are not in the ledger"),
+    ("api_key", "body", "/scopes", "as its name"),
+    ("api_key", "partner_id", "of another row", "as its name"),
+    (
+        "api_key",
+        "hash",
+        "",
+        "random; only the key's holder has what it is the hash of",
+    ),
+    (
+        "api_key",
+        "revoked_ms",
+        "",
+        "a revocation leaves no other trace",
+    ),
+    (
+        "endpoint",
+        "body",
+        "/url",
+        "endpoints are not in the ledger, and events do not say where they went",
+    ),
+    ("endpoint", "body", "/description", "as its address"),
+    (
+        "endpoint",
+        "deleted_ms",
+        "by",
+        "that it was deleted is certain, the hour is not",
+    ),
+    ("endpoint", "deleted_ms", "of another row", "the same"),
+    (
+        "event",
+        "retries",
+        "by",
+        "a retry that met an attempt under way leaves no other trace",
+    ),
+    (
+        "delivery",
+        "due_ms",
+        "by",
+        "due times are spread at random, and those of a lease hang on when it was taken",
+    ),
+    ("delivery", "lease", "by", "a random name"),
+    (
+        "attempt",
+        "body",
+        "/startedAt",
+        "what a receiver did and when is the service's word alone",
+    ),
+    ("attempt", "body", "/durationMs", "the same"),
+    (
+        "attempt",
+        "body",
+        "/statusCode",
+        "another status of the same class",
+    ),
+    (
+        "attempt",
+        "body",
+        "of another row",
+        "another attempt with the same outcome",
+    ),
+    (
+        "answer",
+        "at_ms",
+        "",
+        "remembered answers are forgotten after a day, and say nothing about bookings",
+    ),
+    (
+        "answer",
+        "request",
+        "",
+        "the same: a digest of what was asked",
+    ),
+    (
+        "checkpoint",
+        "at_ms",
+        "by one",
+        "known to within minutes of the entries around it",
+    ),
+];
+
+/// Rows that can be taken away without a trace, and why.
+const UNMISSED: &[(&str, &str)] = &[
+    (
+        "answer",
+        "remembered answers are forgotten after a day anyway",
+    ),
+    ("api_key", "a partner's other keys do not count it"),
+];
+
+fn exemption(table: &str, column: &str, part: &str) -> Option<usize> {
+    UNATTESTED.iter().position(|(t, c, p, why)| {
+        (*t, *c) == (table, column) && part.starts_with(p) && !why.is_empty()
+    })
+}
+
+#[test]
+fn a_database_that_only_the_service_wrote_is_clean() {
+    let bench = Bench::new();
+    let (service, _) = &bench.service;
+    let mut steps = Vec::new();
+    let report = service
+        .verify_ledger(|done, total| steps.push((done, total)))
+        .unwrap();
+    assert_eq!(report.findings, []);
+    assert!(report.clean() && report.more == 0);
+    assert_eq!((report.entries, report.bookings, report.events), (5, 3, 5));
+    assert_eq!(steps.first(), Some(&(0, 10)));
+    assert_eq!(steps.last(), Some(&(10, 10)));
+    assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
+}
+
+#[test]
+fn every_column_of_every_row_changed_in_turn_is_noticed() {
+    let mut bench = Bench::new();
+    let mut surprises = Vec::new();
+    let mut needed = HashSet::new();
+    for table in bench.tables() {
+        let (columns, keys) = (bench.columns(&table), bench.keys(&table));
+        let rows = bench.rows(&table);
+        for row in &rows {
+            let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
+            let key = matching(&keys, 2);
+            for (at, column) in columns.iter().enumerate() {
+                let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
+                let elsewhere = rows
+                    .iter()
+                    .map(|row| ("of another row".to_owned(), row[at].clone()));
+                for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
+                    if other == row[at] {
+                        continue;
+                    }
+                    let mut args: Vec<&dyn ToSql> = vec![&other];
+                    args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
+                    let Some(findings) = bench.changed(&table, &sql, &args) else {
+                        continue;
+                    };
+                    match exemption(&table, column, &part) {
+                        _ if !findings.is_empty() => {}
+                        Some(line) => drop(needed.insert(line)),
+                        None => surprises.push(format!("{table}.{column} {part}: {other:?}")),
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(bench.verify().findings, [], "everything was put back");
+    assert!(surprises.is_empty(), "{surprises:#?}");
+    let idle: Vec<_> = (0..UNATTESTED.len())
+        .filter(|line| !needed.contains(line))
+        .map(|line| UNATTESTED[line])
+        .collect();
+    assert!(
+        idle.is_empty(),
+        "noticed, and yet listed as unattested: {idle:#?}"
+    );
+}
+
+/// `a = ?n AND b = ?m`
+fn matching(keys: &[String], from: usize) -> String {
+    let pairs: Vec<String> = (from..)
+        .zip(keys)
+        .map(|(n, key)| format!("{key} = ?{n}"))
+        .collect();
+    pairs.join(" AND ")
+}
+
+#[test]
+fn every_row_taken_away_or_doubled_is_noticed() {
+    let mut bench = Bench::new();
+    let mut doubled = HashSet::new();
+    for table in bench.tables() {
+        let (columns, keys) = (bench.columns(&table), bench.keys(&table));
+        for row in bench.rows(&table) {
+            let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
+            let args: Vec<&dyn ToSql> = keys.iter().map(|key| cell(key) as &dyn ToSql).collect();
+            let key = matching(&keys, 1);
+            let findings = bench
+                .changed(
+                    &table,
+                    &format!("DELETE FROM main.{table} WHERE {key}"),
+                    &args,
+                )
+                .unwrap();
+            let exempt = UNMISSED
+                .iter()
+                .any(|(t, why)| *t == table && !why.is_empty());
+            assert!(
+                exempt || !findings.is_empty(),
+                "a row of {table} is missing: {row:?}"
+            );
+
+            // The same row once more, under another key and with whatever else must be unique changed too.
+            let unique = ["seq", "hash"];
+            for step in [1_u8, 7, 100] {
+                let mut copy = row.clone();
+                for (at, column) in columns.iter().enumerate() {
+                    if keys.last() == Some(column)
+                        || (unique.contains(&column.as_str()) && table != "policy")
+                    {
+                        copy[at] = next(&copy[at], step);
+                    }
+                }
+                let places = vec!["?"; columns.len()].join(", ");
+                let args: Vec<&dyn ToSql> = copy.iter().map(|cell| cell as &dyn ToSql).collect();
+                let sql = format!("INSERT INTO main.{table} VALUES ({places})");
+                let Some(findings) = bench.changed(&table, &sql, &args) else {
+                    continue;
+                };
+                doubled.insert(table.clone());
+                assert!(
+                    !findings.is_empty(),
+                    "{table} has one row too many: {copy:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(bench.verify().findings, [], "everything was put back");
+    assert_eq!(doubled.len(), bench.tables().len(), "{doubled:?}");
+}
+
+/// Another value of the same form.
+fn next(value: &Value, step: u8) -> Value {
+    match value {
+        Value::Integer(n) => Value::Integer(n + i64::from(step)),
+        Value::Text(text) => Value::Text(format!("{text}{step}")),
+        Value::Blob(bytes) => {
+            let mut bytes = bytes.clone();
+            *bytes.last_mut().unwrap() ^= step;
+            Value::Blob(bytes)
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn a_row_edited_behind_the_services_back_is_named_with_booking_and_field() {
+    let mut bench = Bench::new();
+    for (sql, field, row, ledger) in [
+        (
+            "body = replace(body, '\"bookingValue\":1200.5', '\"bookingValue\":12.5')",
+            "bookingValue",
+            "12.5",
+            "1200.5",
+        ),
+        (
+            "body = replace(body, 'The Night Owls', 'Others')",
+            "talent",
+            r#"{"id":"t1","name":"Others"}"#,
+            r#"{"id":"t1","name":"The Night Owls"}"#,
+        ),
+        (
+            "status = 0, protected_ms = NULL",
+            "status",
+            "created",
+            "protected",
+        ),
+        ("event_ms = 7", "event_ms", "7", "1813532400000"),
+    ] {
+        let sql = format!(
+            "UPDATE main.booking SET {sql} WHERE policy_hash IS NOT NULL AND body LIKE '%amountPaid%'"
+        );
+        let findings = bench.changed("booking", &sql, &[]).unwrap();
+        let id = bench.strings("SELECT json_extract(body, '$.bookingId') FROM whole.booking WHERE body LIKE '%amountPaid%'");
+        assert_eq!(
+            findings[0].to_string(),
+            format!(
+                "booking {} field {field}: row says {row}, ledger says {ledger}",
+                id[0]
+            )
+        );
+    }
+}
+
+#[test]
+fn a_database_damaged_all_over_gives_a_bounded_report() {
+    let mut bench = Bench::new();
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) \
+               INSERT INTO main.answer SELECT CAST(printf('%032d', i) AS BLOB), 0, zeroblob(32), x'00' FROM n";
+    bench.raw.execute(sql, []).unwrap();
+    let report = bench.verify();
+    assert_eq!((report.findings.len(), report.more), (KEPT_FINDINGS, 2_000));
+    let findings = bench
+        .changed("answer", "DELETE FROM main.answer", &[])
+        .unwrap();
+    assert_eq!(findings, []);
+}

@@ -1,0 +1,117 @@
+//! A whole database beside a running service, changed behind its back and put back.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, ToSql};
+
+use super::super::{Finding, LedgerReport};
+use super::desk::{everything, open};
+use crate::service::{Closing, Service};
+
+/// A whole database, changed in place and put back.
+pub(super) struct Bench {
+    folder: tempfile::TempDir,
+    clock: Arc<AtomicI64>,
+    pub service: (Arc<Service>, Closing),
+    pub raw: Connection,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("b.db");
+        let clock = everything(&db);
+        let service = open(&db, &clock).unwrap();
+        std::fs::copy(&db, folder.path().join("whole.db")).unwrap();
+        let raw = Connection::open(&db).unwrap();
+        raw.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+            .unwrap();
+        raw.execute_batch(&format!(
+            "ATTACH '{}' AS whole",
+            folder.path().join("whole.db").display()
+        ))
+        .unwrap();
+        Self {
+            folder,
+            clock,
+            service,
+            raw,
+        }
+    }
+
+    pub fn verify(&self) -> LedgerReport {
+        let (service, _) = &self.service;
+        service.verify_ledger(|_, _| {}).unwrap()
+    }
+
+    /// What is found after `sql` changed one row of a table; `None` when the schema does not let it.
+    pub fn changed(&mut self, table: &str, sql: &str, args: &[&dyn ToSql]) -> Option<Vec<Finding>> {
+        let changed = self.raw.execute(sql, args);
+        if !matches!(changed, Ok(1..)) {
+            return None;
+        }
+        let mut findings = self.verify().findings;
+        if findings.is_empty() {
+            findings.extend(self.refusal());
+        }
+        let back = format!(
+            "DELETE FROM main.{table}; INSERT INTO main.{table} SELECT * FROM whole.{table}"
+        );
+        self.raw.execute_batch(&back).unwrap();
+        Some(findings)
+    }
+
+    /// What the opening of the database says.
+    fn refusal(&self) -> Option<Finding> {
+        let opened = open(&self.folder.path().join("b.db"), &self.clock);
+        match opened {
+            Ok((service, closing)) => {
+                drop(service);
+                closing.wait();
+                None
+            }
+            Err(detail) => Some(Finding {
+                what: "opening",
+                place: String::new(),
+                detail,
+            }),
+        }
+    }
+
+    pub fn strings(&self, sql: &str) -> Vec<String> {
+        let mut statement = self.raw.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    pub fn tables(&self) -> Vec<String> {
+        self.strings(
+            "SELECT name FROM whole.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
+        )
+    }
+
+    pub fn columns(&self, table: &str) -> Vec<String> {
+        self.strings(&format!("SELECT name FROM pragma_table_info('{table}')"))
+    }
+
+    pub fn keys(&self, table: &str) -> Vec<String> {
+        self.strings(&format!(
+            "SELECT name FROM pragma_table_info('{table}') WHERE pk > 0 ORDER BY pk"
+        ))
+    }
+
+    /// The rows of a table, each as its key and its cells.
+    pub fn rows(&self, table: &str) -> Vec<Vec<Value>> {
+        let mut statement = self
+            .raw
+            .prepare(&format!("SELECT * FROM whole.{table}"))
+            .unwrap();
+        let width = statement.column_count();
+        let rows = statement
+            .query_map([], |row| (0..width).map(|column| row.get(column)).collect())
+            .unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! Other values for what a database holds, each as near to the old one as can be.
+
+use rusqlite::types::Value;
+
+use super::desk::{HOUR, START_MS};
+
+/// Other values for a cell, each with the part of it that is changed: a JSON pointer in a document, else nothing.
+pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
+    const DAY: i64 = 24 * HOUR;
+    let whole = |values: Vec<Value>| {
+        values
+            .into_iter()
+            .map(|value| (String::new(), value))
+            .collect()
+    };
+    match value {
+        Value::Null => whole(vec![
+            Value::Integer(START_MS),
+            Value::Text("x".to_owned()),
+            Value::Blob(vec![1; 16]),
+        ]),
+        Value::Real(_) => unreachable!("no column holds reals"),
+        Value::Integer(n) => vec![
+            ("by one".to_owned(), Value::Integer(n + 1)),
+            ("by a day".to_owned(), Value::Integer(n - DAY)),
+            ("by a day".to_owned(), Value::Integer(n + DAY)),
+            ("to nothing".to_owned(), Value::Null),
+        ],
+        Value::Blob(bytes) => match std::str::from_utf8(bytes).ok().and_then(documents) {
+            Some(changed) => changed
+                .into_iter()
+                .map(|(at, text)| (at, Value::Blob(text.into_bytes())))
+                .collect(),
+            None => {
+                let mut flipped: Vec<Value> = [0, bytes.len() / 2, bytes.len() - 1]
+                    .into_iter()
+                    .map(|at| {
+                        let mut bytes = bytes.clone();
+                        bytes[at] ^= 1;
+                        Value::Blob(bytes)
+                    })
+                    .collect();
+                flipped.extend([Value::Blob(bytes[1..].to_vec()), Value::Blob(Vec::new())]);
+                whole(flipped)
+            }
+        },
+        Value::Text(text) => match documents(text) {
+            Some(changed) => changed
+                .into_iter()
+                .map(|(at, text)| (at, Value::Text(text)))
+                .collect(),
+            None => whole(vec![
+                Value::Text(format!("{text}x")),
+                Value::Text(text[1..].to_owned()),
+                Value::Text(String::new()),
+                Value::Text(text.to_ascii_uppercase()),
+            ]),
+        },
+    }
+}
+
+/// The document with every value in it changed or removed in turn, and spelled otherwise; `None` when it is none.
+fn documents(text: &str) -> Option<Vec<(String, String)>> {
+    use serde_json::Value as Json;
+    fn walk(value: &Json, at: &str, out: &mut Vec<String>) {
+        match value {
+            Json::Object(members) => members
+                .iter()
+                .for_each(|(name, value)| walk(value, &format!("{at}/{name}"), out)),
+            Json::Array(items) if !items.is_empty() => {
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, value)| walk(value, &format!("{at}/{i}"), out));
+            }
+            _ => out.push(at.to_owned()),
+        }
+    }
+    let document: Json = serde_json::from_str(text)
+        .ok()
+        .filter(|d: &Json| d.is_object() || d.is_array())?;
+    let mut places = Vec::new();
+    walk(&document, "", &mut places);
+    let mut changed = vec![("spelling".to_owned(), format!("{text} "))];
+    for at in places {
+        let old = document.pointer(&at).unwrap();
+        let new = match old {
+            Json::String(text) => Json::from(format!("{text}x")),
+            Json::Number(n) if n.is_f64() => Json::from(n.as_f64().unwrap() + 1.0),
+            Json::Number(n) => Json::from(n.as_i64().unwrap() + 1),
+            Json::Bool(b) => Json::from(!b),
+            _ => Json::from("x"),
+        };
+        let mut other = document.clone();
+        *other.pointer_mut(&at).unwrap() = new.clone();
+        changed.push((
+            at.clone(),
+            rewritten(text, &old.to_string(), &new.to_string(), &other),
+        ));
+        let mut less = document.clone();
+        let (parent, name) = at.rsplit_once('/').unwrap();
+        let member = match less.pointer_mut(parent).unwrap() {
+            Json::Object(members) => {
+                members.remove(name);
+                format!("{}:{old}", Json::from(name))
+            }
+            Json::Array(items) => {
+                items.remove(name.parse().unwrap());
+                old.to_string()
+            }
+            _ => unreachable!("a place has a parent"),
+        };
+        let patterns = [format!("{member},"), format!(",{member}"), member];
+        let texts = patterns
+            .iter()
+            .map(|pattern| rewritten(text, pattern, "", &less));
+        changed.push((
+            at,
+            texts
+                .reduce(|best, next| if best.is_empty() { next } else { best })
+                .unwrap(),
+        ));
+    }
+    assert!(
+        changed
+            .iter()
+            .all(|(at, text)| !text.is_empty() || panic!("{at} could not be changed"))
+    );
+    Some(changed)
+}
+
+/// The text with `from` replaced where that makes it mean `wanted`, all else spelled as it was; empty when nowhere.
+fn rewritten(text: &str, from: &str, to: &str, wanted: &serde_json::Value) -> String {
+    let texts = text
+        .match_indices(from)
+        .map(|(at, _)| [&text[..at], to, &text[at + from.len()..]].concat());
+    let mut fitting = texts.filter(|text| {
+        serde_json::from_str::<serde_json::Value>(text)
+            .ok()
+            .as_ref()
+            == Some(wanted)
+    });
+    fitting.next().unwrap_or_default()
+}

@@ -1,0 +1,252 @@
+//! A database with everything in it, made by a service that is driven by hand.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::clock::Clock;
+use crate::command::{Answer, Ask, BookingCreated, Command, Registration};
+use crate::model::{BookingId, Endpoint, EventId, Scopes, Timestamp};
+use crate::ops::{self, Action, Operation, Request};
+use crate::service::{self, Closing, Config, Service};
+use crate::session::{Authority, Session};
+use crate::store::conn::Statement;
+use crate::webhook::{Attempt, FailureClass, Phase};
+
+pub(super) const START_MS: i64 = 1_790_000_000_000;
+pub(super) const HOUR: i64 = 60 * 60 * 1000;
+
+pub(super) fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), String> {
+    Service::open(Config {
+        db: db.to_owned(),
+        create: true,
+        ledger_key: None,
+        public_url: "https://api.example.com".to_owned(),
+        registration: service::Registration::Open,
+        library_policies: true,
+        clock: Clock::Set(Arc::clone(clock)),
+        outbox: None,
+        endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
+        report: |line| eprintln!("{line}"),
+    })
+}
+
+/// A service on a database, driven by hand.
+struct Desk {
+    service: Arc<Service>,
+    clock: Arc<AtomicI64>,
+}
+
+impl Desk {
+    fn session(&self, authority: Authority) -> Session {
+        Session {
+            service: Arc::clone(&self.service),
+            authority,
+        }
+    }
+
+    fn later(&self, ms: i64) {
+        self.clock.fetch_add(ms, Ordering::AcqRel);
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ms(self.clock.load(Ordering::Acquire))
+    }
+
+    fn call<O: Operation>(
+        &self,
+        session: &Session,
+        path: &str,
+        body: &str,
+        key: Option<&str>,
+    ) -> O::Output {
+        let request = Request {
+            path: (!path.is_empty())
+                .then(|| path.to_owned())
+                .into_iter()
+                .collect(),
+            query: Vec::new(),
+            body: body.as_bytes().to_vec(),
+            idempotency_key: key.map(str::to_owned),
+        };
+        match ops::prepare::<O>(session, &request).unwrap() {
+            Action::Read(read) => read(session).unwrap(),
+            Action::Write(writing) => {
+                let answer = self.service.submit(writing.command).unwrap();
+                match answer.blocking_recv().unwrap().unwrap() {
+                    Answer::Fresh(reply) => O::pick(reply).unwrap(),
+                    Answer::Replayed(body) => serde_json::from_slice(&body).unwrap(),
+                }
+            }
+        }
+    }
+
+    fn tell(&self, ask: Ask) {
+        let command = Command {
+            at: self.now(),
+            ask,
+            remember: None,
+        };
+        self.service
+            .submit(command)
+            .unwrap()
+            .blocking_recv()
+            .unwrap()
+            .unwrap();
+    }
+
+    fn partner(&self) -> Session {
+        let anonymous = self.session(Authority::Anonymous {
+            address: "127.0.0.1".to_owned(),
+        });
+        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+        let registered: Registration =
+            self.call::<ops::partners::RegisterPartner>(&anonymous, "", body, None);
+        self.session(Authority::Partner {
+            partner_id: registered.partner_id,
+            api_key_id: registered.api_key_id.unwrap(),
+            scopes: Scopes::all(),
+        })
+    }
+
+    fn book(&self, session: &Session, more: &str) -> BookingId {
+        let body = format!(
+            r#"{{"talent":{{"id":"t1","name":"The Night Owls"}},"organizer":{{"id":"o1","name":"Acme Events"}},
+                "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50{more}}}"#
+        );
+        let created: BookingCreated = self.call::<ops::bookings::CreateBooking>(
+            session,
+            "",
+            &body,
+            Some(&format!("{}", self.now())),
+        );
+        created.booking_id
+    }
+
+    fn protect(&self, session: &Session, id: &BookingId) {
+        self.call::<ops::bookings::ProtectBooking>(session, &id.to_string(), "", None);
+    }
+
+    fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
+        self.call::<ops::endpoints::CreateEndpoint>(session, "", body, None)
+    }
+
+    /// Takes what is due at an endpoint and ends each attempt as told.
+    fn attempt(&self, endpoint: &Endpoint, class: Option<FailureClass>) -> usize {
+        let lease = 7;
+        self.tell(Ask::Claim {
+            lease,
+            endpoints: vec![(endpoint.endpoint_id, 10)],
+        });
+        let due: Vec<EventId> = {
+            let mut conn = self.service.store().reader().unwrap();
+            let sql = "SELECT event_id FROM delivery WHERE endpoint_id = $1 AND lease = $2 ORDER BY event_id";
+            let args = vec![(&endpoint.endpoint_id).into(), lease.into()];
+            let rows = conn.one(Statement::new(sql, args)).unwrap();
+            rows.rows.iter().map(|row| row.id(0).unwrap()).collect()
+        };
+        for event_id in &due {
+            let attempt = answered(self.now(), class);
+            let (endpoint_id, attempt) = (endpoint.endpoint_id, Box::new(attempt));
+            self.tell(Ask::Settle {
+                event_id: *event_id,
+                endpoint_id,
+                lease,
+                attempt,
+                jitter: 1 << 63,
+            });
+        }
+        due.len()
+    }
+}
+
+fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
+    let status_code = match class {
+        None => Some(200),
+        Some(FailureClass::Gone) => Some(410),
+        Some(FailureClass::Http5xx) => Some(503),
+        Some(_) => None,
+    };
+    let text = status_code.map_or("", |_| "fine");
+    Attempt {
+        started_at: at.ms(),
+        duration_ms: 20,
+        phase: if status_code.is_some() {
+            Phase::Body
+        } else {
+            Phase::Connect
+        },
+        class,
+        detail: None,
+        status_code,
+        response_head: text.to_owned(),
+        response_len: text.len() as u32,
+        response_sha256: status_code.map(|_| hex::encode(Sha256::digest(text))),
+        retry_after_ms: None,
+    }
+}
+
+/// A database with two partners, bookings in every state, deliveries in every phase, an endpoint that is gone and one
+/// that is deleted, a revoked key and remembered answers. The steps lie hours apart.
+pub(super) fn everything(db: &Path) -> Arc<AtomicI64> {
+    let clock = Arc::new(AtomicI64::new(START_MS));
+    let (service, closing) = open(db, &clock).unwrap();
+    let desk = Desk { service, clock };
+    let (acme, other) = (desk.partner(), desk.partner());
+    desk.later(HOUR);
+    let quiet = desk.book(&acme, "");
+    let all = desk.endpoint(&acme, r#"{"url":"https://a.example.com/"}"#);
+    let some = desk.endpoint(
+        &acme,
+        r#"{"url":"https://b.example.com/","events":["booking.protected"],"description":"b"}"#,
+    );
+    let doomed = desk.endpoint(&acme, r#"{"url":"https://c.example.com/"}"#);
+    let ended = desk.endpoint(&acme, r#"{"url":"https://d.example.com/"}"#);
+    let theirs = desk.endpoint(&other, r#"{"url":"https://e.example.com/"}"#);
+    desk.later(HOUR);
+    let full = desk.book(
+        &acme,
+        r#","policyId":"moderate","timeZone":"Europe/Berlin","amountPaid":12.34,"metadata":{"ref":"A-1"}"#,
+    );
+    desk.book(&other, r#","currency":"EUR""#);
+    assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 1);
+    assert_eq!(desk.attempt(&doomed, Some(FailureClass::Gone)), 1);
+    desk.later(HOUR);
+    desk.tell(Ask::DeleteEndpoint {
+        partner_id: acme.partner_id().unwrap(),
+        endpoint_id: ended.endpoint_id,
+    });
+    desk.later(HOUR);
+    assert_eq!(desk.attempt(&all, Some(FailureClass::ConnectionRefused)), 1);
+    desk.later(HOUR);
+    assert_eq!(desk.attempt(&all, None), 1);
+    desk.protect(&acme, &full);
+    desk.protect(&acme, &quiet);
+    desk.later(HOUR);
+    assert_eq!(desk.attempt(&some, None), 2);
+    desk.tell(Ask::Claim {
+        lease: 9,
+        endpoints: vec![(all.endpoint_id, 1)],
+    });
+    let spare = desk.call::<ops::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
+    desk.call::<ops::api_keys::RevokeApiKey>(&acme, &spare.api_key_id.to_string(), "", None);
+    let waiting = desk.call::<ops::events::ListBookingEvents>(
+        &other,
+        &{
+            let listed = desk.call::<ops::bookings::ListBookings>(&other, "", "", None);
+            listed.data[0].booking_id.to_string()
+        },
+        "",
+        None,
+    );
+    assert_eq!(
+        waiting.webhook_events[0].deliveries[0].endpoint_id,
+        theirs.endpoint_id
+    );
+    let clock = Arc::clone(&desk.clock);
+    drop((acme, other, desk));
+    closing.wait();
+    clock
+}
