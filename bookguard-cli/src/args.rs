@@ -266,6 +266,7 @@ mod tests {
             "webhook-events retry evt_1",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
+            "ledger verify",
             "ledger checkpoint",
             "ledger key",
             "webhook verify --secret-file s --body - --header sha256=00",

@@ -4,6 +4,7 @@
 
 mod new_booking;
 mod verify;
+mod verify_ledger;
 
 pub use verify::{Check, lines};
 
@@ -283,6 +284,9 @@ async fn evidence(target: &Target, booking_id: &str, screen: &Screen) -> Result<
 
 async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Result<(), Failure> {
     match command {
+        LedgerCommand::Verify => {
+            verify_ledger::run(target.database("ledger verify")?.service(), screen)
+        }
         LedgerCommand::Checkpoint => {
             let note = match target {
                 Target::Local(local) => ops::ledger::checkpoint(local.service())?,

@@ -366,6 +366,7 @@ fn go_on() -> String {
   {program} bookings policy $BOOKING
   {program} evidence get $BOOKING > packet.json
   {program} evidence verify packet.json --key "$({program} ledger key)"
+  {program} ledger verify
   {program} serve --dev    # the same over HTTP; its documentation: http://127.0.0.1:8080/docs"#
     )
 }

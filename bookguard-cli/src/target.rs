@@ -73,6 +73,16 @@ impl Target {
         }
     }
 
+    /// The database, for what no server offers.
+    ///
+    /// Errors: [`Failure::Usage`] on a server.
+    pub fn database(&self, what: &str) -> Result<&Local, Failure> {
+        match self {
+            Self::Local(local) => Ok(local),
+            Self::Remote(_) => Err(only_here(what)),
+        }
+    }
+
     /// Ends the work: a database is closed properly.
     pub async fn close(self) {
         match self {

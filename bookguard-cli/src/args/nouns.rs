@@ -140,6 +140,8 @@ pub enum EvidenceCommand {
 /// What can be done with the ledger.
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
+    /// Check the whole ledger and every row against it (on the database only)
+    Verify,
     /// Print the latest signed checkpoint
     Checkpoint,
     /// Print the key that checkpoints and packets verify under
