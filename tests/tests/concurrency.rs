@@ -1,0 +1,322 @@
+//! Many at once: one answer to many equal requests, a log without gaps, and partners who never see each other.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_tests::caller::Reply;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::mirror::{Mirror, leaf_hex};
+use bookguard_tests::receiver::Receiver;
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const AT_ONCE: usize = 50;
+
+/// Everything of `tasks`, run at the same time.
+async fn at_once<T: Send + 'static>(
+    tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let mut set = JoinSet::new();
+    for task in tasks {
+        set.spawn(task);
+    }
+    set.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_bytes() {
+    let house = House::open().await;
+    let acme = house.partner("Acme").await;
+    let receiver = Receiver::start().await;
+    acme.endpoint(&receiver.url()).await;
+    let replies = at_once((0..AT_ONCE).map(|_| {
+        let caller = acme.caller.clone();
+        async move {
+            caller
+                .post_once("/v1/bookings", "the-one", &samples::booking())
+                .await
+        }
+    }));
+    let replies = replies.await;
+    let bodies: BTreeSet<&[u8]> = replies.iter().map(|reply| reply.body.as_slice()).collect();
+    assert!(
+        replies.iter().all(|reply| reply.status == 201),
+        "{replies:?}"
+    );
+    assert_eq!(bodies.len(), 1);
+    let fresh = replies
+        .iter()
+        .filter(|reply| reply.header("idempotent-replayed").is_none());
+    assert_eq!(fresh.count(), 1, "the others are replays");
+    let list = acme.caller.get("/v1/bookings").await.ok(200);
+    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+    // One fact in the log, one event to the receiver.
+    let vkey = house.caller().get("/v1/ledger/key").await.text();
+    assert_eq!(
+        Mirror::download(&house.caller(), &vkey)
+            .await
+            .entries()
+            .len(),
+        1
+    );
+    receiver.wait_for(1).await;
+    let booking = replies[0].string("bookingId");
+    assert_eq!(acme.events(&booking).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told() {
+    let house = House::open().await;
+    let acme = house.partner("Acme").await;
+    let replies = at_once((0..AT_ONCE).map(|n| {
+        let caller = acme.caller.clone();
+        let body = samples::booking_with(json!({"eventType": format!("kind {n}")}));
+        async move { caller.post_once("/v1/bookings", "the-one", &body).await }
+    }));
+    let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
+    for reply in replies.await {
+        *statuses.entry(reply.status).or_default() += 1;
+    }
+    assert_eq!(statuses, BTreeMap::from([(201, 1), (422, AT_ONCE - 1)]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_booking_protected_by_many_at_once_is_protected_once() {
+    let house = House::open().await;
+    let acme = house.partner("Acme").await;
+    let booking = acme.book().await;
+    let path = format!("/v1/bookings/{booking}/protect");
+    let answers = at_once((0..AT_ONCE).map(|_| {
+        let (caller, path) = (acme.caller.clone(), path.clone());
+        async move { caller.post_nothing(&path).await.ok(200) }
+    }));
+    for answer in answers.await {
+        assert_eq!(answer["receipt"]["leafIndex"], 1);
+    }
+    assert_eq!(acme.events(&booking).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place() {
+    const PARTNERS: usize = 4;
+    const EACH: usize = 40;
+    let house = House::open().await;
+    let mut partners = Vec::new();
+    for n in 0..PARTNERS {
+        partners.push(house.partner(&format!("Partner {n}")).await);
+    }
+    let receipts = at_once((0..PARTNERS * EACH).map(|n| {
+        let partner = partners[n % PARTNERS].clone();
+        async move {
+            let booking = partner.book().await;
+            partner.scoped(&["bookings:read"]).await;
+            partner.protect(&booking).await["receipt"].clone()
+        }
+    }));
+    let receipts = receipts.await;
+    let vkey = house.caller().get("/v1/ledger/key").await.text();
+    let mirror = Mirror::download(&house.caller(), &vkey).await;
+    assert_eq!(mirror.entries().len(), 2 * PARTNERS * EACH);
+    // Every receipt points at its own entry.
+    let mut places = BTreeSet::new();
+    for receipt in &receipts {
+        let index = receipt["leafIndex"].as_u64().unwrap();
+        assert!(places.insert(index), "two receipts for entry {index}");
+        assert_eq!(
+            receipt["leafHash"],
+            leaf_hex(&mirror.entries()[index as usize])
+        );
+        assert!(receipt["treeSize"].as_u64().unwrap() > index);
+    }
+    chained(&mirror);
+    for partner in &partners {
+        let list = partner.caller.get("/v1/bookings?limit=100").await.ok(200);
+        let bookings = list["data"].as_array().unwrap();
+        assert_eq!(bookings.len(), EACH);
+        let mut numbers = BTreeSet::new();
+        for booking in bookings {
+            assert_eq!(booking["status"], "protected");
+            for event in partner.events(booking["bookingId"].as_str().unwrap()).await {
+                numbers.insert(event["seq"].as_u64().unwrap());
+            }
+        }
+        assert_eq!(numbers, (1..=2 * EACH as u64).collect());
+    }
+}
+
+/// Every booking's entries follow each other by number and by hash.
+fn chained(mirror: &Mirror) {
+    let mut streams: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    for entry in mirror.entries() {
+        let leaf: Value = serde_json::from_slice(entry).unwrap();
+        let first = (0, "0".repeat(64));
+        let stream = leaf["stream"].as_str().unwrap().to_owned();
+        let expected = streams.get(&stream).unwrap_or(&first);
+        let claimed = (
+            leaf["seq"].as_u64().unwrap(),
+            leaf["prev"].as_str().unwrap().to_owned(),
+        );
+        assert_eq!(&claimed, expected, "{leaf}");
+        streams.insert(stream, (claimed.0 + 1, leaf_hex(entry)));
+    }
+    assert!(streams.values().all(|(entries, _)| *entries == 2));
+}
+
+/// What is one partner's and must never reach another.
+struct Belongings {
+    /// The value of each path parameter.
+    ids: BTreeMap<&'static str, String>,
+    /// Texts that appear nowhere but in the owner's own answers.
+    texts: Vec<String>,
+}
+
+async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
+    let endpoint = owner
+        .endpoint(&format!("{}?of=owner", receiver.url()))
+        .await;
+    let body = samples::booking_with(json!({
+        "talent": {"id": "secret-talent", "name": "Secret Talent"}, "metadata": {"note": "secret-note"}
+    }));
+    let booking = owner
+        .caller
+        .post("/v1/bookings", &body)
+        .await
+        .string("bookingId");
+    let event = owner.events(&booking).await.remove(0);
+    let event = event["eventId"].as_str().unwrap().to_owned();
+    let key = owner
+        .caller
+        .post("/v1/api-keys", &json!({"name": "secret-key"}))
+        .await;
+    let ids = BTreeMap::from([
+        ("bookingId", booking),
+        ("eventId", event),
+        ("endpointId", endpoint),
+        ("apiKeyId", key.string("apiKeyId")),
+    ]);
+    let mut texts: Vec<String> = ids.values().cloned().collect();
+    texts.extend(["secret-", "Secret ", "of=owner"].map(str::to_owned));
+    texts.extend([
+        owner.id.clone(),
+        owner.key_id.clone(),
+        owner.secret.clone(),
+        owner.key.clone(),
+    ]);
+    Belongings { ids, texts }
+}
+
+#[tokio::test]
+async fn no_operation_shows_or_changes_what_is_another_partner_s() {
+    let house = House::open().await;
+    let (owner, other) = (
+        house.partner("Secret Owner").await,
+        house.partner("Other").await,
+    );
+    let receiver = Receiver::start().await;
+    let belongings = belongings(&owner, &receiver).await;
+    let settled = until("the owner's event delivered", async || {
+        let events = owner.events(&belongings.ids["bookingId"]).await;
+        (events[0]["status"] == "delivered").then_some(())
+    });
+    settled.await;
+    let before = owned(&owner, &belongings).await;
+    let document: Value = serde_json::from_str(bookguard_server::openapi_json()).unwrap();
+    let mut asked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let open = operation["security"].is_null();
+            if open && operation["requestBody"].is_null() {
+                continue;
+            }
+            asked += 1;
+            isolated(&other, &belongings, &method.to_uppercase(), path, operation).await;
+        }
+    }
+    assert!(asked > 15);
+    assert_eq!(
+        owned(&owner, &belongings).await,
+        before,
+        "nothing of the owner's changed"
+    );
+    assert_eq!(receiver.received().len(), 1, "nothing was sent again");
+}
+
+async fn isolated(
+    other: &Partner,
+    belongings: &Belongings,
+    method: &str,
+    path: &str,
+    operation: &Value,
+) {
+    let place = format!("{method} {path}");
+    let foreign = fill(path, |name| {
+        let id = belongings.ids.get(name);
+        id.unwrap_or_else(|| panic!("{place}: whose is a {name}?"))
+            .clone()
+    });
+    let reply = send(other, method, &foreign, operation).await;
+    for text in &belongings.texts {
+        assert!(
+            !reply.text().contains(text.as_str()),
+            "{place} shows {text}: {}",
+            reply.text()
+        );
+    }
+    if foreign != path {
+        // The same answer as for what nobody has, to the last byte.
+        let unknown = fill(path, |name| {
+            let (prefix, digits) = belongings.ids[name].split_once('_').unwrap();
+            format!("{prefix}_{}", digits.chars().rev().collect::<String>())
+        });
+        let unknown = send(other, method, &unknown, operation).await;
+        assert_eq!((reply.status, &reply.body), (404, &unknown.body), "{place}");
+    }
+}
+
+fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
+    let parts = path.split('/').map(|part| {
+        let name = part
+            .strip_prefix('{')
+            .and_then(|part| part.strip_suffix('}'));
+        name.map_or_else(|| part.to_owned(), &value)
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) -> Reply {
+    let mut request = partner.caller.request(method, path);
+    if operation["requestBody"].is_object() {
+        let body = match operation["operationId"].as_str().unwrap() {
+            "registerPartner" => samples::partner("New"),
+            "createApiKey" => json!({}),
+            "createBooking" => samples::booking(),
+            "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+            id => panic!("what is a body of {id}?"),
+        };
+        request = request
+            .header("content-type", "application/json")
+            .body(body.to_string());
+    }
+    partner.caller.send(request).await
+}
+
+/// Everything of the owner's, as it sees it.
+async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
+    let booking = &belongings.ids["bookingId"];
+    let mut seen = Vec::new();
+    for path in [
+        "/v1/partners/me".to_owned(),
+        "/v1/api-keys".to_owned(),
+        "/v1/bookings".to_owned(),
+        "/v1/webhook-endpoints".to_owned(),
+        format!("/v1/bookings/{booking}"),
+        format!("/v1/bookings/{booking}/webhook-events"),
+        format!("/v1/webhook-events/{}", belongings.ids["eventId"]),
+    ] {
+        seen.push(owner.caller.get(&path).await.ok(200));
+    }
+    seen
+}
