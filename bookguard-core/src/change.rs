@@ -109,7 +109,7 @@ pub enum Change {
         /// Which.
         endpoint_id: EndpointId,
     },
-    /// An endpoint was deleted; what still waited for it is given up.
+    /// An endpoint was deleted, and with it what still waited for it is given up.
     EndpointDeleted {
         /// Which.
         endpoint_id: EndpointId,

@@ -30,12 +30,18 @@ pub const KEYS_PER_PARTNER: usize = 100;
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
 /// Characters of an Idempotency-Key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
+/// Characters of an Idempotency-Key on an operation that needs no API key: enough not to be guessed.
+pub const IDEMPOTENCY_KEY_CHARS_OPEN: usize = 16;
 /// How long an Idempotency-Key is remembered, milliseconds.
 pub const IDEMPOTENCY_TTL_MS: i64 = 24 * 60 * 60 * 1000;
 /// Rows of one page.
 pub const PAGE_ROWS: u32 = 100;
 /// Rows of a page when the caller does not say.
 pub const PAGE_ROWS_DEFAULT: u32 = 25;
+/// Bookings examined for one page of a filtered list; a page may come up short and go on from there.
+pub const BOOKINGS_EXAMINED: u32 = 10_000;
+/// Manual retries of one event.
+pub const MANUAL_RETRIES: u32 = 100;
 /// Commands waiting for the writer; above it callers get `busy` at once.
 pub const INBOX: usize = 4_096;
 /// Commands in one commit: keeps the time to the first answer bounded.

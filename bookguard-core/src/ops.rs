@@ -21,7 +21,7 @@ use crate::error::{Error, FieldError};
 use crate::input;
 use crate::limits;
 use crate::model::{EventId, Id, Timestamp, id::Noun};
-use crate::session::{Access, Session};
+use crate::session::{Access, Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
 
@@ -145,7 +145,9 @@ pub fn prepare<O: Operation>(
     check_query(&O::ROUTE, &request.query)?;
     check_body(O::ROUTE.body, &request.body)?;
     let mut action = O::prepare(session, request)?;
-    if let (Action::Write(writing), Some(key)) = (&mut action, &request.idempotency_key) {
+    if let (Action::Write(writing), Some(key)) = (&mut action, &request.idempotency_key)
+        && O::ROUTE.method == Method::Post
+    {
         writing.command.remember = Some(remember::<O>(session, request, key)?);
     }
     Ok(action)
@@ -217,6 +219,19 @@ fn remember<O: Operation>(
             pointer: "Idempotency-Key".to_owned(),
             code: "idempotency_key_invalid".to_owned(),
             message: "must be 1 to 255 visible ASCII characters".to_owned(),
+            fix: "Send a UUID.".to_owned(),
+        }]));
+    }
+    // A stranger who guesses the key of a registration would be answered its credentials: many share an address.
+    let anonymous = matches!(session.authority, Authority::Anonymous { .. });
+    if anonymous && key.len() < limits::IDEMPOTENCY_KEY_CHARS_OPEN {
+        return Err(Error::faults(vec![FieldError {
+            pointer: "Idempotency-Key".to_owned(),
+            code: "idempotency_key_invalid".to_owned(),
+            message: format!(
+                "must have at least {} characters where no API key guards the answer",
+                limits::IDEMPOTENCY_KEY_CHARS_OPEN
+            ),
             fix: "Send a UUID.".to_owned(),
         }]));
     }
@@ -320,7 +335,10 @@ pub(crate) fn query<T>(
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
 ) -> Result<T, Error> {
     let mut reader = session.service.reader()?;
-    ask(&mut reader).map_err(|e| session.service.fault(&e))
+    reader
+        .snapshot()
+        .and_then(|()| ask(&mut reader))
+        .map_err(|e| session.service.fault(&e))
 }
 
 /// The id in the path; anything that is no such id names nothing.

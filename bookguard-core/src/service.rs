@@ -153,6 +153,15 @@ impl Service {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
+    /// Fails unless writes are taken.
+    pub fn require_writer(&self) -> Result<(), Error> {
+        if self.inbox.is_open() {
+            Ok(())
+        } else {
+            Err(writer_gone())
+        }
+    }
+
     /// A view of the store that reads. Blocks while every reader is taken.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
         let conn = self.store.reader().map_err(|e| self.fault(&e))?;

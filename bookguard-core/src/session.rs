@@ -110,15 +110,13 @@ impl Session {
         }
     }
 
-    /// What keeps this caller's idempotency keys apart from every other's.
+    /// What keeps this caller's idempotency keys apart from every other's: an answer may hold a key that is shown
+    /// once, so not even two keys of one partner share theirs.
     pub(crate) fn idempotency_scope(&self) -> String {
         match &self.authority {
             Authority::Anonymous { address } => format!("address {address}"),
-            Authority::Partner { partner_id, .. }
-            | Authority::Administrator {
-                partner_id: Some(partner_id),
-            } => format!("partner {partner_id}"),
-            Authority::Administrator { partner_id: None } => "administrator".to_owned(),
+            Authority::Partner { api_key_id, .. } => format!("key {api_key_id}"),
+            Authority::Administrator { .. } => "administrator".to_owned(),
         }
     }
 }

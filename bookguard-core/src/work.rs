@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::change::{Change, DeliveryState, Phase};
+use crate::change::{Change, DeliveryState};
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, Endpoint, EndpointId, EventId, Partner, PartnerId,
@@ -180,6 +180,7 @@ impl Work {
                 if let Some(event) = self.events.get_mut(event_id) {
                     event.endpoints.push(*endpoint_id);
                 }
+                self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
             Change::DeliveryMoved {
@@ -187,6 +188,7 @@ impl Work {
                 endpoint_id,
                 state,
             } => {
+                self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
             Change::EventRetried { event_id, retries } => {
@@ -227,21 +229,20 @@ impl Work {
         }
     }
 
+    /// A delivery that goes into the courier's hands leaves less room for the next.
+    fn take_room(&mut self, endpoint_id: EndpointId, state: &DeliveryState) {
+        if state.lease.is_some()
+            && let Some(room) = self.room.get_mut(&endpoint_id)
+        {
+            *room = room.saturating_sub(1);
+        }
+    }
+
     fn delete_endpoint(&mut self, endpoint_id: EndpointId) {
         for state in self.partners.values_mut() {
             state
                 .endpoints
                 .retain(|endpoint| endpoint.endpoint_id != endpoint_id);
-        }
-        for ((_, to), state) in &mut self.deliveries {
-            if *to == endpoint_id && state.due.is_some() {
-                *state = DeliveryState {
-                    phase: Phase::Failed,
-                    due: None,
-                    lease: None,
-                    ..*state
-                };
-            }
         }
         self.due.remove(&endpoint_id);
     }

@@ -5,6 +5,7 @@
 //! the batch is told so, and the next batch starts from what the database says.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -49,6 +50,11 @@ impl Inbox {
                 }
             })?;
         Ok(receiver)
+    }
+
+    /// Whether there is a writer to hand commands to.
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
     }
 
     /// As [`Self::submit`], but waits for room: for the courier, whose results must not be lost to a full inbox.
@@ -129,7 +135,12 @@ impl Writer {
                 .drain(..)
                 .map(|job| (job.command, job.outcome))
                 .unzip();
-            let outcomes = self.execute(&commands);
+            // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
+            let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&commands)));
+            let outcomes = executed.unwrap_or_else(|_| {
+                let cause = StoreError::Failed("the writer panicked".to_owned());
+                self.refuse_all(&commands, &cause)
+            });
             for (waiter, outcome) in waiting.into_iter().zip(outcomes) {
                 // A caller that went away has nobody to tell; what it asked for is done all the same.
                 let _ = waiter.send(outcome);

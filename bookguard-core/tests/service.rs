@@ -379,3 +379,90 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         }
     }
 }
+
+#[test]
+fn no_two_keys_share_an_answer_and_a_strangers_key_cannot_be_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let all = bench.partner();
+    let Authority::Partner { partner_id, .. } = all.authority else {
+        unreachable!("a partner's session")
+    };
+    let made = |session: &Session| {
+        call::<ops::api_keys::CreateApiKey>(session, &[], r#"{"name":"ci"}"#, Some("new-key"))
+            .map(|finished| decode::<bookguard_core::command::NewApiKey>(&finished))
+    };
+    let narrow = bench.session(Authority::Partner {
+        partner_id,
+        api_key_id: made(&all).unwrap().api_key_id,
+        scopes: Scopes::parse(&["api-keys:write"]).unwrap(),
+    });
+    assert_eq!(made(&narrow).unwrap().scopes.words(), ["api-keys:write"]);
+
+    let stranger = bench.session(Authority::Anonymous {
+        address: "192.0.2.1".to_owned(),
+    });
+    let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+    let register = |key| call::<ops::partners::RegisterPartner>(&stranger, &[], body, Some(key));
+    assert_eq!(
+        register("reg-1").unwrap_err().code,
+        "idempotency_key_invalid"
+    );
+    let key = "0190f5c2-7a2e-7c3e-9a53-1f0f5e1c2d3b";
+    let first = register(key).unwrap();
+    assert_eq!(register(key).unwrap().body, first.body);
+}
+
+#[test]
+fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let partner = bench.partner();
+    let ids: Vec<String> = (0..7)
+        .map(|_| {
+            bench.clock.fetch_add(1, Ordering::AcqRel);
+            create(&partner).booking_id.to_string()
+        })
+        .collect();
+    call::<ops::bookings::ProtectBooking>(&partner, &[&ids[3]], "", None).unwrap();
+    let list = |query: &[(&str, &str)]| {
+        let query = query
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+            .collect();
+        let request = Request {
+            query,
+            ..Request::default()
+        };
+        match ops::prepare::<ops::bookings::ListBookings>(&partner, &request).unwrap() {
+            Action::Read(read) => read(&partner).unwrap(),
+            Action::Write(_) => unreachable!("listing is a read"),
+        }
+    };
+    let protected = list(&[("status", "protected"), ("limit", "1")]);
+    assert_eq!(protected.data.len(), 1);
+    assert_eq!(protected.data[0].booking_id.to_string(), ids[3]);
+    let rest = list(&[
+        ("status", "protected"),
+        ("cursor", &protected.next_cursor.unwrap()),
+    ]);
+    assert!(rest.data.is_empty() && !rest.has_more && rest.next_cursor.is_none());
+
+    let mut seen = Vec::new();
+    let mut cursor = None;
+    loop {
+        let mut query = vec![("limit", "3")];
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let page = list(&query);
+        seen.extend(
+            page.data
+                .iter()
+                .map(|booking| booking.booking_id.to_string()),
+        );
+        if !page.has_more {
+            break;
+        }
+        cursor = page.next_cursor;
+    }
+    assert_eq!(seen, ids.iter().rev().cloned().collect::<Vec<_>>());
+}

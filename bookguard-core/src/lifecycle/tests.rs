@@ -47,6 +47,7 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
 
 fn work(status: PartnerStatus, endpoints: Vec<Endpoint>) -> Work {
     Work {
+        room: HashMap::from([(id(7), 2)]),
         partners: HashMap::from([(id(1), partner(status, endpoints))]),
         ..Work::default()
     }
@@ -446,26 +447,102 @@ fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
 }
 
 #[test]
-fn a_deleted_endpoint_gives_up_what_waited_for_it() {
+fn a_deleted_endpoint_is_claimed_from_no_more() {
     let delete = |owner| {
         command(Ask::DeleteEndpoint {
             partner_id: owner,
             endpoint_id: id(7),
         })
     };
-    let mut state = with_delivery(delivery(Phase::Pending, Some(1), Some(5)));
+    let mut state = with_delivery(delivery(Phase::Pending, Some(0), None));
+    state.due.insert(id(7), vec![id(5)]);
     assert_eq!(refusal(decide(&state, &delete(id(2)), 0)), "not_found");
     let deleted = changes(decide(&state, &delete(id(1)), 0));
     deleted.iter().for_each(|change| state.apply(change));
-    assert_eq!(
-        state.deliveries[&(id(5), id(7))],
-        DeliveryState {
-            attempts: 1,
-            charged: 1,
-            ..delivery(Phase::Failed, None, None)
-        }
-    );
+    let claim = command(Ask::Claim {
+        lease: 42,
+        endpoints: vec![(id(7), 5)],
+    });
+    assert!(changes(decide(&state, &claim, 0)).is_empty());
     assert_eq!(refusal(decide(&state, &delete(id(1)), 0)), "not_found");
+}
+
+#[test]
+fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
+    let retry = command(Ask::RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
+    let added = changes(decide(&state, &retry, 0));
+    assert!(
+        matches!(&added[0], Change::DeliveryAdded { endpoint_id, .. } if *endpoint_id == id(8))
+    );
+}
+
+#[test]
+fn a_manual_attempt_does_not_use_up_the_schedule() {
+    let retry = command(Ask::RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(DeliveryState {
+        charged: 4,
+        ..delivery(Phase::Failed, Some(9_000), None)
+    });
+    for manual in 1..=20 {
+        changes(decide(&state, &retry, 0))
+            .iter()
+            .for_each(|change| state.apply(change));
+        state.room.insert(id(7), 2);
+        let settle = command(Ask::Settle {
+            event_id: id(5),
+            endpoint_id: id(7),
+            lease: 99,
+            attempt: Box::new(attempt(Some(FailureClass::Http5xx))),
+            jitter: 0,
+        });
+        changes(decide(&state, &settle, 0))
+            .iter()
+            .for_each(|change| state.apply(change));
+        let after = state.deliveries[&(id(5), id(7))];
+        assert_eq!((after.charged, after.attempts), (4, 1 + manual));
+        assert!(
+            after.due.is_some(),
+            "the chain goes on after {manual} attempts by hand"
+        );
+    }
+}
+
+#[test]
+fn retries_by_hand_have_a_maximum() {
+    let retry = command(Ask::RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
+    assert_eq!(refusal(decide(&state, &retry, 0)), "too_many_retries");
+}
+
+#[test]
+fn a_retry_without_room_waits_its_turn_like_any_other() {
+    let retry = command(Ask::RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(Phase::Failed, Some(9_000), None));
+    state.room.insert(id(7), 0);
+    let moved = changes(decide(&state, &retry, 0));
+    let Change::DeliveryMoved { state: after, .. } = &moved[0] else {
+        panic!("{moved:?}")
+    };
+    assert_eq!((after.due, after.lease), (Some(NOW), None));
 }
 
 #[test]

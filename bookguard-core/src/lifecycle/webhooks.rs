@@ -11,7 +11,7 @@ use crate::model::{
     BookingId, DeliveryStatus, Endpoint, EndpointId, EventId, PartnerId, Timestamp,
 };
 use crate::webhook::{Attempt, FailureClass, Schedule, body};
-use crate::work::{PartnerState, Work};
+use crate::work::{EventState, PartnerState, Work};
 
 pub(super) fn create_endpoint(work: &Work, partner_id: PartnerId, endpoint: &Endpoint) -> Decided {
     let state = work
@@ -84,27 +84,40 @@ pub(super) fn emit(
         .iter()
         .filter(|endpoint| endpoint.takes(event.event_type))
     {
-        let room = work.room.get(&endpoint.endpoint_id).copied().unwrap_or(0) > 0;
         changes.push(Change::DeliveryAdded {
             event_id: event.event_id,
             endpoint_id: endpoint.endpoint_id,
-            state: fresh_delivery(at, room.then_some(event.lease)),
+            state: fresh_delivery(work, at, endpoint.endpoint_id, event.lease),
         });
     }
 }
 
-fn fresh_delivery(at: Timestamp, lease: Option<i64>) -> DeliveryState {
-    let due = if lease.is_some() {
-        at.plus_ms(limits::LEASE_MS)
-    } else {
-        at
-    };
+fn fresh_delivery(
+    work: &Work,
+    at: Timestamp,
+    endpoint_id: EndpointId,
+    lease: i64,
+) -> DeliveryState {
+    let (due, lease) = hold(work, at, endpoint_id, lease);
     DeliveryState {
         phase: Phase::Pending,
         attempts: 0,
         charged: 0,
         due: Some(due),
         lease,
+    }
+}
+
+/// Into the courier's hands under `lease` where there is room for this endpoint, else due at once for whoever asks.
+fn hold(
+    work: &Work,
+    at: Timestamp,
+    endpoint_id: EndpointId,
+    lease: i64,
+) -> (Timestamp, Option<i64>) {
+    match work.room.get(&endpoint_id) {
+        Some(1..) => (at.plus_ms(limits::LEASE_MS), Some(lease)),
+        _ => (at, None),
     }
 }
 
@@ -120,33 +133,35 @@ pub(super) fn retry(
         .get(&event_id)
         .filter(|event| event.partner_id == partner_id)
         .ok_or_else(|| Error::not_found("webhook event"))?;
-    let mut changes = Vec::new();
-    if event.endpoints.is_empty() {
-        let partner = work
-            .partners
-            .get(&partner_id)
-            .ok_or_else(|| Error::not_found("webhook event"))?;
-        for endpoint in partner
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.takes(event.event_type))
-        {
-            let state = fresh_delivery(at, Some(lease));
-            changes.push(Change::DeliveryAdded {
-                event_id,
-                endpoint_id: endpoint.endpoint_id,
-                state,
-            });
-        }
-        if changes.is_empty() {
-            return Err(Error::conflict(
-                "no_endpoints",
-                "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints and retry.",
-            ));
-        }
-    } else {
-        pull_forward(work, at, event_id, &event.endpoints, lease, &mut changes)?;
+    let partner = work
+        .partners
+        .get(&partner_id)
+        .ok_or_else(|| Error::not_found("webhook event"))?;
+    if event.retries >= limits::MANUAL_RETRIES {
+        return Err(Error::conflict(
+            "too_many_retries",
+            format!(
+                "Event {event_id} was retried by hand {} times, the most allowed.",
+                event.retries
+            ),
+        ));
     }
+    let retry = Retry {
+        work,
+        at,
+        event_id,
+        lease,
+    };
+    let mut changes = retry.pull_forward(partner, event)?;
+    if changes.is_none() {
+        changes = retry.deliver_anew(partner, event);
+    }
+    let Some(mut changes) = changes else {
+        return Err(Error::conflict(
+            "no_endpoints",
+            "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints and retry.",
+        ));
+    };
     let retries = event.retries + 1;
     changes.push(Change::EventRetried { event_id, retries });
     let reply = RetryResult {
@@ -157,66 +172,106 @@ pub(super) fn retry(
     Ok((changes, Reply::Retrying(reply)))
 }
 
-/// Takes every open delivery that nobody is attempting right now. One in flight is left to end: its outcome is
-/// what the retry waits for, and a second request beside it would only be a duplicate.
-fn pull_forward(
-    work: &Work,
+/// One manual retry.
+struct Retry<'a> {
+    work: &'a Work,
     at: Timestamp,
     event_id: EventId,
-    endpoints: &[EndpointId],
     lease: i64,
-    changes: &mut Vec<Change>,
-) -> Result<(), Error> {
-    let deliveries: Vec<(EndpointId, DeliveryState)> = endpoints
-        .iter()
-        .filter_map(|endpoint_id| {
-            Some((
-                *endpoint_id,
-                *work.deliveries.get(&(event_id, *endpoint_id))?,
-            ))
-        })
-        .collect();
-    if deliveries
-        .iter()
-        .all(|(_, state)| state.phase == Phase::Delivered)
-    {
-        return Err(Error::conflict(
-            "event_already_delivered",
-            format!("Event {event_id} was delivered to every endpoint; there is nothing to retry."),
-        ));
+}
+
+impl Retry<'_> {
+    /// Takes every open delivery that nobody is attempting right now; `None` when no open one has an endpoint left.
+    ///
+    /// One in flight is left to end: its outcome is what the retry waits for, and a second request beside it would
+    /// only be a duplicate.
+    fn pull_forward(
+        &self,
+        partner: &PartnerState,
+        event: &EventState,
+    ) -> Result<Option<Vec<Change>>, Error> {
+        let deliveries: Vec<(EndpointId, DeliveryState)> = event
+            .endpoints
+            .iter()
+            .filter_map(|endpoint_id| {
+                Some((
+                    *endpoint_id,
+                    *self.work.deliveries.get(&(self.event_id, *endpoint_id))?,
+                ))
+            })
+            .collect();
+        if !deliveries.is_empty()
+            && deliveries
+                .iter()
+                .all(|(_, state)| state.phase == Phase::Delivered)
+        {
+            return Err(Error::conflict(
+                "event_already_delivered",
+                format!(
+                    "Event {} was delivered to every endpoint; there is nothing to retry.",
+                    self.event_id
+                ),
+            ));
+        }
+        let exists = |endpoint_id: &EndpointId| {
+            partner
+                .endpoints
+                .iter()
+                .any(|e| e.endpoint_id == *endpoint_id)
+        };
+        let open: Vec<_> = deliveries
+            .iter()
+            .filter(|(endpoint_id, state)| state.phase != Phase::Delivered && exists(endpoint_id))
+            .collect();
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let idle = open.into_iter().filter(|(_, state)| {
+            let in_flight = state.lease.is_some() && state.due.is_some_and(|due| due > self.at);
+            !in_flight
+        });
+        Ok(Some(
+            idle.map(|(endpoint_id, state)| self.take(*endpoint_id, *state))
+                .collect(),
+        ))
     }
-    let exists = |endpoint_id: &EndpointId| {
-        work.partners
-            .values()
-            .flat_map(|p| &p.endpoints)
-            .any(|e| e.endpoint_id == *endpoint_id)
-    };
-    let open: Vec<_> = deliveries
-        .iter()
-        .filter(|(endpoint_id, state)| state.phase != Phase::Delivered && exists(endpoint_id))
-        .collect();
-    if open.is_empty() {
-        return Err(Error::conflict(
-            "no_endpoints",
-            "Every endpoint this event still had to reach has been deleted; there is nowhere to deliver it.",
-        ));
-    }
-    for (endpoint_id, state) in open {
-        let in_flight = state.lease.is_some() && state.due.is_some_and(|due| due > at);
-        if !in_flight {
-            let state = DeliveryState {
-                due: Some(at.plus_ms(limits::LEASE_MS)),
-                lease: Some(lease),
-                ..*state
-            };
-            changes.push(Change::DeliveryMoved {
-                event_id,
-                endpoint_id: *endpoint_id,
-                state,
-            });
+
+    /// An attempt by hand is not one of the schedule's: the chain goes on from the step it had reached.
+    fn take(&self, endpoint_id: EndpointId, state: DeliveryState) -> Change {
+        let charged = if state.due.is_some() {
+            state.charged.saturating_sub(1)
+        } else {
+            state.charged
+        };
+        let (due, lease) = hold(self.work, self.at, endpoint_id, self.lease);
+        let state = DeliveryState {
+            charged,
+            due: Some(due),
+            lease,
+            ..state
+        };
+        Change::DeliveryMoved {
+            event_id: self.event_id,
+            endpoint_id,
+            state,
         }
     }
-    Ok(())
+
+    /// Deliveries to the endpoints of today that have not had one; `None` when there is no such endpoint.
+    fn deliver_anew(&self, partner: &PartnerState, event: &EventState) -> Option<Vec<Change>> {
+        let new = partner
+            .endpoints
+            .iter()
+            .filter(|e| e.takes(event.event_type) && !event.endpoints.contains(&e.endpoint_id));
+        let changes: Vec<Change> = new
+            .map(|endpoint| Change::DeliveryAdded {
+                event_id: self.event_id,
+                endpoint_id: endpoint.endpoint_id,
+                state: fresh_delivery(self.work, self.at, endpoint.endpoint_id, self.lease),
+            })
+            .collect();
+        (!changes.is_empty()).then_some(changes)
+    }
 }
 
 pub(super) fn claim(
@@ -316,5 +371,9 @@ fn next_attempt(
         return None;
     }
     let delay = Schedule::default().next_delay(charged as usize, attempt, jitter)?;
-    Some(at.plus_ms(i64::try_from(delay).unwrap_or(i64::MAX)))
+    let delay = i64::try_from(delay).unwrap_or(i64::MAX);
+    // Ours to mend, and not at once: the longer the delivery has waited, the longer until the next try.
+    let waited = (at.ms() - event_id.made_at().ms()) / 16;
+    let ours = attempt.class == Some(FailureClass::OurFault);
+    Some(at.plus_ms(if ours { delay.max(waited) } else { delay }))
 }

@@ -394,7 +394,8 @@ impl Operation for ListBookings {
         refusals: &[],
         tag: "Bookings",
         summary: "List bookings",
-        description: "Newest first. Stable while bookings are added.",
+        description: "Newest first. Stable while bookings are added. A page of a filter that matches little may hold fewer rows than \
+                      asked for, or none; go on while `hasMore` is true.",
     };
     type Output = Page<Booking>;
 
@@ -415,13 +416,14 @@ impl Operation for ListBookings {
             return Err(Error::faults(faults));
         }
         Ok(read(move |session| {
-            let rows = query(session, |reader| {
-                reader.bookings(&filter, page.before, page.limit + 1)
+            let (rows, next) = query(session, |reader| {
+                reader.bookings(&filter, page.before, page.limit)
             })?;
-            let rows = rows.into_iter().map(|state| state.booking).collect();
-            Ok(Page::of(rows, page.limit, |booking: &Booking| {
-                booking.booking_id.to_string()
-            }))
+            Ok(Page {
+                data: rows.into_iter().map(|state| state.booking).collect(),
+                has_more: next.is_some(),
+                next_cursor: next.map(|id| id.to_string()),
+            })
         }))
     }
 }

@@ -310,8 +310,9 @@ pub fn lease() -> i64 {
 pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<RetryResult>, Error> {
     let event = owned(session, event_id)?;
     let now = session.service.clock().now();
+    // Held by somebody, or due and about to be.
     let in_flight = event.deliveries.iter().any(|delivery| {
-        delivery.state.lease.is_some() && delivery.state.due.is_some_and(|due| due > now)
+        delivery.state.lease.is_some() || delivery.state.due.is_some_and(|due| due <= now)
     });
     Ok((!in_flight).then(|| RetryResult {
         event_id: *event_id,

@@ -38,6 +38,7 @@ impl Operation for GetHealth {
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
         Ok(read(|session| {
+            session.service.require_writer()?;
             query(session, |reader| reader.ping())?;
             Ok(Health {
                 status: "ok".to_owned(),

@@ -115,17 +115,11 @@ impl<'a> Writes<'a> {
                 "UPDATE endpoint SET enabled = 0 WHERE id = $1",
                 vec![endpoint_id.into()],
             )),
-            Change::EndpointDeleted { endpoint_id, at } => {
-                self.single.push(Statement::new(
-                    "UPDATE endpoint SET deleted_ms = $1, enabled = 0 WHERE id = $2",
-                    vec![at.ms().into(), endpoint_id.into()],
-                ));
-                self.single.push(Statement::new(
-                    "UPDATE delivery SET phase = 2, due_ms = NULL, lease = NULL \
-                     WHERE endpoint_id = $1 AND due_ms IS NOT NULL",
-                    vec![endpoint_id.into()],
-                ));
-            }
+            // What still waited for it is judged given up when it is read: there may be any number of such rows.
+            Change::EndpointDeleted { endpoint_id, at } => self.single.push(Statement::new(
+                "UPDATE endpoint SET deleted_ms = $1, enabled = 0 WHERE id = $2",
+                vec![at.ms().into(), endpoint_id.into()],
+            )),
             Change::AnswerAmended { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],

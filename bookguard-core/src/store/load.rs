@@ -11,8 +11,8 @@ use crate::command::{Ask, Command};
 use crate::ledger::Hash;
 use crate::limits::IDEMPOTENCY_TTL_MS;
 use crate::model::{
-    ApiKey, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerStatus, Timestamp,
+    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType,
+    Partner, PartnerId, PartnerStatus, Timestamp,
 };
 use crate::work::{BookingState, EventState, KeyState, PartnerState, Prior, Work};
 
@@ -20,8 +20,9 @@ use crate::work::{BookingState, EventState, KeyState, PartnerState, Prior, Work}
 #[derive(Default)]
 struct Needs {
     partners: Vec<PartnerId>,
-    /// Partners whose keys are counted or revoked.
+    /// Partners whose live keys are counted.
     key_owners: Vec<PartnerId>,
+    keys: Vec<ApiKeyId>,
     bookings: Vec<BookingId>,
     /// Events that are retried.
     events: Vec<EventId>,
@@ -43,9 +44,16 @@ impl Needs {
                 Ask::ApprovePartner { partner_id, .. }
                 | Ask::CreateEndpoint { partner_id, .. }
                 | Ask::DeleteEndpoint { partner_id, .. } => needs.partners.push(*partner_id),
-                Ask::CreateApiKey { partner_id, .. } | Ask::RevokeApiKey { partner_id, .. } => {
+                Ask::CreateApiKey { partner_id, .. } => {
                     needs.partners.push(*partner_id);
                     needs.key_owners.push(*partner_id);
+                }
+                Ask::RevokeApiKey {
+                    partner_id,
+                    api_key_id,
+                } => {
+                    needs.partners.push(*partner_id);
+                    needs.keys.push(*api_key_id);
                 }
                 Ask::CreateBooking(new) => needs.partners.push(new.booking.partner_id),
                 Ask::Protect {
@@ -71,6 +79,7 @@ impl Needs {
         }
         distinct(&mut needs.partners);
         distinct(&mut needs.key_owners);
+        distinct(&mut needs.keys);
         distinct(&mut needs.bookings);
         distinct(&mut needs.events);
         distinct(&mut needs.settled);
@@ -120,8 +129,15 @@ pub(crate) fn load(
     );
     ask(
         keys_in(
-            "SELECT partner_id, revoked_ms, body FROM api_key WHERE partner_id IN ({})",
+            "SELECT partner_id, revoked_ms, body FROM api_key WHERE partner_id IN ({}) AND revoked_ms IS NULL",
             &needs.key_owners,
+        ),
+        read_live_key,
+    );
+    ask(
+        keys_in(
+            "SELECT partner_id, revoked_ms, body FROM api_key WHERE id IN ({})",
+            &needs.keys,
         ),
         read_key,
     );
@@ -255,14 +271,16 @@ pub(crate) fn key(row: &Row, revoked: usize, body: usize) -> Result<ApiKey, Stor
     Ok(key)
 }
 
+fn read_live_key(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    if let Some(state) = work.partners.get_mut(&row.id(0)?) {
+        state.live_keys += 1;
+    }
+    read_key(work, loading, row)
+}
+
 fn read_key(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let partner_id = row.id(0)?;
     let key = key(row, 1, 2)?;
-    if key.revoked_at.is_none()
-        && let Some(state) = work.partners.get_mut(&partner_id)
-    {
-        state.live_keys += 1;
-    }
     work.keys
         .insert(key.api_key_id, KeyState { partner_id, key });
     Ok(())

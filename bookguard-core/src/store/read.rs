@@ -8,9 +8,10 @@ use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
 use super::load::{self, BOOKINGS, delivery, event_type};
 use super::seal::Seal;
 use super::{StoredHead, head};
-use crate::change::DeliveryState;
+use crate::change::{DeliveryState, Phase};
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
+use crate::limits::BOOKINGS_EXAMINED;
 use crate::model::{
     ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
     Timestamp,
@@ -252,36 +253,57 @@ impl<'a> Reader<'a> {
         row.map(|row| row.id(0)).transpose()
     }
 
-    /// Bookings, newest first, from below `before`.
+    /// Bookings, newest first, from below `before`, and where the next page begins if there may be one.
+    ///
+    /// Rows are examined a piece at a time and at most [`BOOKINGS_EXAMINED`] for a page, so a filter that matches
+    /// little costs as much as one that matches all, and its pages come up short.
     pub fn bookings(
         &mut self,
         filter: &BookingFilter,
         before: Option<BookingId>,
-        rows: u32,
-    ) -> Read<Vec<BookingState>> {
-        let before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
-        let (statuses_from, statuses_to) = match filter.status {
-            Some(status) => (status as i64, status as i64),
-            None => (0, i64::from(u8::MAX)),
+        limit: u32,
+    ) -> Read<(Vec<BookingState>, Option<BookingId>)> {
+        let mut before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
+        let mut ids: Vec<BookingId> = Vec::new();
+        let mut examined = 0;
+        let piece = if filter.is_open() {
+            limit + 1
+        } else {
+            BOOKINGS_EXAMINED / 10
         };
-        let from = filter.event_from.map_or(i64::MIN, Timestamp::ms);
-        let to = filter.event_to.map_or(i64::MAX, Timestamp::ms);
-        let range = [statuses_from, statuses_to, from, to, i64::from(rows)].map(Arg::from);
-        let ids = match &filter.partner_id {
-            Some(partner_id) => {
-                let mut args: Vec<Arg<'_>> = vec![partner_id.into(), (&before).into()];
-                args.extend(range);
-                self.all(BOOKINGS_OF_PARTNER, args)?
+        let next = loop {
+            let rows = match &filter.partner_id {
+                Some(partner_id) => self.all(
+                    BOOKINGS_OF_PARTNER,
+                    vec![partner_id.into(), (&before).into(), i64::from(piece).into()],
+                )?,
+                None => self.all(
+                    BOOKINGS_OF_ALL,
+                    vec![(&before).into(), i64::from(piece).into()],
+                )?,
+            };
+            for row in &rows {
+                if ids.len() == limit as usize {
+                    break;
+                }
+                before = row.id(0)?;
+                if filter.takes(row.int(1)?, row.int(2)?) {
+                    ids.push(before);
+                }
             }
-            None => {
-                let mut args: Vec<Arg<'_>> = vec![(&before).into()];
-                args.extend(range);
-                self.all(BOOKINGS_OF_ALL, args)?
+            examined += piece;
+            let last = rows.last().map(|row| row.id(0)).transpose()?;
+            let ended = rows.len() < piece as usize && last.is_none_or(|last| last == before);
+            if ended {
+                break None;
+            }
+            if ids.len() == limit as usize || examined >= BOOKINGS_EXAMINED {
+                break Some(before);
             }
         };
-        let ids: Vec<[u8; 16]> = ids.iter().map(|row| row.bytes(0)).collect::<Read<_>>()?;
-        let Some(statement) = select_in(BOOKINGS, &ids) else {
-            return Ok(Vec::new());
+        let keys: Vec<[u8; 16]> = ids.iter().map(|id| *id.as_bytes()).collect();
+        let Some(statement) = select_in(BOOKINGS, &keys) else {
+            return Ok((Vec::new(), next));
         };
         let rows = self.conn.one(statement)?;
         let mut found: HashMap<[u8; 16], BookingState> = rows
@@ -289,7 +311,10 @@ impl<'a> Reader<'a> {
             .iter()
             .map(|row| Ok((row.bytes(0)?, load::booking(row)?)))
             .collect::<Read<_>>()?;
-        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+        Ok((
+            keys.iter().filter_map(|id| found.remove(id)).collect(),
+            next,
+        ))
     }
 
     /// A booking's events, oldest first, with their deliveries. A booking has a handful.
@@ -315,16 +340,26 @@ impl<'a> Reader<'a> {
     fn with_deliveries(&mut self, mut events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
         for event in &mut events {
             let rows = self.all(
-                "SELECT d.endpoint_id, n.body, d.phase, d.attempts, d.charged, d.due_ms, d.lease FROM delivery d \
+                "SELECT d.endpoint_id, n.body, d.phase, d.attempts, d.charged, d.due_ms, d.lease, n.deleted_ms FROM delivery d \
                  JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id = $1 ORDER BY d.endpoint_id",
                 vec![(&event.event_id).into()],
             )?;
             for row in rows {
                 let endpoint: Endpoint = row.json(1)?;
+                let mut state = delivery(&row, 2)?;
+                if row.maybe_int(7)?.is_some() && state.phase != Phase::Delivered {
+                    // Nobody is there to deliver to any more.
+                    state = DeliveryState {
+                        phase: Phase::Failed,
+                        due: None,
+                        lease: None,
+                        ..state
+                    };
+                }
                 event.deliveries.push(StoredDelivery {
                     endpoint_id: row.id(0)?,
                     url: endpoint.url,
-                    state: delivery(&row, 2)?,
+                    state,
                     attempts: Vec::new(),
                 });
             }
@@ -426,10 +461,22 @@ impl Drop for Reader<'_> {
     }
 }
 
-const BOOKINGS_OF_PARTNER: &str = "SELECT id FROM booking WHERE partner_id = $1 AND id < $2 AND status >= $3 AND status <= $4 \
-     AND event_ms >= $5 AND event_ms < $6 ORDER BY id DESC LIMIT $7";
-const BOOKINGS_OF_ALL: &str = "SELECT id FROM booking WHERE id < $1 AND status >= $2 AND status <= $3 \
-     AND event_ms >= $4 AND event_ms < $5 ORDER BY id DESC LIMIT $6";
+const BOOKINGS_OF_PARTNER: &str = "SELECT id, status, event_ms FROM booking WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const BOOKINGS_OF_ALL: &str =
+    "SELECT id, status, event_ms FROM booking WHERE id < $1 ORDER BY id DESC LIMIT $2";
+
+impl BookingFilter {
+    /// Whether every booking passes.
+    fn is_open(&self) -> bool {
+        self.status.is_none() && self.event_from.is_none() && self.event_to.is_none()
+    }
+
+    fn takes(&self, status: i64, event_ms: i64) -> bool {
+        self.status.is_none_or(|wanted| wanted as i64 == status)
+            && self.event_from.is_none_or(|from| event_ms >= from.ms())
+            && self.event_to.is_none_or(|to| event_ms < to.ms())
+    }
+}
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     let (disclosures, erased) = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
@@ -519,8 +566,8 @@ mod tests {
                 .unwrap();
             for row in rows.rows {
                 let step = row.text(3).unwrap();
-                // Endpoints are few, and each is asked by index whether something is due.
-                let endpoints = sql.contains("FROM endpoint n WHERE n.enabled");
+                // The enabled endpoints, by an index of only those, each asked by index whether something is due.
+                let endpoints = step.contains("INDEX endpoint_enabled");
                 assert!(
                     !step.starts_with("SCAN") || endpoints || step.contains("CONSTANT"),
                     "{step}: {sql}"

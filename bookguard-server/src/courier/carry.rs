@@ -22,6 +22,9 @@ use super::sender::Sender;
 use super::signing::{self, SecretCell};
 use super::waiting::Waiting;
 
+/// An attempt that takes longer than this holds its place as a timeout does, whatever comes of it.
+const SLOW_MS: u64 = 2_000;
+
 /// The first wait before an outcome that could not be settled is settled again; each further one is twice as long.
 const SETTLE_AGAIN: Duration = Duration::from_millis(100);
 /// The longest such wait.
@@ -81,6 +84,7 @@ impl Van {
         slip.sent(match attempt.class {
             Some(FailureClass::Gone) => Ended::Gone,
             Some(FailureClass::Timeout) => Ended::TimedOut,
+            _ if attempt.duration_ms > SLOW_MS => Ended::TimedOut,
             _ => Ended::Promptly,
         });
         if self.settle(&parcel, attempt).await {

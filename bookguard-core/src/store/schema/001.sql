@@ -26,6 +26,7 @@ CREATE TABLE api_key (
     body        TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX api_key_by_partner ON api_key (partner_id, id);
+CREATE INDEX api_key_live ON api_key (partner_id) WHERE revoked_ms IS NULL;
 
 -- Policies by the hash of their canonical text: a thousand bookings under one policy keep it once.
 CREATE TABLE policy (
@@ -94,7 +95,8 @@ CREATE TABLE endpoint (
     deleted_ms  INTEGER,
     body        TEXT    NOT NULL
 ) STRICT;
-CREATE INDEX endpoint_by_partner ON endpoint (partner_id, id);
+CREATE INDEX endpoint_by_partner ON endpoint (partner_id, id) WHERE deleted_ms IS NULL;
+CREATE INDEX endpoint_enabled ON endpoint (id) WHERE enabled = 1;
 
 CREATE TABLE event (
     id          BLOB    NOT NULL PRIMARY KEY,

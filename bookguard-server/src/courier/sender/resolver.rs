@@ -5,18 +5,26 @@
 
 use std::fmt;
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use bookguard_core::webhook::attempt::Phase;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use tokio::sync::Semaphore;
+
 use super::progress::PROGRESS;
 use crate::courier::address::AddressRules;
+
+/// Names looked up at a time. Each holds a thread of the pool that reads need too, for as long as a name server that
+/// never answers makes it wait.
+const LOOKUPS: usize = 64;
 
 /// Resolves names to addresses that were checked.
 #[derive(Debug)]
 pub(super) struct CheckedResolver {
     rules: Arc<AddressRules>,
+    places: Arc<Semaphore>,
 }
 
 /// The name did not resolve; found again in the client's error.
@@ -25,21 +33,31 @@ pub(super) struct LookupFailed(io::Error);
 
 impl CheckedResolver {
     pub(super) fn new(rules: Arc<AddressRules>) -> Self {
-        CheckedResolver { rules }
+        CheckedResolver {
+            rules,
+            places: Arc::new(Semaphore::new(LOOKUPS)),
+        }
     }
 }
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = Arc::clone(&self.rules);
+        let places = Arc::clone(&self.places);
         let progress = PROGRESS.try_with(Clone::clone).unwrap_or_default();
         progress.reached(Phase::Dns);
         Box::pin(async move {
+            // Held until the system has answered, even when the attempt has given up: what must be bounded is the
+            // threads that wait.
+            let place = Arc::clone(&places).acquire_owned().await?;
             // The port is the URL's; the client replaces 0 by it.
-            let found = tokio::net::lookup_host((name.as_str(), 0))
-                .await
-                .map_err(LookupFailed)?;
-            let addresses: Vec<_> = found.collect();
+            let asked = name.as_str().to_owned();
+            let looking = tokio::task::spawn_blocking(move || {
+                let found = (asked.as_str(), 0).to_socket_addrs();
+                drop(place);
+                found.map(Iterator::collect)
+            });
+            let addresses: Vec<SocketAddr> = looking.await?.map_err(LookupFailed)?;
             if addresses.is_empty() {
                 return Err(LookupFailed(io::ErrorKind::NotFound.into()).into());
             }
