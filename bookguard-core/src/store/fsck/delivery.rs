@@ -4,7 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::event::Told;
-use super::page::{Belongings, Receiver};
+use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, spelled};
 use crate::change::{DeliveryState, Phase};
 use crate::limits::{DELIVERY_AGE_MS, LEASE_MS, RESPONSE_HEAD_BYTES};
@@ -51,7 +51,7 @@ pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings:
             fault("the endpoint was deleted before the event".to_owned());
         }
         let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
-        judge(event, receiver, &state, &attempts, &mut fault);
+        judge(event, &state, &attempts, &mut fault);
     }
     for receiver in receivers {
         let must = receiver.subscribes(event.event_type)
@@ -176,7 +176,6 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
 /// Holds a delivery to the rules: its counts to its attempts, its phase and what comes next to the last of them.
 fn judge(
     event: &Told<'_>,
-    receiver: &Receiver,
     state: &DeliveryState,
     attempts: &[Attempt],
     fault: &mut impl FnMut(String),
@@ -190,7 +189,9 @@ fn judge(
             attempts.len()
         ));
     }
-    if state.charged as usize != count {
+    // An attempt by hand does not count, so each manual retry may have left one out.
+    let fewest = count.saturating_sub(usize::try_from(event.retries).unwrap_or(usize::MAX));
+    if !(fewest..=count).contains(&(state.charged as usize)) {
         fault(format!(
             "row says {} attempts count, the attempts say {count}",
             state.charged
@@ -199,11 +200,9 @@ fn judge(
     if attempts.iter().rev().skip(1).any(Attempt::delivered) {
         fault("it was attempted again after it was delivered".to_owned());
     }
-    let given_up = receiver.deleted_at.is_some();
     let phase = match attempts.last() {
         Some(last) if last.delivered() => Phase::Delivered,
         Some(_) => Phase::Failed,
-        None if given_up => Phase::Failed,
         None => Phase::Pending,
     };
     if state.phase != phase {
@@ -212,19 +211,14 @@ fn judge(
             state.phase
         ));
     }
-    if let Some(why) = wrong_due(event, state, attempts.last(), given_up) {
+    if let Some(why) = wrong_due(event, state, attempts.last()) {
         fault(why);
     }
 }
 
 /// What is wrong with when the delivery is due next.
-fn wrong_due(
-    event: &Told<'_>,
-    state: &DeliveryState,
-    last: Option<&Attempt>,
-    given_up: bool,
-) -> Option<String> {
-    let over = given_up || last.is_some_and(Attempt::delivered);
+fn wrong_due(event: &Told<'_>, state: &DeliveryState, last: Option<&Attempt>) -> Option<String> {
+    let over = last.is_some_and(Attempt::delivered);
     let due = match (state.due, state.lease) {
         (None, Some(_)) => return Some("it is under a lease that has no end".to_owned()),
         (Some(_), _) if over => return Some("it is over, and due all the same".to_owned()),
@@ -236,6 +230,10 @@ fn wrong_due(
         }
         (due, None) => due,
     };
+    if due.is_some() && event.retries > 0 {
+        // Pulled forward by hand, or scheduled after that.
+        return None;
+    }
     let Some(last) = last else {
         return (due != Some(event.at))
             .then(|| format!("no attempt was made, and it is not due since {}", event.at));
@@ -251,7 +249,13 @@ fn wrong_due(
         (Some(_), None) => Some("the schedule has no further attempt, and one is due".to_owned()),
         (Some(due), Some((low, high))) => {
             let first = end.saturating_add_unsigned(low) - CLOCK_SLACK_MS;
-            let latest = end.saturating_add_unsigned(high) + CLOCK_SLACK_MS;
+            // After a fault of ours the wait grows with the delivery's age.
+            let age = if last.class.is_none_or(FailureClass::is_charged) {
+                0
+            } else {
+                (end - event.event_id.made_at().ms()) / 16
+            };
+            let latest = end.saturating_add_unsigned(high) + age + CLOCK_SLACK_MS;
             (!(first..=latest).contains(&due.ms()))
                 .then(|| format!("it is due at {due}, which is not when the schedule has it"))
         }
