@@ -377,9 +377,13 @@ impl<'a> Form<'a, '_> {
         name: &str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
-        let field = self.fields.iter_mut().find(|field| field.name == name)?;
-        field.taken = true;
-        let raw = field.raw;
+        let mut first = None;
+        // A name that is there twice is a fault of its own; its first value is the one read.
+        for field in self.fields.iter_mut().filter(|field| field.name == name) {
+            field.taken = true;
+            first = first.or(Some(field.raw));
+        }
+        let raw = first?;
         let path = Path::Field(self.path, name);
         let mut value = Value {
             raw: raw.get(),

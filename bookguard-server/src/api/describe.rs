@@ -3,6 +3,7 @@
 
 mod ledger;
 
+use bookguard_core::limits;
 use bookguard_core::ops::{Body, Method, QueryParam, Route};
 use bookguard_core::session::Access;
 use poem_openapi::registry::{
@@ -149,8 +150,11 @@ fn parameters(entry: &Entry) -> Vec<MetaOperationParam> {
     if route.method == Method::Post {
         let description = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
         let schema = MetaSchema {
-            min_length: Some(1),
-            max_length: Some(255),
+            min_length: Some(match route.access {
+                Access::Open => limits::IDEMPOTENCY_KEY_CHARS_OPEN,
+                _ => 1,
+            }),
+            max_length: Some(limits::IDEMPOTENCY_KEY_CHARS),
             ..MetaSchema::new("string")
         };
         parameters.push(parameter(
@@ -211,7 +215,7 @@ fn responses(entry: &Entry) -> Vec<MetaResponse> {
         Some(&entry.output),
         route,
     );
-    if route.method != Method::Get {
+    if route.method == Method::Post {
         success.headers.push(header(
             "Idempotent-Replayed",
             "true when this is the answer of an earlier request with the same Idempotency-Key.",
@@ -304,7 +308,7 @@ fn refusals(route: &Route) -> Vec<u16> {
     if route.access != Access::Open || route.method != Method::Get {
         statuses.push(429);
     }
-    if route.method != Method::Get {
+    if route.method == Method::Post {
         statuses.push(422);
     }
     statuses.sort_unstable();
