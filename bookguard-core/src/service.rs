@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -16,6 +17,7 @@ use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
+use crate::store::slow::slowed;
 use crate::store::{Seal, Store, StoreError};
 use crate::writer::{self, Desk, Inbox};
 
@@ -65,6 +67,8 @@ pub struct Config {
     pub endpoint_rule: EndpointRule,
     /// Told the cause of every fault of ours.
     pub report: fn(&str),
+    /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
+    pub commit_delay: Duration,
 }
 
 /// A running service.
@@ -112,7 +116,7 @@ impl Service {
         let desk = Desk {
             connect: Box::new({
                 let store = store.clone();
-                move || store.writer()
+                move || Ok(slowed(store.writer()?, config.commit_delay))
             }),
             signer: signer.clone(),
             seal: seal.clone(),

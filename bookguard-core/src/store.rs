@@ -10,6 +10,7 @@ pub mod fsck;
 pub(crate) mod load;
 pub mod read;
 pub(crate) mod seal;
+pub(crate) mod slow;
 mod sqlite;
 pub(crate) mod terms;
 

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::command::{Answer, BookingCreated, Protected, Registration};
@@ -36,6 +37,7 @@ fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), St
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| eprintln!("{line}"),
+        commit_delay: Duration::ZERO,
     })
 }
 

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::service::Registration;
@@ -146,6 +147,7 @@ impl Settings {
             webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
             clock: Clock::System,
             report: to_stderr,
+            commit_delay: Duration::ZERO,
         })
     }
 }
@@ -239,6 +241,8 @@ pub struct Config {
     pub clock: Clock,
     /// Told one line per fault of ours; standard error unless said otherwise.
     pub report: fn(&str),
+    /// Added to every commit: what a slower disk would cost. For measurements; no setting reaches it.
+    pub commit_delay: Duration,
 }
 
 impl Config {
@@ -257,6 +261,7 @@ impl Config {
             webhooks: AddressRules::public(),
             clock: Clock::System,
             report: to_stderr,
+            commit_delay: Duration::ZERO,
         }
     }
 

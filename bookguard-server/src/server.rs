@@ -110,6 +110,7 @@ impl Server {
             outbox: Some(Arc::clone(&outbox)),
             endpoint_rule: endpoint_rule(config.webhooks.clone()),
             report: config.report,
+            commit_delay: config.commit_delay,
         };
         let opened = tokio::task::spawn_blocking(|| Service::open(settings)).await;
         let (service, closing) =

@@ -70,6 +70,7 @@ impl Local {
             library_policies: config.library_policies,
             clock: config.clock,
             report: config.report,
+            commit_delay: config.commit_delay,
         })
         .map_err(Failure::Unexpected)?;
         if let Some(made) = made {

@@ -46,6 +46,7 @@ impl Node {
             // Whatever an endpoint's address was checked by when it was made, the courier checks it again.
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             report: |_| {},
+            commit_delay: Duration::ZERO,
         })
         .unwrap();
         Node {

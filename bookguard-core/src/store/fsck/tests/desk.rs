@@ -30,6 +30,7 @@ pub(super) fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, C
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| eprintln!("{line}"),
+        commit_delay: std::time::Duration::ZERO,
     })
 }
 

@@ -1,0 +1,41 @@
+//! A connection whose commits take longer: what a slower disk would cost.
+//!
+//! For measurements only. Everything but the wait is the connection's own.
+
+use std::time::Duration;
+
+use super::conn::{Conn, Rows, Statement, StoreError};
+
+/// `conn`, waiting `delay` before every commit; `conn` itself when there is nothing to wait.
+pub(crate) fn slowed(conn: Box<dyn Conn>, delay: Duration) -> Box<dyn Conn> {
+    if delay.is_zero() {
+        conn
+    } else {
+        Box::new(Slow { conn, delay })
+    }
+}
+
+struct Slow {
+    conn: Box<dyn Conn>,
+    delay: Duration,
+}
+
+impl Conn for Slow {
+    fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.conn.run(statements)
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.conn.begin()
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        // Inside the transaction, where a disk would take its time.
+        std::thread::sleep(self.delay);
+        self.conn.commit()
+    }
+
+    fn rollback(&mut self) {
+        self.conn.rollback();
+    }
+}

@@ -1,0 +1,110 @@
+//! What Bookguard costs, beside what nobody could save: `cargo bench -p bookguard-tests`.
+//!
+//! The release server runs as its users run it, on a SQLite file whose every commit is flushed, and is driven over
+//! kept-alive connections. Right before each result its floor is measured on the same machine: an HTTP handler that
+//! does nothing under the same driver, bare SQLite with the same rows, a bare HTTP client against the same receiver,
+//! bare hashing. So the ratios mean something where the rates depend on the machine's mood. Figures are medians.
+//!
+//! | environment | what it does |
+//! |---|---|
+//! | `BOOKGUARD_BENCH_CONCURRENCY` | clients at a time; 64 |
+//! | `BOOKGUARD_BENCH_SECONDS` | how long one load runs; 2 |
+//! | `BOOKGUARD_BENCH_REPEAT` | how often each is repeated; 3 |
+//! | `BOOKGUARD_BENCH_FSYNC_MS` | makes every commit take so much longer, as on a slower disk; 0 |
+//! | `BOOKGUARD_BENCH_LARGE` | `1`: grow the database to a million bookings too |
+//! | `BOOKGUARD_BENCH_ONLY` | parts to run, by commas: `bookings`, `webhooks`, `growth`, `slow`, `ledger`, `instructions` |
+//! | `BOOKGUARD_BENCH_BIN` | the server to measure, instead of the one built from this source |
+//! | `BOOKGUARD_BENCH_DIR` | where the databases are, such as a folder on another disk |
+
+#[path = "service/cases.rs"]
+mod cases;
+#[path = "service/counterparts.rs"]
+mod counterparts;
+#[path = "service/hashing.rs"]
+mod hashing;
+#[path = "service/http.rs"]
+mod http;
+#[path = "service/instructions.rs"]
+mod instructions;
+#[path = "service/load.rs"]
+mod load;
+#[path = "service/parts.rs"]
+mod parts;
+#[path = "service/process.rs"]
+mod process;
+#[path = "service/receiver.rs"]
+mod receiver;
+#[path = "service/report.rs"]
+mod report;
+#[path = "service/rows.rs"]
+mod rows;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use parts::{Bench, PARTS};
+use process::CHILD;
+use report::Report;
+
+/// The bare client and the empty handler run in this program, under the server's own allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Whatever goes wrong ends the benchmark with a sentence.
+pub type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((first, rest)) if first == CHILD => counterparts::become_counterpart(rest),
+        // Only `cargo bench` says so; a test run that compiles everything has no use for minutes of load.
+        _ if !arguments.iter().any(|argument| argument == "--bench") => {
+            println!("a benchmark; run it with: cargo bench -p bookguard-tests");
+            Ok(())
+        }
+        _ => run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the benchmark broke off: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Fallible<()> {
+    let bench = Bench::new(
+        setting("CONCURRENCY", 64)?,
+        Duration::from_secs_f64(setting("SECONDS", 2.0)?),
+        setting("REPEAT", 3)?,
+        Duration::from_millis(setting("FSYNC_MS", 0)?),
+        setting("LARGE", 0)? == 1,
+    )?;
+    let only: String = setting("ONLY", String::new())?;
+    if let Some(unknown) = only.split(',').find(|name| {
+        !name.is_empty() && !PARTS.iter().any(|(known, _)| known == name)
+    }) {
+        return Err(format!("BOOKGUARD_BENCH_ONLY names {unknown}, which is no part").into());
+    }
+    let mut report = Report::default();
+    for (name, part) in PARTS {
+        if only.is_empty() || only.split(',').any(|wanted| wanted == name) {
+            eprintln!("measuring: {name}");
+            part(&bench, &mut report)?;
+        }
+    }
+    report.print(&bench.title()?);
+    Ok(())
+}
+
+/// A setting of this benchmark from the environment.
+fn setting<T: std::str::FromStr>(name: &str, default: T) -> Fallible<T> {
+    let name = format!("BOOKGUARD_BENCH_{name}");
+    match std::env::var(&name) {
+        Ok(text) => text
+            .parse()
+            .map_err(|_| format!("{name} is \"{text}\", which it cannot be").into()),
+        Err(_) => Ok(default),
+    }
+}

@@ -1,0 +1,290 @@
+//! What is measured of a server: bookings created, protected, read, and their webhooks delivered.
+//!
+//! Each case is a load of clients with what they do; every partner has one webhook endpoint at most, and there are as
+//! many partners as it takes to have one delivery in flight per client.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bookguard_core::limits::IN_FLIGHT_PER_ENDPOINT;
+
+use crate::Fallible;
+use crate::http::{self, Connection};
+use crate::load::{self, Client, Limit, Timing};
+use crate::process::{Process, Server};
+use crate::receiver::{Receiver, Watcher, booking_id};
+use crate::rows;
+
+/// The booking of every request: what the interface requires, and nothing else.
+pub const BOOKING: &str = r#"{"talent":{"id":"tal_81723","name":"The Night Owls"},"organizer":{"id":"org_5521","name":"Acme Events GmbH"},"eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50,"currency":"USD"}"#;
+
+/// How long deliveries may take to come to an end before the benchmark gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(4);
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// Per second.
+    pub rate: f64,
+    /// Milliseconds.
+    pub p50: f64,
+    /// Milliseconds.
+    pub p99: f64,
+    /// Processor time of the process measured, microseconds each.
+    pub cpu_us: f64,
+    /// Its highest memory meanwhile, MiB.
+    pub peak: f64,
+}
+
+/// Measures `work` of a process.
+pub fn measure(process: &Process, work: impl FnOnce() -> Fallible<Timing>) -> Fallible<Sample> {
+    process.forget_peak();
+    let before = process.processor_time()?;
+    let timing = work()?;
+    let used = process.processor_time()? - before;
+    Ok(Sample {
+        rate: timing.rate(),
+        p50: timing.percentile(50),
+        p99: timing.percentile(99),
+        cpu_us: used.as_secs_f64() * 1e6 / timing.turns.max(1) as f64,
+        peak: process.memory("VmHWM")?,
+    })
+}
+
+/// The keys of as many new partners as so many clients need, with an endpoint each if there is somewhere to deliver.
+pub fn partners(server: SocketAddr, clients: usize, endpoint: Option<SocketAddr>) -> Fallible<Vec<String>> {
+    let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+    let register = |_| -> Fallible<String> {
+        let made = http::call(server, "POST", "/v1/partners/register", None, Some(body))?;
+        let key = made["apiKey"].as_str().ok_or("no key")?.to_owned();
+        if let Some(receiver) = endpoint {
+            let body = format!(r#"{{"url":"http://{receiver}/hook"}}"#);
+            http::call(server, "POST", "/v1/webhook-endpoints", Some(&key), Some(&body))?;
+        }
+        Ok(key)
+    };
+    (0..clients.div_ceil(IN_FLIGHT_PER_ENDPOINT)).map(register).collect()
+}
+
+/// Clients, the key of each taken in turn.
+fn clients<C>(count: usize, keys: &[String], new: impl Fn(&str) -> C) -> Vec<C> {
+    keys.iter().cycle().take(count).map(|key| new(key)).collect()
+}
+
+/// What a client has created.
+pub struct Made {
+    key: String,
+    bookings: Vec<(String, Instant)>,
+}
+
+struct Create {
+    request: Vec<u8>,
+    made: Made,
+}
+
+impl Client for Create {
+    async fn turn(&mut self, connection: &mut Connection) -> Fallible<bool> {
+        let began = Instant::now();
+        let answer = connection.exchange(&self.request).await?;
+        http::expect(&answer, 201..202)?;
+        let id = booking_id(answer.body).ok_or("a booking without an id")?;
+        self.made.bookings.push((id.to_owned(), began));
+        Ok(true)
+    }
+}
+
+fn creators(count: usize, keys: &[String]) -> Vec<Create> {
+    clients(count, keys, |key| Create {
+        request: http::request("POST", "/v1/bookings", Some(key), Some(BOOKING)),
+        made: Made {
+            key: key.to_owned(),
+            bookings: Vec::new(),
+        },
+    })
+}
+
+/// Creates bookings.
+pub fn create(server: SocketAddr, keys: &[String], count: usize, limit: Limit) -> Fallible<(Timing, Vec<Made>)> {
+    let (timing, clients) = load::run(server, limit, creators(count, keys))?;
+    Ok((timing, clients.into_iter().map(|client| client.made).collect()))
+}
+
+/// The same requests to a handler that does nothing.
+pub fn nothing(server: SocketAddr, count: usize, limit: Limit) -> Fallible<Timing> {
+    Ok(load::run(server, limit, creators(count, &["none".to_owned()]))?.0)
+}
+
+/// Does one thing to one booking after the other.
+struct Visit {
+    made: Made,
+    /// Which comes next.
+    next: usize,
+    /// Whether to start over when all are done.
+    again: bool,
+    method: &'static str,
+    suffix: &'static str,
+    request: String,
+}
+
+impl Client for Visit {
+    async fn turn(&mut self, connection: &mut Connection) -> Fallible<bool> {
+        if self.again && self.next >= self.made.bookings.len() {
+            self.next = 0;
+        }
+        let Some((id, _)) = self.made.bookings.get(self.next) else {
+            return Ok(false);
+        };
+        self.next += 1;
+        let (method, suffix, key) = (self.method, self.suffix, &self.made.key);
+        self.request.clear();
+        write!(
+            self.request,
+            "{method} /v1/bookings/{id}{suffix} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {key}\r\n\r\n"
+        )?;
+        let answer = connection.exchange(self.request.as_bytes()).await?;
+        http::expect(&answer, 200..201)?;
+        Ok(true)
+    }
+}
+
+fn visit(server: SocketAddr, made: Vec<Made>, limit: Limit, protect: bool) -> Fallible<(Timing, Vec<Made>)> {
+    let visitor = |made| Visit {
+        made,
+        next: 0,
+        again: !protect,
+        method: if protect { "POST" } else { "GET" },
+        suffix: if protect { "/protect" } else { "" },
+        request: String::new(),
+    };
+    let (timing, clients) = load::run(server, limit, made.into_iter().map(visitor).collect())?;
+    Ok((timing, clients.into_iter().map(|client| client.made).collect()))
+}
+
+/// Protects what was created, until the limit or until all is.
+pub fn protect(server: SocketAddr, made: Vec<Made>, limit: Limit) -> Fallible<(Timing, Vec<Made>)> {
+    visit(server, made, limit, true)
+}
+
+/// Reads what was created, over and over.
+pub fn read(server: SocketAddr, made: Vec<Made>, limit: Limit) -> Fallible<(Timing, Vec<Made>)> {
+    visit(server, made, limit, false)
+}
+
+/// Creates a booking and waits until its webhook has come.
+struct Deliver {
+    create: Create,
+    watcher: Watcher,
+}
+
+impl Client for Deliver {
+    async fn turn(&mut self, connection: &mut Connection) -> Fallible<bool> {
+        self.create.turn(connection).await?;
+        let made = self.create.made.bookings.last();
+        let (id, _) = made.ok_or("nothing was created")?;
+        self.watcher.came(id).await?;
+        Ok(true)
+    }
+}
+
+/// Creates bookings, each client only after the webhook of its last one has come.
+pub fn deliver_one_by_one(
+    server: &Server,
+    keys: &[String],
+    count: usize,
+    receiver: &Receiver,
+    limit: Limit,
+) -> Fallible<Timing> {
+    receiver.forget();
+    let clients = creators(count, keys).into_iter();
+    let clients = clients.map(|create| Deliver {
+        create,
+        watcher: receiver.watcher(),
+    });
+    let (timing, _) = load::run(server.process.addr, limit, clients.collect())?;
+    settled(server)?;
+    Ok(timing)
+}
+
+/// Creates bookings at full speed; the clock stops when every webhook has come and is settled in the database.
+pub fn deliver_all(
+    server: &Server,
+    keys: &[String],
+    count: usize,
+    receiver: &Receiver,
+    limit: Limit,
+) -> Fallible<Timing> {
+    receiver.forget();
+    let began = Instant::now();
+    let (_, made) = create(server.process.addr, keys, count, limit)?;
+    delivered(server, receiver, bookings(&made))?;
+    let elapsed = began.elapsed();
+    let taken = made.iter().flat_map(|made| &made.bookings).map(|(id, began)| {
+        let came = receiver.came(id).unwrap_or(*began);
+        came - *began
+    });
+    Ok(Timing::of(elapsed, taken))
+}
+
+/// Creates bookings while the receiver answers nothing.
+pub fn pile_up(
+    server: &Server,
+    keys: &[String],
+    count: usize,
+    receiver: &Receiver,
+    limit: Limit,
+) -> Fallible<usize> {
+    receiver.forget();
+    receiver.open(false);
+    let (_, made) = create(server.process.addr, keys, count, limit)?;
+    Ok(bookings(&made))
+}
+
+/// Lets the receiver answer; the clock stops when every webhook has come and is settled. The latencies are those of
+/// the single attempts.
+pub fn drain(server: &Server, receiver: &Receiver, backlog: usize) -> Fallible<Timing> {
+    let began = Instant::now();
+    receiver.open(true);
+    delivered(server, receiver, backlog)?;
+    let elapsed = began.elapsed();
+    let connection = rows::open(&server.db)?;
+    let mut select = connection.prepare(
+        "SELECT json_extract(body, '$.durationMs') FROM attempt ORDER BY rowid DESC LIMIT ?1",
+    )?;
+    let taken = select
+        .query_map([i64::try_from(backlog)?], |row| row.get::<_, u32>(0))?
+        .collect::<Result<Vec<_>, _>>()?;
+    let taken = taken.into_iter().map(|ms| Duration::from_millis(ms.into()));
+    Ok(Timing::of(elapsed, taken))
+}
+
+fn bookings(made: &[Made]) -> usize {
+    made.iter().map(|made| made.bookings.len()).sum()
+}
+
+fn delivered(server: &Server, receiver: &Receiver, bookings: usize) -> Fallible<()> {
+    let began = Instant::now();
+    while receiver.bookings() < bookings {
+        if began.elapsed() > PATIENCE {
+            let came = receiver.bookings();
+            return Err(format!("of {bookings} webhooks only {came} came").into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    settled(server)
+}
+
+fn settled(server: &Server) -> Fallible<()> {
+    let connection = rows::open(&server.db)?;
+    let mut open = connection.prepare("SELECT EXISTS (SELECT 1 FROM delivery WHERE due_ms IS NOT NULL)")?;
+    let began = Instant::now();
+    while open.query_row([], |row| row.get::<_, bool>(0))? {
+        if began.elapsed() > PATIENCE {
+            return Err("deliveries came and were not settled".into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The processes that are measured: the server as its users run it, and this program again as a bare counterpart.
+//!
+//! Every one says `listening on http://ADDR` (or another first line) on its standard output when it is ready, and is
+//! killed when it is dropped. What it used is read from `/proc`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::Fallible;
+
+/// The argument that makes this program a counterpart instead of the benchmark.
+pub const CHILD: &str = "counterpart";
+/// Clock ticks per second in `/proc`: fixed by Linux for programs.
+const TICKS: f64 = 100.0;
+
+/// A child that has become ready.
+pub struct Process {
+    child: Child,
+    /// Kept open: a child that prints into a closed pipe fails.
+    _output: BufReader<ChildStdout>,
+    /// Where it listens.
+    pub addr: SocketAddr,
+}
+
+impl Process {
+    /// Starts a command and waits until it listens. What it says on standard error goes to `log`.
+    pub fn start(mut command: Command, log: &Path) -> Fallible<Self> {
+        let file = fs::File::create(log)?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .map_err(|e| format!("{command:?} does not start: {e}"))?;
+        let output = child.stdout.take().ok_or("a child without output")?;
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        output.read_line(&mut line)?;
+        let addr = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .and_then(|addr| addr.parse().ok());
+        let Some(addr) = addr else {
+            let _ = child.kill();
+            let said = fs::read_to_string(log).unwrap_or_default();
+            return Err(format!("{command:?} did not start: {line}{said}").into());
+        };
+        Ok(Self {
+            child,
+            _output: output,
+            addr,
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A line of its `/proc` status, in MiB.
+    pub fn memory(&self, name: &str) -> Fallible<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .ok_or_else(|| format!("no {name} in /proc"))?;
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kib / 1024.0)
+    }
+
+    /// Forgets the peak of its memory, so that the next one is of what comes now.
+    pub fn forget_peak(&self) {
+        // Not permitted everywhere; the peak is then the highest since its start.
+        let _ = fs::write(format!("/proc/{}/clear_refs", self.pid()), "5");
+    }
+
+    /// Processor time it has used, in its own code and in the system's.
+    pub fn processor_time(&self) -> Fallible<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
+        let after_name = stat.rsplit_once(')').ok_or("an odd /proc stat")?.1;
+        let mut fields = after_name.split_whitespace().skip(11);
+        let user: f64 = fields.next().ok_or("no user time")?.parse()?;
+        let system: f64 = fields.next().ok_or("no system time")?.parse()?;
+        Ok(Duration::from_secs_f64((user + system) / TICKS))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// This program again, as one of its counterparts.
+pub fn counterpart(arguments: &[&str]) -> Fallible<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(CHILD).args(arguments);
+    Ok(command)
+}
+
+/// How servers are made: which program, how fast its disk, and where.
+pub struct Maker {
+    program: PathBuf,
+    folder: TempDir,
+    /// What every commit takes longer than on this disk.
+    pub commit_delay: Duration,
+}
+
+/// A server with its database.
+pub struct Server {
+    /// The process.
+    pub process: Process,
+    /// Its database.
+    pub db: PathBuf,
+    _folder: TempDir,
+}
+
+impl Maker {
+    /// Finds the server: what `BOOKGUARD_BENCH_BIN` names, else the release build of this source.
+    pub fn new(commit_delay: Duration) -> Fallible<Self> {
+        let folder = match std::env::var_os("BOOKGUARD_BENCH_DIR") {
+            Some(parent) => TempDir::new_in(parent)?,
+            None => TempDir::new()?,
+        };
+        let built = match std::env::var_os("BOOKGUARD_BENCH_BIN") {
+            Some(path) => PathBuf::from(path),
+            None => build()?,
+        };
+        // A copy, so that a build meanwhile changes nothing.
+        let program = folder.path().join("bookguard");
+        fs::copy(&built, &program).map_err(|e| format!("{}: {e}", built.display()))?;
+        Ok(Self {
+            program,
+            folder,
+            commit_delay,
+        })
+    }
+
+    /// A folder that is deleted with what it is for.
+    pub fn folder(&self) -> Fallible<TempDir> {
+        Ok(TempDir::new_in(self.folder.path())?)
+    }
+
+    /// A new server on an empty database.
+    pub fn server(&self) -> Fallible<Server> {
+        self.server_with(self.commit_delay)
+    }
+
+    /// A new server on an empty database whose commits take so much longer.
+    pub fn server_with(&self, commit_delay: Duration) -> Fallible<Server> {
+        let folder = self.folder()?;
+        let db = folder.path().join("bench.db");
+        let command = if commit_delay.is_zero() {
+            self.command(&db)
+        } else {
+            // The one thing no setting reaches: the same server, started by its library.
+            let ms = commit_delay.as_millis().to_string();
+            counterpart(&["serve", &db.to_string_lossy(), &ms])?
+        };
+        Ok(Server {
+            process: Process::start(command, &folder.path().join("log"))?,
+            db,
+            _folder: folder,
+        })
+    }
+
+    fn command(&self, db: &Path) -> Command {
+        let mut command = self.program();
+        command.arg("serve").arg("--db").arg(db);
+        command.args(["--listen", "127.0.0.1:0", "--dev"]);
+        command.args(["--rate-limit-per-second", "0"]);
+        command.args(["--registrations-per-minute", "0"]);
+        command
+    }
+
+    /// The command line, without what this environment says about it.
+    pub fn program(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("BOOKGUARD_") {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+}
+
+/// Builds the server as its users do, and says where it is.
+fn build() -> Fallible<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--release", "--package", "bookguard-cli"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err("the server does not build".into());
+    }
+    let found = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok())
+        .find_map(|message| {
+            let path = message["executable"].as_str()?;
+            (message["target"]["name"] == "bookguard").then(|| PathBuf::from(path))
+        });
+    Ok(found.ok_or("cargo built no program named bookguard")?)
+}

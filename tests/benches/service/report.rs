@@ -1,0 +1,161 @@
+//! The one table that is printed: every result with its floor, their ratio, and what was aimed at.
+
+use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+
+use crate::cases::Sample;
+
+/// What a result is compared with.
+#[derive(Clone)]
+pub struct Floor {
+    /// What it is.
+    pub name: String,
+    /// Per second, one for each repetition, measured right before it.
+    pub rates: Vec<f64>,
+    /// The ratio that is aimed at.
+    pub aim: Option<Aim>,
+}
+
+/// A ratio and how it is written.
+#[derive(Clone, Copy)]
+pub struct Aim {
+    /// At least this.
+    pub ratio: f64,
+    /// As people say it.
+    pub text: &'static str,
+}
+
+/// The results so far.
+#[derive(Default)]
+pub struct Report {
+    rows: Vec<Vec<Cell>>,
+    /// How many aims were met, and how many there were.
+    met: (usize, usize),
+}
+
+impl Report {
+    /// A measured rate: the median of its repetitions.
+    pub fn rate(&mut self, what: &str, samples: &[Sample], floor: Option<&Floor>) {
+        let of = |part: fn(&Sample) -> f64| median(samples.iter().map(part).collect());
+        let mut row = vec![
+            Cell::new(what),
+            number(of(|s| s.rate)),
+            number(of(|s| s.p50)),
+            number(of(|s| s.p99)),
+            number(of(|s| s.cpu_us)),
+            number(of(|s| s.peak)),
+        ];
+        if let Some(floor) = floor {
+            let rates: Vec<f64> = samples.iter().map(|sample| sample.rate).collect();
+            row.extend(self.compared(&rates, floor));
+        }
+        self.rows.push(row);
+    }
+
+    /// A rate of which nothing else is known.
+    pub fn plain(&mut self, what: &str, rates: &[f64], floor: Option<&Floor>) {
+        let mut row = vec![Cell::new(what), number(median(rates.to_vec()))];
+        row.resize_with(6, || Cell::new(""));
+        if let Some(floor) = floor {
+            row.extend(self.compared(rates, floor));
+        }
+        self.rows.push(row);
+    }
+
+    /// A value with a limit it should not exceed.
+    pub fn value(&mut self, what: &str, value: f64, unit: &str, limit: Option<f64>) {
+        let mut row = vec![Cell::new(what), right(format!("{} {unit}", short(value)))];
+        row.resize_with(9, || Cell::new(""));
+        if let Some(limit) = limit {
+            row.push(right(format!("≤ {} {unit}", short(limit))));
+            row.push(self.verdict(value <= limit));
+        }
+        self.rows.push(row);
+    }
+
+    /// Something that could not be measured, and why.
+    pub fn note(&mut self, what: &str, why: &str) {
+        self.rows.push(vec![Cell::new(what), Cell::new(why)]);
+    }
+
+    /// A heading between results.
+    pub fn part(&mut self, title: &str) {
+        self.rows.push(vec![Cell::new(format!("— {title}"))]);
+    }
+
+    /// Floor, its rate, the ratio, the aim, whether it is met: each repetition against the floor measured before it.
+    fn compared(&mut self, rates: &[f64], floor: &Floor) -> Vec<Cell> {
+        let ratio = median(rates.iter().zip(&floor.rates).map(|(rate, floor)| rate / floor).collect());
+        let mut cells = vec![
+            Cell::new(&floor.name),
+            number(median(floor.rates.clone())),
+            right(format!("{ratio:.2}")),
+        ];
+        if let Some(aim) = floor.aim {
+            cells.push(right(format!("≥ {}", aim.text)));
+            cells.push(self.verdict(ratio >= aim.ratio));
+        }
+        cells
+    }
+
+    fn verdict(&mut self, met: bool) -> Cell {
+        self.met.1 += 1;
+        if met {
+            self.met.0 += 1;
+            Cell::new("met").fg(Color::Green)
+        } else {
+            Cell::new("NOT met").fg(Color::Red)
+        }
+    }
+
+    /// Prints it all.
+    pub fn print(&self, title: &str) {
+        let mut table = Table::new();
+        table
+            .load_style(presets::UTF8_FULL_CONDENSED)
+            .set_content_arrangement(ContentArrangement::Disabled)
+            .set_header([
+                "what", "per second", "p50 ms", "p99 ms", "CPU µs", "peak MiB", "floor", "per second", "ratio", "aim", "",
+            ]);
+        for row in &self.rows {
+            table.add_row(row.clone());
+        }
+        println!("{title}\n{table}");
+        println!("{} of {} aims met.", self.met.0, self.met.1);
+    }
+}
+
+/// The value in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn number(value: f64) -> Cell {
+    right(short(value))
+}
+
+/// Three digits or more, thousands apart.
+fn short(value: f64) -> String {
+    if value.is_nan() {
+        return String::new();
+    }
+    if value < 9.95 {
+        return format!("{value:.2}");
+    }
+    if value < 99.95 {
+        return format!("{value:.1}");
+    }
+    let digits = format!("{value:.0}");
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
