@@ -82,9 +82,10 @@ fn run() -> Fallible<()> {
         setting("LARGE", 0)? == 1,
     )?;
     let only: String = setting("ONLY", String::new())?;
-    if let Some(unknown) = only.split(',').find(|name| {
-        !name.is_empty() && !PARTS.iter().any(|(known, _)| known == name)
-    }) {
+    if let Some(unknown) = only
+        .split(',')
+        .find(|name| !name.is_empty() && !PARTS.iter().any(|(known, _)| known == name))
+    {
         return Err(format!("BOOKGUARD_BENCH_ONLY names {unknown}, which is no part").into());
     }
     let mut report = Report::default();

@@ -55,23 +55,39 @@ pub fn measure(process: &Process, work: impl FnOnce() -> Fallible<Timing>) -> Fa
 }
 
 /// The keys of as many new partners as so many clients need, with an endpoint each if there is somewhere to deliver.
-pub fn partners(server: SocketAddr, clients: usize, endpoint: Option<SocketAddr>) -> Fallible<Vec<String>> {
+pub fn partners(
+    server: SocketAddr,
+    clients: usize,
+    endpoint: Option<SocketAddr>,
+) -> Fallible<Vec<String>> {
     let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
     let register = |_| -> Fallible<String> {
         let made = http::call(server, "POST", "/v1/partners/register", None, Some(body))?;
         let key = made["apiKey"].as_str().ok_or("no key")?.to_owned();
         if let Some(receiver) = endpoint {
             let body = format!(r#"{{"url":"http://{receiver}/hook"}}"#);
-            http::call(server, "POST", "/v1/webhook-endpoints", Some(&key), Some(&body))?;
+            http::call(
+                server,
+                "POST",
+                "/v1/webhook-endpoints",
+                Some(&key),
+                Some(&body),
+            )?;
         }
         Ok(key)
     };
-    (0..clients.div_ceil(IN_FLIGHT_PER_ENDPOINT)).map(register).collect()
+    (0..clients.div_ceil(IN_FLIGHT_PER_ENDPOINT))
+        .map(register)
+        .collect()
 }
 
 /// Clients, the key of each taken in turn.
 fn clients<C>(count: usize, keys: &[String], new: impl Fn(&str) -> C) -> Vec<C> {
-    keys.iter().cycle().take(count).map(|key| new(key)).collect()
+    keys.iter()
+        .cycle()
+        .take(count)
+        .map(|key| new(key))
+        .collect()
 }
 
 /// What a client has created.
@@ -107,9 +123,17 @@ fn creators(count: usize, keys: &[String]) -> Vec<Create> {
 }
 
 /// Creates bookings.
-pub fn create(server: SocketAddr, keys: &[String], count: usize, limit: Limit) -> Fallible<(Timing, Vec<Made>)> {
+pub fn create(
+    server: SocketAddr,
+    keys: &[String],
+    count: usize,
+    limit: Limit,
+) -> Fallible<(Timing, Vec<Made>)> {
     let (timing, clients) = load::run(server, limit, creators(count, keys))?;
-    Ok((timing, clients.into_iter().map(|client| client.made).collect()))
+    Ok((
+        timing,
+        clients.into_iter().map(|client| client.made).collect(),
+    ))
 }
 
 /// The same requests to a handler that does nothing.
@@ -150,7 +174,12 @@ impl Client for Visit {
     }
 }
 
-fn visit(server: SocketAddr, made: Vec<Made>, limit: Limit, protect: bool) -> Fallible<(Timing, Vec<Made>)> {
+fn visit(
+    server: SocketAddr,
+    made: Vec<Made>,
+    limit: Limit,
+    protect: bool,
+) -> Fallible<(Timing, Vec<Made>)> {
     let visitor = |made| Visit {
         made,
         next: 0,
@@ -160,7 +189,10 @@ fn visit(server: SocketAddr, made: Vec<Made>, limit: Limit, protect: bool) -> Fa
         request: String::new(),
     };
     let (timing, clients) = load::run(server, limit, made.into_iter().map(visitor).collect())?;
-    Ok((timing, clients.into_iter().map(|client| client.made).collect()))
+    Ok((
+        timing,
+        clients.into_iter().map(|client| client.made).collect(),
+    ))
 }
 
 /// Protects what was created, until the limit or until all is.
@@ -221,10 +253,13 @@ pub fn deliver_all(
     let (_, made) = create(server.process.addr, keys, count, limit)?;
     delivered(server, receiver, bookings(&made))?;
     let elapsed = began.elapsed();
-    let taken = made.iter().flat_map(|made| &made.bookings).map(|(id, began)| {
-        let came = receiver.came(id).unwrap_or(*began);
-        came - *began
-    });
+    let taken = made
+        .iter()
+        .flat_map(|made| &made.bookings)
+        .map(|(id, began)| {
+            let came = receiver.came(id).unwrap_or(*began);
+            came - *began
+        });
     Ok(Timing::of(elapsed, taken))
 }
 
@@ -278,7 +313,8 @@ fn delivered(server: &Server, receiver: &Receiver, bookings: usize) -> Fallible<
 
 fn settled(server: &Server) -> Fallible<()> {
     let connection = rows::open(&server.db)?;
-    let mut open = connection.prepare("SELECT EXISTS (SELECT 1 FROM delivery WHERE due_ms IS NOT NULL)")?;
+    let mut open =
+        connection.prepare("SELECT EXISTS (SELECT 1 FROM delivery WHERE due_ms IS NOT NULL)")?;
     let began = Instant::now();
     while open.query_row([], |row| row.get::<_, bool>(0))? {
         if began.elapsed() > PATIENCE {

@@ -121,10 +121,23 @@ async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) 
     let body = bytes::Bytes::from(body.to_owned());
     let headers = headers();
     // Every connection is made before the clock runs.
-    exchange(&client, url, &headers, &body, concurrency, Duration::from_millis(100)).await?;
+    exchange(
+        &client,
+        url,
+        &headers,
+        &body,
+        concurrency,
+        Duration::from_millis(100),
+    )
+    .await?;
     let (elapsed, latencies) = exchange(&client, url, &headers, &body, concurrency, time).await?;
     let timing = Timing::of(elapsed, latencies);
-    println!("{} {} {}", timing.rate(), timing.percentile(50), timing.percentile(99));
+    println!(
+        "{} {} {}",
+        timing.rate(),
+        timing.percentile(50),
+        timing.percentile(99)
+    );
     Ok(())
 }
 
@@ -175,13 +188,24 @@ async fn exchange(
 fn headers() -> HeaderMap {
     let pairs = [
         ("content-type", "application/json"),
-        ("x-service-signature", "sha256=6a1fd5f59fbd7cbb3ef4b1b3b0f9b1a6f1a0d7c7f6ad1a5d2a4c1b0f9e8d7c6b"),
+        (
+            "x-service-signature",
+            "sha256=6a1fd5f59fbd7cbb3ef4b1b3b0f9b1a6f1a0d7c7f6ad1a5d2a4c1b0f9e8d7c6b",
+        ),
         ("webhook-id", "evt_00000000000000000000000000000000"),
         ("webhook-timestamp", "1800000000"),
-        ("webhook-signature", "v1,ah/V9Z+9fLs+9LGzsPmxpvGg18f2rRpdKkwbD56NfGs="),
+        (
+            "webhook-signature",
+            "v1,ah/V9Z+9fLs+9LGzsPmxpvGg18f2rRpdKkwbD56NfGs=",
+        ),
     ];
     pairs
         .into_iter()
-        .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), HeaderValue::from_static(value)))
+        .map(|(name, value)| {
+            (
+                reqwest::header::HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        })
         .collect()
 }

@@ -70,8 +70,10 @@ impl LedgerHashing {
     /// Takes the messages of every entry.
     pub fn of(db: &Path) -> Fallible<Self> {
         let connection = rows::open(db)?;
-        let mut select = connection.prepare("SELECT leaf, facts, salts, salt FROM entry ORDER BY idx")?;
-        let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<(Vec<u8>, String, Vec<u8>, Vec<u8>)> {
+        let mut select =
+            connection.prepare("SELECT leaf, facts, salts, salt FROM entry ORDER BY idx")?;
+        type Stored = (Vec<u8>, String, Vec<u8>, Vec<u8>);
+        let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Stored> {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         };
         let mut entries = Vec::new();

@@ -126,7 +126,9 @@ pub fn call(
         .build()?;
     runtime.block_on(async {
         let mut connection = Connection::open(addr).await?;
-        let answer = connection.exchange(&request(method, path, key, body)).await?;
+        let answer = connection
+            .exchange(&request(method, path, key, body))
+            .await?;
         expect(&answer, 200..300)?;
         Ok(serde_json::from_slice(answer.body)?)
     })

@@ -38,7 +38,15 @@ pub fn per_operation(
     work: impl FnOnce() -> Fallible<u64>,
 ) -> Fallible<f64> {
     let perf = Command::new("perf")
-        .args(["stat", "-x", ",", "-e", event, "-p", &process.pid().to_string()])
+        .args([
+            "stat",
+            "-x",
+            ",",
+            "-e",
+            event,
+            "-p",
+            &process.pid().to_string(),
+        ])
         .args(["--", "sleep", &(time + ATTACH).as_secs_f64().to_string()])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -53,5 +61,6 @@ pub fn per_operation(
 
 /// The number in perf's answer; `None` when it says that it cannot count.
 fn count(said: &str) -> Option<f64> {
-    said.lines().find_map(|line| line.split(',').next()?.parse().ok())
+    said.lines()
+        .find_map(|line| line.split(',').next()?.parse().ok())
 }

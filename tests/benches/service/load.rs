@@ -79,7 +79,8 @@ impl Timing {
 
     /// The latency that `percent` of all turns did not exceed, milliseconds.
     pub fn percentile(&self, percent: usize) -> f64 {
-        let index = (self.latencies.len() * percent / 100).min(self.latencies.len().saturating_sub(1));
+        let index =
+            (self.latencies.len() * percent / 100).min(self.latencies.len().saturating_sub(1));
         self.latencies
             .get(index)
             .map_or(f64::NAN, |us| f64::from(*us) / 1000.0)
@@ -109,8 +110,9 @@ pub fn run<C: Client + 'static>(
         limit,
     });
     let mut groups: Vec<Vec<C>> = (0..THREADS).map(|_| Vec::new()).collect();
-    for (index, client) in clients.into_iter().enumerate() {
-        groups[index % THREADS].push(client);
+    let turns = (0..THREADS).cycle();
+    for (client, group) in clients.into_iter().zip(turns) {
+        groups[group].push(client);
     }
     let drive_one = |group| {
         let shared = Arc::clone(&shared);
@@ -126,7 +128,9 @@ pub fn run<C: Client + 'static>(
         clients.extend(driven.clients);
         latencies.extend(driven.latencies);
     }
-    let elapsed = last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first);
+    let elapsed = last
+        .zip(first)
+        .map_or(Duration::ZERO, |(last, first)| last - first);
     Ok((Timing::of(elapsed, latencies), clients))
 }
 

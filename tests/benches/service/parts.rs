@@ -26,9 +26,18 @@ pub const PARTS: [(&str, Part); 6] = [
     ("instructions", instructions),
 ];
 
-const THIRD: Aim = Aim { ratio: 1.0 / 3.0, text: "1/3" };
-const HALF: Aim = Aim { ratio: 0.5, text: "1/2" };
-const FIFTH: Aim = Aim { ratio: 0.2, text: "1/5" };
+const THIRD: Aim = Aim {
+    ratio: 1.0 / 3.0,
+    text: "1/3",
+};
+const HALF: Aim = Aim {
+    ratio: 0.5,
+    text: "1/2",
+};
+const FIFTH: Aim = Aim {
+    ratio: 0.2,
+    text: "1/5",
+};
 /// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
 const GROUPS: [usize; 2] = [128, 256];
 /// Bookings whose rows bare SQLite inserts.
@@ -38,7 +47,10 @@ const IDLE_MIB: f64 = 30.0;
 /// How long a server is left alone before its idle memory is read.
 const REST: Duration = Duration::from_secs(1);
 /// How much more a booking may cost in a large database: what one phase of this machine differs from another.
-const FLAT: Aim = Aim { ratio: 0.8, text: "0.8" };
+const FLAT: Aim = Aim {
+    ratio: 0.8,
+    text: "0.8",
+};
 /// Bookings in the ledger that is verified; half of them protected.
 const LEDGER: u64 = 20_000;
 /// Bookings of one measurement while the database grows.
@@ -156,25 +168,48 @@ fn bookings(bench: &Bench, report: &mut Report) -> Fallible<()> {
     report.part("bookings");
     report.rate("empty poem handler", &floors.concat(), None);
     let names = ["created", "protected", "read"];
-    for ((name, samples), (floors, aim)) in names.iter().zip(&results).zip(floors.iter().zip([Some(THIRD), None, None])) {
-        report.rate(name, samples, Some(&floor("empty poem handler", floors, aim)));
+    for ((name, samples), (floors, aim)) in
+        names
+            .iter()
+            .zip(&results)
+            .zip(floors.iter().zip([Some(THIRD), None, None]))
+    {
+        report.rate(
+            name,
+            samples,
+            Some(&floor("empty poem handler", floors, aim)),
+        );
     }
     bare_rows(bench, &server, &results[0], report)?;
     std::thread::sleep(REST);
     report.value("idle memory after the start", idle, "MiB", Some(IDLE_MIB));
-    report.value("idle memory after these loads", server.process.memory("VmRSS")?, "MiB", None);
+    report.value(
+        "idle memory after these loads",
+        server.process.memory("VmRSS")?,
+        "MiB",
+        None,
+    );
     Ok(())
 }
 
 /// Bare SQLite, beside which the creations stand again.
-fn bare_rows(bench: &Bench, server: &Server, created: &[Sample], report: &mut Report) -> Fallible<()> {
+fn bare_rows(
+    bench: &Bench,
+    server: &Server,
+    created: &[Sample],
+    report: &mut Report,
+) -> Fallible<()> {
     let rows = Rows::of(&server.db, ROWS_BOOKINGS)?;
     let rates: Vec<f64> = created.iter().map(|sample| sample.rate).collect();
     for group in GROUPS {
         let mut floors = Vec::new();
         for _ in 0..bench.repeat {
             let folder = bench.maker.folder()?;
-            floors.push(rows.insert(&folder.path().join("bare.db"), group, bench.maker.commit_delay)?);
+            floors.push(rows.insert(
+                &folder.path().join("bare.db"),
+                group,
+                bench.maker.commit_delay,
+            )?);
         }
         let floor = Floor {
             name: format!("its 3 rows in bare SQLite, groups of {group}"),
@@ -199,12 +234,19 @@ fn webhooks(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut results: [Vec<Sample>; 3] = Default::default();
     for _ in 0..bench.repeat {
         for case in 0..3 {
-            floors[case].push(bare_client(&receiver, concurrency, bench.seconds / 2, &body)?);
+            floors[case].push(bare_client(
+                &receiver,
+                concurrency,
+                bench.seconds / 2,
+                &body,
+            )?);
             let limit = bench.limit();
             let result = match case {
                 0 => {
                     let backlog = cases::pile_up(&server, &keys, concurrency, &receiver, limit)?;
-                    measure(&server.process, || cases::drain(&server, &receiver, backlog))?
+                    measure(&server.process, || {
+                        cases::drain(&server, &receiver, backlog)
+                    })?
                 }
                 1 => measure(&server.process, || {
                     cases::deliver_all(&server, &keys, concurrency, &receiver, limit)
@@ -230,20 +272,40 @@ fn webhooks(bench: &Bench, report: &mut Report) -> Fallible<()> {
 }
 
 /// A bare client's rate, in a process of its own.
-fn bare_client(receiver: &Receiver, concurrency: usize, time: Duration, body: &str) -> Fallible<Sample> {
+fn bare_client(
+    receiver: &Receiver,
+    concurrency: usize,
+    time: Duration,
+    body: &str,
+) -> Fallible<Sample> {
     let url = format!("http://{}/hook", receiver.addr);
-    let arguments = ["post", &url, &concurrency.to_string(), &time.as_millis().to_string(), body];
+    let arguments = [
+        "post",
+        &url,
+        &concurrency.to_string(),
+        &time.as_millis().to_string(),
+        body,
+    ];
     let output = counterpart(&arguments)?.output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
     let said = String::from_utf8(output.stdout)?;
-    let numbers: Vec<f64> = said.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let numbers: Vec<f64> = said
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
     let [rate, p50, p99] = numbers[..] else {
         return Err(format!("the bare client said {said}").into());
     };
     receiver.forget();
-    Ok(Sample { rate, p50, p99, cpu_us: f64::NAN, peak: f64::NAN })
+    Ok(Sample {
+        rate,
+        p50,
+        p99,
+        cpu_us: f64::NAN,
+        peak: f64::NAN,
+    })
 }
 
 /// Bare cryptography, and the check of a whole ledger beside the hashing in it.
@@ -267,7 +329,11 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
     };
     report.plain("entries verified", &rates, Some(&floor));
     report.plain("bare SHA-256 of 64 bytes", &[hashing::sha256()], None);
-    report.plain("bare HMAC-SHA256 of 350 bytes", &[hashing::hmac_sha256()], None);
+    report.plain(
+        "bare HMAC-SHA256 of 350 bytes",
+        &[hashing::hmac_sha256()],
+        None,
+    );
     report.plain("bare Ed25519 signatures", &[hashing::ed25519()], None);
     Ok(())
 }
@@ -275,10 +341,15 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
 /// Entries per second of `bookguard ledger verify`.
 fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
     let mut command = bench.maker.program();
-    command.args(["ledger", "verify", "--output", "json", "--db"]).arg(&server.db);
+    command
+        .args(["ledger", "verify", "--output", "json", "--db"])
+        .arg(&server.db);
     let output = command.output()?;
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    match (answer["verified"].as_bool(), answer["entriesPerSecond"].as_f64()) {
+    match (
+        answer["verified"].as_bool(),
+        answer["entriesPerSecond"].as_f64(),
+    ) {
         (Some(true), Some(rate)) => Ok(rate),
         _ => Err(format!("the ledger does not verify: {answer}").into()),
     }
@@ -301,7 +372,11 @@ fn slow(bench: &Bench, report: &mut Report) -> Fallible<()> {
             })?);
         }
         let floor = floor("empty poem handler", &floors, None);
-        report.rate(&format!("created, {concurrency} clients"), &results, Some(&floor));
+        report.rate(
+            &format!("created, {concurrency} clients"),
+            &results,
+            Some(&floor),
+        );
     }
     Ok(())
 }
@@ -319,7 +394,12 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut held = 0;
     let mut small: Option<Vec<f64>> = None;
     for size in sizes {
-        cases::create(addr, &keys, 4 * bench.concurrency, Limit::turns(size - held))?;
+        cases::create(
+            addr,
+            &keys,
+            4 * bench.concurrency,
+            Limit::turns(size - held),
+        )?;
         held = size;
         let (mut relative, mut results) = (Vec::new(), Vec::new());
         for _ in 0..bench.repeat {
@@ -332,12 +412,24 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
             held += WINDOW;
         }
         let what = format!("created, {} thousand in the file", size / 1000);
-        report.rate(&what, &results, Some(&Floor { name: "empty poem handler".into(), rates: relative, aim: None }));
+        report.rate(
+            &what,
+            &results,
+            Some(&Floor {
+                name: "empty poem handler".into(),
+                rates: relative,
+                aim: None,
+            }),
+        );
         let rates: Vec<f64> = results.iter().map(|sample| sample.rate).collect();
         match &small {
             None => small = Some(rates),
             Some(small) => {
-                let floor = Floor { name: "created, 10 thousand in the file".into(), rates: small.clone(), aim: Some(FLAT) };
+                let floor = Floor {
+                    name: "created, 10 thousand in the file".into(),
+                    rates: small.clone(),
+                    aim: Some(FLAT),
+                };
                 report.plain(&what, &rates, Some(&floor));
             }
         }
@@ -351,7 +443,10 @@ fn instructions(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let event = match instructions::event() {
         Ok(event) => event,
         Err(why) => {
-            report.note("thousands per booking", &format!("not available here: {why}"));
+            report.note(
+                "thousands per booking",
+                &format!("not available here: {why}"),
+            );
             return Ok(());
         }
     };
@@ -367,16 +462,35 @@ fn instructions(bench: &Bench, report: &mut Report) -> Fallible<()> {
                 instructions::per_operation(process, event, time, work)? / 1000.0,
             )
         };
-        let empty = count(&bench.empty, &|| Ok(cases::nothing(bench.empty.addr, concurrency, limit)?.turns))?;
-        report.value(&format!("empty handler, {concurrency} clients"), empty, "k", None);
+        let empty = count(&bench.empty, &|| {
+            Ok(cases::nothing(bench.empty.addr, concurrency, limit)?.turns)
+        })?;
+        report.value(
+            &format!("empty handler, {concurrency} clients"),
+            empty,
+            "k",
+            None,
+        );
         let keys = cases::partners(addr, concurrency, None)?;
-        let created = count(&server.process, &|| Ok(cases::create(addr, &keys, concurrency, limit)?.0.turns))?;
-        report.value(&format!("created, {concurrency} clients"), created, "k", aim(180.0));
+        let created = count(&server.process, &|| {
+            Ok(cases::create(addr, &keys, concurrency, limit)?.0.turns)
+        })?;
+        report.value(
+            &format!("created, {concurrency} clients"),
+            created,
+            "k",
+            aim(180.0),
+        );
         let keys = cases::partners(addr, concurrency, Some(receiver.addr))?;
         let delivered = count(&server.process, &|| {
             Ok(cases::deliver_all(&server, &keys, concurrency, &receiver, limit)?.turns)
         })?;
-        report.value(&format!("created and delivered, {concurrency} clients"), delivered, "k", aim(400.0));
+        report.value(
+            &format!("created and delivered, {concurrency} clients"),
+            delivered,
+            "k",
+            aim(400.0),
+        );
     }
     Ok(())
 }

@@ -84,7 +84,13 @@ impl Report {
 
     /// Floor, its rate, the ratio, the aim, whether it is met: each repetition against the floor measured before it.
     fn compared(&mut self, rates: &[f64], floor: &Floor) -> Vec<Cell> {
-        let ratio = median(rates.iter().zip(&floor.rates).map(|(rate, floor)| rate / floor).collect());
+        let ratio = median(
+            rates
+                .iter()
+                .zip(&floor.rates)
+                .map(|(rate, floor)| rate / floor)
+                .collect(),
+        );
         let mut cells = vec![
             Cell::new(&floor.name),
             number(median(floor.rates.clone())),
@@ -114,7 +120,17 @@ impl Report {
             .load_style(presets::UTF8_FULL_CONDENSED)
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header([
-                "what", "per second", "p50 ms", "p99 ms", "CPU µs", "peak MiB", "floor", "per second", "ratio", "aim", "",
+                "what",
+                "per second",
+                "p50 ms",
+                "p99 ms",
+                "CPU µs",
+                "peak MiB",
+                "floor",
+                "per second",
+                "ratio",
+                "aim",
+                "",
             ]);
         for row in &self.rows {
             table.add_row(row.clone());

@@ -50,13 +50,21 @@ impl Rows {
             .collect::<Result<_, _>>()?;
         let first = format!("SELECT id FROM booking ORDER BY rowid LIMIT {count}");
         let read = |name: &'static str| -> Fallible<Table> {
-            let key = if name == "booking" { "id" } else { "booking_id" };
+            let key = if name == "booking" {
+                "id"
+            } else {
+                "booking_id"
+            };
             let sql = format!("SELECT * FROM {name} WHERE {key} IN ({first}) ORDER BY rowid");
             let mut select = connection.prepare(&sql)?;
             let columns = select.column_count();
             let row = |row: &rusqlite::Row<'_>| (0..columns).map(|c| row.get(c)).collect();
             let rows = select.query_map([], row)?.collect::<Result<Vec<_>, _>>()?;
-            Ok(Table { name, columns, rows })
+            Ok(Table {
+                name,
+                columns,
+                rows,
+            })
         };
         let tables = TABLES.into_iter().map(read).collect::<Fallible<Vec<_>>>()?;
         let bookings = tables[0].rows.len() / ROWS * ROWS;
@@ -102,6 +110,10 @@ impl Rows {
 impl Table {
     fn insert(&self) -> String {
         let row = format!("({})", vec!["?"; self.columns].join(","));
-        format!("INSERT INTO {} VALUES {}", self.name, vec![row; ROWS].join(","))
+        format!(
+            "INSERT INTO {} VALUES {}",
+            self.name,
+            vec![row; ROWS].join(",")
+        )
     }
 }

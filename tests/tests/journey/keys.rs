@@ -32,6 +32,7 @@ async fn administer<O: Operation>(
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| println!("administrator: {line}"),
+        commit_delay: std::time::Duration::ZERO,
     })
     .unwrap();
     let session = Session {
