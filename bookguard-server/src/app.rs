@@ -14,6 +14,7 @@ use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::rate::{Limiter, Verdict};
+use crate::readers::Readers;
 use crate::refusal::rate_limited;
 
 /// The state that requests share.
@@ -21,6 +22,7 @@ pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
+    pub(crate) readers: Readers,
     per_key: Option<Limiter<ApiKeyId>>,
     registrations: Option<Limiter<IpAddr>>,
 }
@@ -38,12 +40,18 @@ pub(crate) struct Turned {
 }
 
 impl App {
-    pub(crate) fn new(config: &Config, service: Arc<Service>, courier: Arc<Courier>) -> Self {
+    /// Errors: a sentence for the operator when the system gives no threads.
+    pub(crate) fn new(
+        config: &Config,
+        service: Arc<Service>,
+        courier: Arc<Courier>,
+    ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
-        Self {
+        Ok(Self {
             service,
             keys: Keys::default(),
             courier,
+            readers: Readers::start()?,
             per_key: Limiter::new(
                 "key",
                 config.rate_limit_per_second,
@@ -51,7 +59,7 @@ impl App {
                 config.rate_limit_burst,
             ),
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
-        }
+        })
     }
 
     /// Who is calling this route, if they may at this moment.

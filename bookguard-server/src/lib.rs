@@ -6,6 +6,7 @@
 //! | `connections` | accepts, paces and ends connections |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
+//! | `readers` | the threads that may wait for the store |
 //! | `app`, `auth`, `rate` | who is calling, and how often they may |
 //! | `refusal` | every answer that is not a success |
 //! | `documents` | OpenAPI, llms.txt, Swagger UI, the ledger for mirrors |
@@ -32,6 +33,7 @@ mod connections;
 pub mod courier;
 mod documents;
 mod rate;
+mod readers;
 mod refusal;
 mod router;
 mod server;

@@ -123,7 +123,7 @@ impl Server {
             &config,
             Arc::clone(&service),
             Arc::clone(&courier),
-        ));
+        )?);
         let mut routes = Routes::new();
         documents::add_routes(&app, &mut routes);
         Api(Some(app)).add_routes(&mut routes);

@@ -63,7 +63,8 @@ impl<O: Operation> Served<O> {
         let step = if self.at_once {
             step::<O>(session, &input)?
         } else {
-            blocking(move || step::<O>(session, &input)).await?
+            let read = move || step::<O>(session, &input);
+            self.app.readers.run(read).await?
         };
         let finished = match step {
             Step::Done(finished) => finished,
@@ -140,19 +141,6 @@ fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step, Er
     match ops::prepare::<O>(&session, input)? {
         Action::Read(read) => Ok(Step::Done(ops::finish::<O>(&read(&session)?))),
         Action::Write(writing) => Ok(Step::Write(session, writing)),
-    }
-}
-
-/// Runs what may block where that is allowed. A panic there is a panic here.
-async fn blocking<T: Send + 'static>(
-    run: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(run).await {
-        Ok(result) => result,
-        Err(ended) => match ended.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Error::unavailable("The service is shutting down.")),
-        },
     }
 }
 
