@@ -1,10 +1,16 @@
 //! A booking's frozen terms in the store: their text beside the booking, their policy's once per policy.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use super::conn::{Row, StoreError};
 use crate::evidence::FrozenTerms;
 pub(crate) use crate::evidence::frozen::policy_summary as summary;
 use crate::model::Booking;
 use crate::policy::{Policy, Terms};
+
+/// Policies remembered: some kilobytes each.
+const KNOWN_POLICIES: usize = 256;
 
 /// The terms as they are kept beside their booking.
 pub(crate) fn write(terms: &Terms) -> String {
@@ -24,12 +30,29 @@ pub(crate) fn read(
         None => None,
         Some(_) => {
             frozen.adopted = Some(row.text(hash)?.to_owned());
-            let policy = Policy::from_json(row.text(policy)?)
-                .map_err(|e| StoreError::Corrupt(format!("a policy cannot be read: {e}")))?;
-            Some(policy)
+            Some(known_policy(row.text(policy)?)?)
         }
     };
     let terms = frozen.thaw(booking, policy).map_err(StoreError::Corrupt)?;
     booking.policy = terms.policy.as_ref().map(summary);
     Ok(terms)
+}
+
+/// A policy from its text, which thousands of bookings share: read once while it is remembered.
+///
+/// Remembered by the text itself, not by its hash: what was changed behind our back is another text.
+fn known_policy(text: &str) -> Result<Policy, StoreError> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Policy>>> = LazyLock::new(Mutex::default);
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(policy) = known().get(text) {
+        return Ok(policy.clone());
+    }
+    let policy = Policy::from_json(text)
+        .map_err(|e| StoreError::Corrupt(format!("a policy cannot be read: {e}")))?;
+    let mut known = known();
+    if known.len() >= KNOWN_POLICIES {
+        known.clear();
+    }
+    known.insert(text.to_owned(), policy.clone());
+    Ok(policy)
 }
