@@ -41,6 +41,9 @@ pub(crate) fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreErro
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(TURN_MS))?;
     connection.set_prepared_statement_cache_capacity(PREPARED);
+    // Both before anything else: the size is a new file's, for good. Larger pages hold rows of a kilobyte with less
+    // waste and take fewer system calls to write. In memory: the journals SQLite keeps to undo a single statement.
+    connection.execute_batch("PRAGMA page_size = 8192; PRAGMA temp_store = MEMORY;")?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Failed(format!(
