@@ -4,10 +4,13 @@
 //! allows. An answer leaves only after COMMIT returned; when the outcome of a commit is not known, every waiter of
 //! the batch is told so, and the next batch starts from what the database says.
 
+mod pace;
+
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,6 +28,7 @@ use crate::store::conn::{Conn, Statement, StoreError};
 use crate::store::load::load;
 use crate::store::{self, Seal};
 use crate::work::{Prior, Work};
+use pace::Pace;
 
 /// A command and where its outcome goes.
 struct Job {
@@ -130,17 +134,21 @@ enum Settled {
 impl Writer {
     fn run(&mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut batch = Vec::with_capacity(limits::BATCH);
+        let mut pace = Pace::default();
         while jobs.blocking_recv_many(&mut batch, limits::BATCH) > 0 {
+            pace.gather(&mut jobs, &mut batch);
             let (commands, waiting): (Vec<Command>, Vec<_>) = batch
                 .drain(..)
                 .map(|job| (job.command, job.outcome))
                 .unzip();
+            let began = Instant::now();
             // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
             let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&commands)));
             let outcomes = executed.unwrap_or_else(|_| {
                 let cause = StoreError::Failed("the writer panicked".to_owned());
                 self.refuse_all(&commands, &cause)
             });
+            pace.note(commands.len(), jobs.len(), began.elapsed());
             for (waiter, outcome) in waiting.into_iter().zip(outcomes) {
                 // A caller that went away has nobody to tell; what it asked for is done all the same.
                 let _ = waiter.send(outcome);
