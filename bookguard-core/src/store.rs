@@ -82,9 +82,14 @@ impl Store {
         Ok(Box::new(sqlite::reader(&self.readers)?))
     }
 
+    /// A connection that reads for minutes.
+    pub(crate) fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
+        Ok(Box::new(sqlite::open_checker(&self.path)?))
+    }
+
     /// What the engine itself finds wrong with the file: structure, indexes, references. Nothing when all is well.
     pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
-        sqlite::reader(&self.readers)?.faults()
+        sqlite::open_checker(&self.path)?.faults()
     }
 
     /// The head, if the log has begun.

@@ -18,6 +18,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -95,7 +96,7 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerReport, StoreError> {
     let began = Instant::now();
-    let mut conn = store.reader()?;
+    let mut conn = store.checker()?;
     conn.begin()?;
     let mut check = Check {
         conn: &mut *conn,
@@ -173,9 +174,27 @@ impl Progress<'_> {
 
 impl Check<'_> {
     fn run(&mut self, store: &Store) -> Result<(), StoreError> {
-        for fault in store.faults()? {
-            self.findings.add("file", "the database file", fault);
+        // The engine looks at its file meanwhile, on a connection of its own.
+        let (checked, faults) = thread::scope(|scope| {
+            let engine = scope.spawn(|| store.faults());
+            let checked = self.check_all();
+            let failed = |_| Err(StoreError::Failed("a thread of the check ended".to_owned()));
+            (checked, engine.join().unwrap_or_else(failed))
+        });
+        let place = "the database file";
+        match faults {
+            Ok(faults) => {
+                for fault in faults {
+                    self.findings.add("file", place, fault);
+                }
+            }
+            Err(StoreError::Corrupt(what)) => self.findings.add("file", place, what),
+            Err(error) => return Err(error),
         }
+        checked
+    }
+
+    fn check_all(&mut self) -> Result<(), StoreError> {
         let begun = self.begin();
         self.guard("the table entry", begun)?;
         let log = self.log();

@@ -91,8 +91,12 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
 }
 
 /// Opens the entries and checks that they are one chain from the first on.
-fn open_all(columns: &Columns<'_>, rows: &[Row], findings: &mut Findings) -> Vec<Opened> {
-    let mut opened: Vec<Opened> = Vec::with_capacity(rows.len());
+fn open_all<'a>(
+    columns: &Columns<'_>,
+    rows: &'a [Row],
+    findings: &mut Findings,
+) -> Vec<Opened<'a>> {
+    let mut opened: Vec<Opened<'a>> = Vec::with_capacity(rows.len());
     let mut prev = Hash::ZERO;
     for (seq, row) in (0_u64..).zip(rows) {
         let index = row.int(0).unwrap_or(-1);
@@ -126,7 +130,7 @@ fn open_all(columns: &Columns<'_>, rows: &[Row], findings: &mut Findings) -> Vec
 /// What the entries say, once it is certain that they say a booking and that the row's document is it.
 fn told<'a>(
     columns: &Columns<'_>,
-    opened: &'a [Opened],
+    opened: &'a [Opened<'_>],
     findings: &mut Findings,
 ) -> Option<Story<'a>> {
     let quick = story(opened)
@@ -175,13 +179,13 @@ fn told<'a>(
     story(opened)
 }
 
-fn read_facts(entry: &Opened) -> Told {
+fn read_facts(entry: &Opened<'_>) -> Told {
     let fields: BTreeMap<String, Value> = entry
         .facts
         .iter()
         .filter_map(|(name, value)| {
-            let value = serde_json::from_str(value.as_deref()?).ok()?;
-            Some((name.clone(), value))
+            let value = serde_json::from_str((*value)?).ok()?;
+            Some((name.clone().into_owned(), value))
         })
         .collect();
     Told {
@@ -192,7 +196,7 @@ fn read_facts(entry: &Opened) -> Told {
 }
 
 /// The usual case of a booking's entries, with nothing copied; `None` sends the booking the long way.
-fn story(opened: &[Opened]) -> Option<Story<'_>> {
+fn story<'a>(opened: &'a [Opened<'_>]) -> Option<Story<'a>> {
     let (created, protection) = match opened {
         [created] => (created, None),
         [created, protected] => (created, Some(protected)),
@@ -203,7 +207,7 @@ fn story(opened: &[Opened]) -> Option<Story<'_>> {
         None => None,
     };
     let created_at = Timestamp::parse(created.plain("createdAt")?)?;
-    let at = |entry: &Opened| Some(entry.leaf.t);
+    let at = |entry: &Opened<'_>| Some(entry.leaf.t);
     let kinds = created.kind == LeafKind::BookingCreated
         && protection.is_none_or(|entry| entry.kind == LeafKind::BookingProtected);
     let times = at(created) == Some(created_at.ms())
@@ -218,16 +222,16 @@ fn story(opened: &[Opened]) -> Option<Story<'_>> {
 }
 
 /// Whether the protection says exactly what the creation said, and its terms are those fixed then.
-fn repeated(opened: &[Opened]) -> bool {
+fn repeated(opened: &[Opened<'_>]) -> bool {
     let [created, protected] = opened else {
         return true;
     };
     let own = ["termsHash", "terms", "protectedAt"];
-    let shared = |entry: &Opened| {
+    let shared = |entry: &Opened<'_>| {
         entry
             .facts
             .iter()
-            .filter(|(name, _)| !own.contains(&name.as_str()))
+            .filter(|(name, _)| !own.contains(&&**name))
             .count()
     };
     shared(created) == shared(protected)
@@ -235,11 +239,11 @@ fn repeated(opened: &[Opened]) -> bool {
             .facts
             .iter()
             .filter(|(name, _)| name != "termsHash")
-            .all(|(name, value)| protected.raw(name) == value.as_deref())
+            .all(|(name, value)| protected.raw(name) == *value)
 }
 
 /// The document the row of a booking holds from its creation on, from the stored spelling of the facts.
-fn expected_body(created: &Opened) -> Option<String> {
+fn expected_body(created: &Opened<'_>) -> Option<String> {
     let mut out = String::with_capacity(640);
     let mut members = 0;
     let mut put = |name: &str, raw: &str| {
@@ -285,7 +289,7 @@ fn expected_body(created: &Opened) -> Option<String> {
 
 fn compare_columns(
     columns: &Columns<'_>,
-    opened: &[Opened],
+    opened: &[Opened<'_>],
     story: &Story<'_>,
     findings: &mut Findings,
 ) {

@@ -3,6 +3,10 @@
 //! The usual case costs no more than the hashing: stored values are hashed as they are spelled, since the program spells
 //! them canonically. Only when that fails are they read and spelled anew.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::ledger::event::{commitment, pair_digest};
@@ -11,21 +15,24 @@ use crate::store::conn::{Row, StoreError};
 use crate::store::read;
 
 /// An entry whose leaf commits to these values.
-pub(super) struct Opened {
+pub(super) struct Opened<'a> {
     pub index: u64,
     pub seq: u64,
     pub leaf: Leaf,
     pub hash: Hash,
     pub kind: LeafKind,
     /// Names and values, the values as the JSON they are stored in; no value for an erased one.
-    pub facts: Vec<(String, Option<String>)>,
+    pub facts: Facts<'a>,
 }
 
-impl Opened {
+/// Names and the JSON of values.
+type Facts<'a> = Vec<(Cow<'a, str>, Option<&'a str>)>;
+
+impl Opened<'_> {
     /// The JSON of a value.
     pub fn raw(&self, name: &str) -> Option<&str> {
         let fact = self.facts.iter().find(|(found, _)| found == name)?;
-        fact.1.as_deref()
+        fact.1
     }
 
     /// A text value that needs no escapes, as ids, dates and codes are.
@@ -38,7 +45,7 @@ impl Opened {
 /// Opens a row of idx, booking_id, seq, leaf, kind, salt, facts, salts.
 ///
 /// Errors: why the entry does not hold.
-pub(super) fn open(row: &Row) -> Result<Opened, String> {
+pub(super) fn open(row: &Row) -> Result<Opened<'_>, String> {
     let unreadable = |error: StoreError| error.to_string();
     let bytes = row.blob(3).map_err(unreadable)?;
     let leaf = Leaf::parse(bytes).map_err(|error| error.to_string())?;
@@ -58,26 +65,68 @@ pub(super) fn open(row: &Row) -> Result<Opened, String> {
         kind: kind
             .parse()
             .map_err(|_| format!("\"{kind}\" is no kind of entry"))?,
-        facts: facts
-            .into_iter()
-            .map(|(name, value)| (name, value.map(|value| value.get().to_owned())))
-            .collect(),
+        facts,
     })
 }
 
-type Pairs<'a> = Vec<(String, Option<&'a RawValue>)>;
+/// A name and a value, or the name alone of one that was erased.
+enum Pair<'a> {
+    Shown(Name<'a>, &'a RawValue),
+    Erased(Name<'a>),
+}
 
-fn pairs(text: &str) -> Result<Pairs<'_>, String> {
-    let unreadable = || "its values cannot be read".to_owned();
-    let pairs: Vec<Vec<&RawValue>> = serde_json::from_str(text).map_err(|_| unreadable())?;
-    let mut facts: Pairs<'_> = Vec::with_capacity(pairs.len());
+/// Borrowed unless it has escapes, as no name of ours has.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        let plain = raw
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
+        match plain.filter(|name| !name.contains('\\')) {
+            Some(name) => Ok(Self(Cow::Borrowed(name))),
+            None => serde_json::from_str(raw)
+                .map(|name: String| Self(Cow::Owned(name)))
+                .map_err(D::Error::custom),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pair<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Pair<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name and a value")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Pair<'de>, A::Error> {
+                let name: Name<'de> = items
+                    .next_element()?
+                    .ok_or_else(|| A::Error::custom("no name"))?;
+                let Some(value) = items.next_element()? else {
+                    return Ok(Pair::Erased(name));
+                };
+                match items.next_element::<IgnoredAny>()? {
+                    None => Ok(Pair::Shown(name, value)),
+                    Some(_) => Err(A::Error::custom("more than a name and a value")),
+                }
+            }
+        }
+        deserializer.deserialize_seq(Items)
+    }
+}
+
+fn pairs(text: &str) -> Result<Facts<'_>, String> {
+    let pairs: Vec<Pair<'_>> =
+        serde_json::from_str(text).map_err(|_| "its values cannot be read".to_owned())?;
+    let mut facts: Facts<'_> = Vec::with_capacity(pairs.len());
     for pair in pairs {
-        let (name, value) = match pair.as_slice() {
-            [name, value] => (name, Some(*value)),
-            [name] => (name, None),
-            _ => return Err(unreadable()),
+        let (Name(name), value) = match pair {
+            Pair::Shown(name, value) => (name, Some(value.get())),
+            Pair::Erased(name) => (name, None),
         };
-        let name: String = serde_json::from_str(name.get()).map_err(|_| unreadable())?;
         if facts.iter().any(|(earlier, _)| *earlier == name) {
             return Err(format!("its value {name} stands there twice"));
         }
@@ -91,7 +140,7 @@ fn committed(
     kind: &str,
     salt: &[u8; 32],
     text: &str,
-    facts: &Pairs<'_>,
+    facts: &Facts<'_>,
     salts: &[u8],
 ) -> Option<[u8; 32]> {
     let (salts, rest) = salts.as_chunks::<32>();
@@ -102,11 +151,11 @@ fn committed(
     let mut left = text.as_bytes().strip_prefix(b"[")?;
     for ((name, value), salt) in facts.iter().zip(salts) {
         // `["name",value]`, or `["name"]` of an erased value.
-        let length = name.len() + value.map_or(4, |value| value.get().len() + 5);
+        let length = name.len() + value.map_or(4, |value| value.len() + 5);
         let pair = left.get(..length)?;
         let digest = match value {
             None => *salt,
-            Some(value) if spells(pair, name, value.get()) => pair_digest(pair, salt),
+            Some(value) if spells(pair, name, value) => pair_digest(pair, salt),
             Some(_) => return None,
         };
         left = &left[length..];

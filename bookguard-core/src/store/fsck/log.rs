@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Statement, StoreError};
 use crate::store::head;
 use crate::writer::read_tile;
 
@@ -23,6 +23,8 @@ struct Walk {
     kept_at: Option<i64>,
     /// Checkpoints whose root is not the tree's.
     foreign: Vec<u64>,
+    /// Leaf hashes that are not in the tree yet.
+    pending: Vec<Hash>,
     /// Leaves since the last checkpoint, or since one was reported missing, that were written a second after it.
     late: Option<(u64, i64)>,
 }
@@ -45,6 +47,7 @@ impl Check<'_> {
             fetched: Some(i64::MIN),
             kept_at: None,
             foreign: Vec::new(),
+            pending: Vec::new(),
             late: None,
         };
         let mut next = i64::MIN;
@@ -66,24 +69,35 @@ impl Check<'_> {
                     );
                     return self.rest_of_log(None);
                 }
-                self.leaf(&mut walk, size, row)?;
+                self.leaf(&mut walk, size, row.blob(1)?)?;
                 size += 1;
             }
+            self.grow(&mut walk)?;
             self.progress.step(rows.len() as u64);
         }
         self.end_of_log(&mut walk)?;
         self.rest_of_log(Some((size, walk.tree.root())))
     }
 
-    fn leaf(&mut self, walk: &mut Walk, index: u64, row: &Row) -> Result<(), StoreError> {
-        let bytes = row.blob(1)?;
-        let written = Leaf::parse(bytes).map(|leaf| leaf.t);
-        self.pace(walk, index, written.as_ref().ok().copied());
-        if let Err(why) = &written {
-            self.findings
-                .add("entry", format!("entry {index} leaf"), why.to_string());
+    /// Meets the next leaf. What it says is checked with its booking.
+    fn leaf(&mut self, walk: &mut Walk, index: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let written = Leaf::written_at(bytes);
+        if let Some(t) = written {
+            pace(walk, index, t);
         }
-        for tile in walk.tree.append([leaf_hash(bytes)]) {
+        walk.pending.push(leaf_hash(bytes));
+        self.fetch(walk)?;
+        let size = index + 1;
+        if walk.ahead.last().is_some_and(|kept| kept.size <= size) {
+            self.grow(walk)?;
+            self.checkpoints(walk, written)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the tree up to the last leaf met.
+    fn grow(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+        for tile in walk.tree.append(walk.pending.drain(..)) {
             if tile.bytes.len() == TILE_BYTES {
                 walk.partial.remove(&tile.level);
                 self.tile(walk, &tile)?;
@@ -91,7 +105,7 @@ impl Check<'_> {
                 walk.partial.insert(tile.level, tile);
             }
         }
-        self.checkpoints(walk, written.ok())
+        Ok(())
     }
 
     /// Compares a stored tile with the computed one.
@@ -116,7 +130,6 @@ impl Check<'_> {
 
     /// Judges the checkpoints of exactly this size.
     fn checkpoints(&mut self, walk: &mut Walk, written: Option<i64>) -> Result<(), StoreError> {
-        self.fetch(walk)?;
         while let Some(kept) = walk.ahead.pop_if(|kept| kept.size <= walk.tree.size()) {
             let place = format!("checkpoint {}", kept.size);
             match Checkpoint::open(&kept.note, self.key) {
@@ -152,15 +165,6 @@ impl Check<'_> {
             self.fetch(walk)?;
         }
         Ok(())
-    }
-
-    /// One checkpoint is kept for every second in which the log grew: notes an entry that is further from the last.
-    fn pace(&mut self, walk: &mut Walk, index: u64, written: Option<i64>) {
-        let Some(t) = written else { return };
-        let late = walk.kept_at.is_none_or(|kept| t >= kept + 1_000);
-        if late && walk.late.is_none() {
-            walk.late = Some((index, t));
-        }
     }
 
     fn missing_before(&mut self, index: u64) {
@@ -276,5 +280,13 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// One checkpoint is kept for every second in which the log grew: notes an entry that is further from the last.
+fn pace(walk: &mut Walk, index: u64, written: i64) {
+    let late = walk.kept_at.is_none_or(|kept| written >= kept + 1_000);
+    if late && walk.late.is_none() {
+        walk.late = Some((index, written));
     }
 }
