@@ -60,6 +60,10 @@ impl Store {
             )));
         }
         let mut writer = sqlite::open_writer(path, create)?;
+        // Who comes to write is told now, not by the first write; who comes to look may.
+        if create && writer.is_read_only()? {
+            return Err(StoreError::ReadOnly);
+        }
         writer.begin()?;
         if let Err(error) = migrate(&mut writer) {
             writer.rollback();

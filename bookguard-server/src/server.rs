@@ -209,8 +209,17 @@ fn lock(db: &Path) -> Result<File, String> {
     let mut name = db.as_os_str().to_owned();
     name.push(".lock");
     let path = PathBuf::from(name);
-    let fail =
-        |e: &dyn std::fmt::Display| format!("the lock {} cannot be taken: {e}", path.display());
+    let folder = path.parent().unwrap_or(Path::new(".")).display();
+    let fail = |e: &std::io::Error| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("the folder {folder} does not exist; make it first, or name another database")
+        }
+        std::io::ErrorKind::PermissionDenied => format!(
+            "this user may not write {} or its folder; change their permissions, or name another database",
+            path.display()
+        ),
+        _ => format!("the lock {} cannot be taken: {e}", path.display()),
+    };
     let file = OpenOptions::new()
         .create(true)
         .append(true)

@@ -238,6 +238,8 @@ pub enum StoreError {
     ReadOnly,
     /// What is stored is not what the program wrote.
     Corrupt(String),
+    /// The database is another program's.
+    Foreign,
     /// The database was written by a newer program.
     Newer {
         /// The schema found.
@@ -258,6 +260,7 @@ impl fmt::Display for StoreError {
             Self::Full => f.write_str("the disk is full; free some space, nothing has to be repaired"),
             Self::ReadOnly => f.write_str("the database cannot be written; check the permissions of the file and its folder"),
             Self::Corrupt(what) => write!(f, "the database is damaged ({what}); restore a backup and run `bookguard ledger verify` on it"),
+            Self::Foreign => f.write_str("the file is a database of another program; name another file"),
             Self::Newer { found, known } => write!(
                 f,
                 "the database has schema {found}, this program knows up to {known}; use the newer bookguard that wrote it"

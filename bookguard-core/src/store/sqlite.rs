@@ -44,6 +44,10 @@ pub(crate) fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreErro
     // Both before anything else: the size is a new file's, for good. Larger pages hold rows of a kilobyte with less
     // waste and take fewer system calls to write. In memory: the journals SQLite keeps to undo a single statement.
     connection.execute_batch("PRAGMA page_size = 8192; PRAGMA temp_store = MEMORY;")?;
+    // Before anything is written: another program's file stays as it is.
+    if is_foreign(&connection)? {
+        return Err(StoreError::Foreign);
+    }
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Failed(format!(
@@ -57,6 +61,17 @@ pub(crate) fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreErro
         connection: Box::new(connection),
         begin: "BEGIN IMMEDIATE",
     })
+}
+
+/// Whether there is something in the database, and it is not a database of Bookguard.
+fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
+    let (tables, own): (i64, i64) = connection.query_row(
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE name IN ('schema_version', 'entry')) \
+         FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(tables > 0 && own < 2)
 }
 
 /// Opens the readers. They cannot write whatever they are asked.
@@ -177,6 +192,11 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
             ));
         }
         Ok(faults)
+    }
+
+    /// Whether this connection can only read, as SQLite without a word opens what it may not write.
+    pub(crate) fn is_read_only(&self) -> Result<bool, StoreError> {
+        Ok(self.connection.is_readonly(rusqlite::MAIN_DB)?)
     }
 
     /// Runs a whole script, for migrations.
