@@ -117,12 +117,30 @@ impl CommandLine {
         self
     }
 
+    /// With no file allowed to grow beyond this, and a write beyond it failing rather than killing.
+    #[must_use]
+    pub fn limited_to_kib(mut self, kib: u32) -> Self {
+        // The unit of ulimit is 512 bytes in POSIX, and in the shells that follow it.
+        let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);
+        let program = std::mem::replace(&mut self.program, PathBuf::from("sh"));
+        self.args
+            .splice(..0, ["-c".into(), script.into(), program.into_os_string()]);
+        self
+    }
+
     /// As this user, from a copy of the binary that the user can reach. Only root can ask for it.
     #[must_use]
     pub fn as_user(mut self, user: u32, program: &Path) -> Self {
         self.user = Some(user);
         self.program = program.to_owned();
         self
+    }
+
+    /// Runs it to its end with nobody reading what it prints.
+    pub async fn run_unread(self) -> Ran {
+        let mut child = self.spawn(Stdio::null());
+        drop(child.stdout.take());
+        self.end(child).await
     }
 
     /// Runs it to its end.
@@ -136,8 +154,13 @@ impl CommandLine {
                 let _ = pipe.write_all(&bytes).await;
             }
         });
-        let ended = timeout(BOUND, child.wait_with_output()).await;
+        let ran = self.end(child).await;
         feeding.abort();
+        ran
+    }
+
+    async fn end(&self, child: Child) -> Ran {
+        let ended = timeout(BOUND, child.wait_with_output()).await;
         let output = ended
             .unwrap_or_else(|_| panic!("{:?} did not end", self.args))
             .expect("a child's output can be read");

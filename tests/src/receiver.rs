@@ -200,7 +200,8 @@ async fn read(stream: &mut BufStream<TcpStream>) -> Option<Received> {
         };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length")?.parse().ok()?;
+    let length = headers.get("content-length");
+    let length = length.map_or(Some(0), |length| length.parse().ok())?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     Some(Received {

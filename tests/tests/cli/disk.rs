@@ -1,0 +1,185 @@
+//! A disk that is full: nothing half written, reads go on, and writes too once there is room again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bookguard_tests::house::Partner;
+use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use tempfile::TempDir;
+
+/// A small disk of its own, mounted where that is permitted.
+struct Disk {
+    folder: TempDir,
+}
+
+impl Disk {
+    /// `None` where this user may not mount.
+    fn mount(megabytes: u32) -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
+            .arg(folder.path())
+            .output();
+        mounted
+            .is_ok_and(|ran| ran.status.success())
+            .then(|| Self { folder })
+    }
+
+    fn db(&self) -> PathBuf {
+        self.folder.path().join("bookguard.db")
+    }
+
+    /// Takes all the room there is.
+    fn fill(&self) -> Ballast {
+        use std::io::Write as _;
+        let path = self.folder.path().join("ballast");
+        let mut file = std::fs::File::create(&path).unwrap();
+        while file.write_all(&[1; 512]).is_ok() {}
+        Ballast(path)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount")
+            .arg("-l")
+            .arg(self.folder.path())
+            .status();
+    }
+}
+
+/// Said past the test's own capture, so that nobody takes a test that could not run for one that did.
+fn say(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+struct Ballast(PathBuf);
+
+impl Ballast {
+    fn drop_overboard(self) {
+        std::fs::remove_file(self.0).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
+    let Some(disk) = Disk::mount(4) else {
+        say("no disk can be mounted here: a limit on the size of files stands in for a full disk");
+        return limited().await;
+    };
+    let server = Serving::start(&disk.db(), &[]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    let first = acme.book().await;
+    let ballast = disk.fill();
+    // What the write-ahead log has room for still goes through.
+    let mut made = 1;
+    let refused = until("a full disk", async || {
+        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        made += usize::from(reply.status == 201);
+        (reply.status != 201).then_some(reply)
+    });
+    let refused = refused.await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (503, "unavailable"),
+        "{}",
+        refused.text()
+    );
+    assert!(
+        refused.text().contains("disk is full"),
+        "{}",
+        refused.text()
+    );
+    acme.caller
+        .get(&format!("/v1/bookings/{first}"))
+        .await
+        .ok(200);
+    assert_eq!(count(&acme).await, made, "what was refused is not there");
+    assert!(
+        server.stderr().contains("full"),
+        "the operator is told: {}",
+        server.stderr()
+    );
+    ballast.drop_overboard();
+    until("room again", async || {
+        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        (reply.status == 201).then_some(())
+    })
+    .await;
+    assert_eq!(count(&acme).await, made + 1);
+    assert_eq!(server.terminate().await.0, Some(0));
+    clean(&disk.db(), made + 1).await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_on_a_full_disk_says_so() {
+    let Some(disk) = Disk::mount(1) else {
+        say("no disk can be mounted here: starting on a full one is not tried");
+        return;
+    };
+    let ballast = disk.fill();
+    let start = || bookguard(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(disk.db());
+    let ran = start().run().await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("full"), "{ran:?}");
+    ballast.drop_overboard();
+    // Whatever was left behind is no hindrance.
+    assert_eq!(Serving::of(start()).await.terminate().await.0, Some(0));
+    clean(&disk.db(), 0).await;
+}
+
+/// Without a disk of its own: no file of the server may grow beyond 400 KiB, and writes fail as they do on a full disk.
+async fn limited() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("bookguard.db");
+    let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db"])
+        .arg(&db)
+        .limited_to_kib(400);
+    let server = Serving::of(line).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    let mut made = 0;
+    let refused = until("a write that fails", async || {
+        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        made += usize::from(reply.status == 201);
+        (reply.status != 201).then_some(reply)
+    });
+    let refused = refused.await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (503, "unavailable"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.terminate().await.0, Some(0));
+    clean(&db, made).await;
+}
+
+async fn count(acme: &Partner) -> usize {
+    let mut count = 0;
+    let mut cursor = String::new();
+    loop {
+        let page = acme
+            .caller
+            .get(&format!("/v1/bookings?limit=100{cursor}"))
+            .await
+            .ok(200);
+        count += page["data"].as_array().unwrap().len();
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return count,
+        }
+    }
+}
+
+async fn clean(db: &Path, bookings: usize) {
+    let report = bookguard(["ledger", "verify", "--db"])
+        .arg(db)
+        .run()
+        .await
+        .json();
+    assert_eq!(report["bookings"], bookings);
+}

@@ -1,0 +1,19 @@
+//! The `bookguard` binary as people and scripts use it.
+//!
+//! | module | asks |
+//! |---|---|
+//! | `story` | whether the whole story can be told on a database file, beside a server on it, and on a server |
+//! | `codes` | what each exit code stands for, and what is said beside it |
+//! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
+//! | `secrets` | where keys may come from |
+//! | `serving` | what `serve` says and leaves alone when it cannot serve |
+//! | `disk` | a disk that is full |
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod codes;
+mod disk;
+mod printing;
+mod secrets;
+mod serving;
+mod story;

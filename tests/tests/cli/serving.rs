@@ -1,0 +1,417 @@
+//! When `serve` cannot serve: one plain sentence, an exit code, and nothing damaged.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard, program};
+use bookguard_tests::samples;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn serve(db: &Path) -> CommandLine {
+    bookguard(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(db)
+}
+
+/// It ends with one sentence that has these words.
+async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
+    let ran = line.run().await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "one sentence: {ran:?}");
+    assert!(
+        lines[0].starts_with("error: ") && lines[0].ends_with(" (unexpected)"),
+        "{ran:?}"
+    );
+    for word in words {
+        assert!(lines[0].contains(word), "{word:?} in {ran:?}");
+    }
+    for programmers in ["panicked", "Err(", "SqliteFailure", "{"] {
+        assert!(!lines[0].contains(programmers), "{ran:?}");
+    }
+    ran
+}
+
+/// Every file of a folder but those that hold nothing: locks, and what SQLite coordinates readers with.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files = files.map(|file| (file.file_name().into_string().unwrap(), file.path()));
+    files
+        .filter(|(name, _)| !name.ends_with(".lock") && !name.ends_with("-shm"))
+        .map(|(name, path)| (name, std::fs::read(path).unwrap()))
+        .filter(|(name, bytes)| !name.ends_with("-wal") || !bytes.is_empty())
+        .collect()
+}
+
+/// A folder with a database that holds a booking, closed in order.
+async fn used() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("bookguard.db");
+    let server = Serving::start(&db, &[]).await;
+    let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
+    acme.book().await;
+    let (code, said) = server.terminate().await;
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    (folder, db)
+}
+
+/// It serves, and what was there is there.
+async fn serves(line: CommandLine, db: &Path) {
+    let (code, said) = Serving::of(line).await.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+    let report = bookguard(["ledger", "verify", "--db"])
+        .arg(db)
+        .run()
+        .await
+        .json();
+    assert_eq!(report["bookings"], 1);
+}
+
+#[tokio::test]
+async fn on_a_port_that_is_taken() {
+    let (folder, db) = used().await;
+    let server = Serving::start(&db, &[]).await;
+    let address = server.url().strip_prefix("http://").unwrap().to_owned();
+    let other = folder.path().join("other.db");
+    let line = bookguard(["serve", "--listen", &address, "--db"]).arg(&other);
+    refuses(
+        line,
+        &[&address, "in use by another program", "another port"],
+    )
+    .await;
+    assert!(!other.exists(), "no database was made for nothing");
+    server.caller().get("/v1/health").await.ok(200);
+}
+
+#[tokio::test]
+async fn on_an_address_that_is_none_or_not_ours() {
+    let folder = TempDir::new().unwrap();
+    for address in [
+        "nonsense",
+        "127.0.0.1",
+        "127.0.0.1:99999",
+        ":::",
+        "192.0.2.1:0",
+    ] {
+        let line =
+            bookguard(["serve", "--listen", address, "--db"]).arg(folder.path().join("x.db"));
+        refuses(line, &[address, "cannot listen on", "127.0.0.1:8080"]).await;
+    }
+    assert_eq!(files(folder.path()), BTreeMap::new());
+}
+
+#[tokio::test]
+async fn on_a_database_another_server_uses() {
+    let (folder, db) = used().await;
+    let server = Serving::start(&db, &[]).await;
+    let before = files(folder.path());
+    refuses(
+        serve(&db),
+        &["another server is using", "bookguard.db", "stop it first"],
+    )
+    .await;
+    assert_eq!(files(folder.path()), before);
+    server.caller().get("/v1/health").await.ok(200);
+    // A server that was killed holds nothing any more.
+    server.kill().await;
+    serves(serve(&db), &db).await;
+}
+
+#[tokio::test]
+async fn on_a_file_that_is_damaged_or_no_database() {
+    let (folder, db) = used().await;
+    let good = std::fs::read(&db).unwrap();
+    let mut header = good.clone();
+    header[..16].copy_from_slice(b"SQLite format 4\0");
+    let mut schema = good.clone();
+    schema[100..4096].fill(0xa5);
+    for (bytes, what) in [
+        (
+            b"This is a shopping list: eggs, milk, a database.".repeat(50),
+            "text",
+        ),
+        (header, "another format"),
+        (schema, "a garbled first page"),
+        (good[..good.len() / 2].to_vec(), "half a file"),
+    ] {
+        std::fs::write(&db, &bytes).unwrap();
+        let before = files(folder.path());
+        let ran = refuses(serve(&db), &["bookguard.db", "damaged", "restore a backup"]).await;
+        assert!(files(folder.path()) == before, "{what}: {ran:?}");
+    }
+    std::fs::write(&db, &good).unwrap();
+    serves(serve(&db), &db).await;
+}
+
+#[tokio::test]
+async fn on_a_database_of_another_program() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("notes.db");
+    let notes = Connection::open(&db).unwrap();
+    notes
+        .execute_batch("CREATE TABLE note (text TEXT); INSERT INTO note VALUES ('mine')")
+        .unwrap();
+    drop(notes);
+    let before = files(folder.path());
+    refuses(serve(&db), &["notes.db", "another program"]).await;
+    assert!(files(folder.path()) == before);
+}
+
+#[tokio::test]
+async fn on_a_database_newer_than_the_program() {
+    let (folder, db) = used().await;
+    let store = Connection::open(&db).unwrap();
+    store
+        .execute("INSERT INTO schema_version (version) VALUES (99)", [])
+        .unwrap();
+    drop(store);
+    let before = files(folder.path());
+    refuses(serve(&db), &["bookguard.db", "newer", "99"]).await;
+    let reading = bookguard(["bookings", "list", "--db"]).arg(&db);
+    refuses(reading, &["newer"]).await;
+    assert!(files(folder.path()) == before);
+}
+
+#[tokio::test]
+async fn without_the_ledger_s_key_or_with_another_s() {
+    let (folder, db) = used().await;
+    let key = folder.path().join("bookguard.db.key");
+    let own = std::fs::read_to_string(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let before = files(folder.path());
+    refuses(
+        serve(&db),
+        &["bookguard.db.key is missing", "restore", "--ledger-key"],
+    )
+    .await;
+    assert!(files(folder.path()) == before, "and no new key was made");
+
+    let (other, _) = used().await;
+    let foreign = other.path().join("bookguard.db.key");
+    let line = serve(&db).arg("--ledger-key").arg(&foreign);
+    refuses(line, &["signed with another key", "--ledger-key"]).await;
+    for nonsense in [
+        "",
+        "nonsense",
+        &own.replace("PRIVATE", "PUBLIC"),
+        &own[..own.len() - 8],
+    ] {
+        std::fs::write(&key, nonsense).unwrap();
+        refuses(
+            serve(&db),
+            &["bookguard.db.key is not a ledger key", "Restore"],
+        )
+        .await;
+    }
+    std::fs::remove_file(&key).unwrap();
+    assert!(files(folder.path()) == before);
+
+    let elsewhere = folder.path().join("safe");
+    std::fs::write(&elsewhere, &own).unwrap();
+    serves(
+        serve(&db).arg("--ledger-key").arg(&elsewhere),
+        &db_with_key(&db, &key, &own),
+    )
+    .await;
+}
+
+/// The database, its key back beside it for the check that follows.
+fn db_with_key(db: &Path, key: &Path, own: &str) -> PathBuf {
+    std::fs::write(key, own).unwrap();
+    db.to_owned()
+}
+
+#[tokio::test]
+async fn in_a_folder_that_is_not_there() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("missing").join("bookguard.db");
+    refuses(serve(&db), &["missing", "does not exist"]).await;
+    assert_eq!(files(folder.path()), BTreeMap::new());
+    // A folder where a file should be.
+    let folder = folder.path().join("data");
+    std::fs::create_dir(&folder).unwrap();
+    refuses(serve(&folder), &["data", "cannot be opened"]).await;
+}
+
+#[cfg(unix)]
+mod permissions {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::*;
+
+    /// Whom root becomes, because root may write everything.
+    const NOBODY: u32 = 65_534;
+
+    fn allow(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The command as somebody who may only do what modes say.
+    fn unprivileged(line: CommandLine, folder: &Path) -> CommandLine {
+        if std::fs::metadata(folder).unwrap().uid() != 0 {
+            return line;
+        }
+        // From a place that everybody can reach, wherever the build is.
+        let reachable = folder.join("program");
+        if !reachable.exists() {
+            std::fs::create_dir(&reachable).unwrap();
+            allow(&reachable, 0o755);
+            std::fs::copy(program(), reachable.join("bookguard")).unwrap();
+        }
+        line.as_user(NOBODY, &reachable.join("bookguard"))
+    }
+
+    #[tokio::test]
+    async fn in_a_folder_that_may_not_be_written() {
+        let top = TempDir::new().unwrap();
+        allow(top.path(), 0o755);
+        let folder = top.path().join("data");
+        std::fs::create_dir(&folder).unwrap();
+        allow(&folder, 0o555);
+        let db = folder.join("bookguard.db");
+        refuses(
+            unprivileged(serve(&db), top.path()),
+            &["data", "this user may not write", "permissions"],
+        )
+        .await;
+        assert_eq!(files(&folder), BTreeMap::new());
+    }
+
+    #[tokio::test]
+    async fn on_a_file_that_may_not_be_written() {
+        let (used, _) = used().await;
+        let top = TempDir::new().unwrap();
+        allow(top.path(), 0o755);
+        let folder = top.path().join("data");
+        std::fs::create_dir(&folder).unwrap();
+        for (name, bytes) in files(used.path()) {
+            std::fs::write(folder.join(&name), bytes).unwrap();
+            allow(&folder.join(&name), 0o444);
+        }
+        // The folder takes new files: only the database itself does not.
+        allow(&folder, 0o777);
+        let before = files(&folder);
+        let db = folder.join("bookguard.db");
+        refuses(
+            unprivileged(serve(&db), top.path()),
+            &["bookguard.db", "cannot be written", "permissions"],
+        )
+        .await;
+        assert!(files(&folder) == before);
+        allow(&folder, 0o555);
+        refuses(unprivileged(serve(&db), top.path()), &["data"]).await;
+        assert!(files(&folder) == before);
+    }
+
+    #[tokio::test]
+    async fn with_a_key_that_may_not_be_read() {
+        let (used, _) = used().await;
+        let top = TempDir::new().unwrap();
+        allow(top.path(), 0o755);
+        let folder = top.path().join("data");
+        std::fs::create_dir(&folder).unwrap();
+        allow(&folder, 0o777);
+        for (name, bytes) in files(used.path()) {
+            std::fs::write(folder.join(&name), bytes).unwrap();
+            allow(
+                &folder.join(&name),
+                if name.ends_with(".key") { 0o000 } else { 0o666 },
+            );
+        }
+        let db = folder.join("bookguard.db");
+        refuses(
+            unprivileged(serve(&db), top.path()),
+            &["bookguard.db.key cannot be read"],
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn settings_come_from_flags_then_the_environment_then_the_file() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let config = |text: &str| std::fs::write(at("bookguard.toml"), text).unwrap();
+    config("listen = \"127.0.0.1:0\"\ndb = \"from-file.db\"\nregistration = \"closed\"\n");
+    let line = bookguard(["serve"])
+        .in_folder(folder.path())
+        .env("BOOKGUARD_CONFIG", "bookguard.toml");
+    let server = Serving::of(line.clone().env("BOOKGUARD_DB", "from-env.db")).await;
+    let refused = server
+        .caller()
+        .post("/v1/partners/register", &samples::partner("A"))
+        .await;
+    assert_eq!(refused.code(), "registration_closed");
+    assert_eq!(server.terminate().await.0, Some(0));
+    assert!(at("from-env.db").exists() && !at("from-file.db").exists());
+    let flags = line
+        .clone()
+        .env("BOOKGUARD_DB", "from-env.db")
+        .arg("--db")
+        .arg("from-flag.db");
+    assert_eq!(Serving::of(flags).await.terminate().await.0, Some(0));
+    assert!(at("from-flag.db").exists());
+    for (text, words) in [
+        ("lisen = \"x\"\n", &["bookguard.toml, line 1", "lisen"][..]),
+        ("listen = 5\n", &["line 1 (listen)"]),
+        ("public_url = \"nonsense\"\n", &["public_url", "nonsense"]),
+        ("= \n", &["bookguard.toml, line 1"]),
+    ] {
+        config(text);
+        let ran = line.clone().run().await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        for word in words {
+            assert!(ran.stderr.contains(word), "{word} in {ran:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_told_to_end_finishes_what_it_was_asked() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("bookguard.db");
+    let server = Serving::start(&db, &[]).await;
+    let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let caller = acme.caller.clone();
+        clients.spawn(async move {
+            let mut answered = Vec::new();
+            loop {
+                let request = caller
+                    .request("POST", "/v1/bookings")
+                    .header("content-type", "application/json");
+                let sent = caller
+                    .try_send(request.body(samples::booking().to_string()))
+                    .await;
+                match sent {
+                    Ok(reply) => {
+                        assert_eq!(reply.status, 201, "{}", reply.text());
+                        answered.push(reply.string("bookingId"));
+                    }
+                    // Whatever reached the server was answered; only new connections are turned away.
+                    Err(error) => return (answered, error.is_connect() || error.is_request()),
+                }
+            }
+        });
+    }
+    bookguard_tests::waiting::until("some bookings", async || {
+        let page = acme.caller.get("/v1/bookings?limit=100").await.ok(200);
+        (page["data"].as_array().unwrap().len() > 20).then_some(())
+    })
+    .await;
+    let (code, said) = server.terminate().await;
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let mut answered = 0;
+    for (bookings, turned_away) in clients.join_all().await {
+        answered += bookings.len();
+        assert!(turned_away);
+    }
+    let report = bookguard(["ledger", "verify", "--db"])
+        .arg(&db)
+        .run()
+        .await
+        .json();
+    assert!(report["bookings"].as_u64().unwrap() >= answered as u64);
+    // Closed in order: nothing is left in a log of its own.
+    assert!(!folder.path().join("bookguard.db-wal").exists());
+}

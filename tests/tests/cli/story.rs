@@ -1,0 +1,464 @@
+//! The whole story in commands, wherever they work: on a database file, on one that a server is using, on a server.
+
+use std::path::{Path, PathBuf};
+
+use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Where commands work.
+enum Place {
+    /// On a database file, for this partner once there is one.
+    Local(PathBuf, Option<String>),
+    /// On a server, with this key once there is one.
+    Remote(String, Option<String>),
+}
+
+impl Place {
+    fn command(&self, args: &[&str]) -> CommandLine {
+        let line = bookguard(args.iter().copied());
+        match self {
+            Self::Local(db, partner) => {
+                let line = line.arg("--db").arg(db).arg("--dev");
+                match partner {
+                    Some(id) => line.arg("--partner").arg(id),
+                    None => line,
+                }
+            }
+            Self::Remote(url, key) => {
+                let line = line.env("BOOKGUARD_URL", url);
+                match key {
+                    Some(key) => line.env("BOOKGUARD_API_KEY", key),
+                    None => line,
+                }
+            }
+        }
+    }
+
+    async fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).run().await
+    }
+
+    /// Goes on as the partner that was registered.
+    fn enter(&mut self, registered: &Value) {
+        let text = |name: &str| registered[name].as_str().map(str::to_owned);
+        match self {
+            Self::Local(_, partner) => *partner = text("partnerId"),
+            Self::Remote(_, key) => *key = text("apiKey"),
+        }
+    }
+}
+
+const NEW_BOOKING: [&str; 18] = [
+    "bookings",
+    "create",
+    "--talent-id",
+    "tal-7",
+    "--talent-name",
+    "The Night Owls",
+    "--organizer-id",
+    "org-3",
+    "--organizer-name",
+    "Acme Events",
+    "--event-type",
+    "concert",
+    "--event-date",
+    "2031-06-20T19:00:00-04:00",
+    "--value",
+    "1250.50",
+    "--metadata",
+    "order=17",
+];
+
+async fn register(place: &mut Place) -> Value {
+    let registered = place.run(&[
+        "partners",
+        "register",
+        "--name",
+        "Acme",
+        "--business-type",
+        "venue",
+        "--contact-email",
+        "ops@example.com",
+    ]);
+    let registered = registered.await.json();
+    assert_eq!(registered["status"], "active");
+    place.enter(&registered);
+    registered
+}
+
+/// Every step that needs no courier of its own; the booking's id and the partner's signing secret.
+async fn tell(place: &mut Place, receiver: &Receiver, folder: &Path) -> (String, String) {
+    let registered = register(place).await;
+    assert_eq!(
+        place.run(&["partners", "me"]).await.string("partnerId"),
+        registered["partnerId"].as_str().unwrap()
+    );
+    assert_eq!(place.run(&["health"]).await.string("status"), "ok");
+    keys(place).await;
+    let endpoint = place
+        .run(&[
+            "webhook-endpoints",
+            "create",
+            &receiver.url(),
+            "--description",
+            "mine",
+        ])
+        .await
+        .string("endpointId");
+    let shown = place
+        .run(&["webhook-endpoints", "get", &endpoint])
+        .await
+        .json();
+    assert_eq!(
+        (&shown["url"], &shown["enabled"]),
+        (&json!(receiver.url()), &json!(true))
+    );
+    assert_eq!(
+        place.run(&["webhook-endpoints", "list"]).await.json()["data"],
+        json!([shown])
+    );
+
+    let id = place.run(&NEW_BOOKING).await.string("bookingId");
+    let shown = place.run(&["bookings", "get", &id]).await;
+    assert!(
+        shown.stdout.contains("\"bookingValue\":1250.5,"),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(shown.json()["metadata"], json!({"order": "17"}));
+    let protected = place.run(&["bookings", "protect", &id]).await.json();
+    assert_eq!(protected["protected"], true);
+    let page = place
+        .run(&["bookings", "list", "--status", "protected", "--limit", "1"])
+        .await
+        .json();
+    assert_eq!(
+        (&page["data"][0]["bookingId"], &page["hasMore"]),
+        (&json!(id), &json!(false))
+    );
+    let as_of = [
+        "bookings",
+        "policy",
+        &id,
+        "--as-of",
+        "2031-06-01T00:00:00Z",
+        "--canceled-by",
+        "talent",
+    ];
+    let evaluation = place.run(&as_of);
+    assert_eq!(evaluation.await.json()["refund"]["minorUnits"], 125_050);
+    once_only(place).await;
+    evidence(place, &id, folder).await;
+    (id, registered["signingSecret"].as_str().unwrap().to_owned())
+}
+
+async fn keys(place: &Place) {
+    let made = place.run(&[
+        "api-keys",
+        "create",
+        "--name",
+        "reader",
+        "--scope",
+        "bookings:read,evidence:read",
+    ]);
+    let made = made.await.json();
+    assert_eq!(made["scopes"], json!(["bookings:read", "evidence:read"]));
+    let id = made["apiKeyId"].as_str().unwrap();
+    let revoked = place.run(&["api-keys", "revoke", id]).await.json();
+    assert!(revoked["revokedAt"].is_string());
+    let list = place.run(&["api-keys", "list"]).await;
+    assert_eq!(list.json()["data"].as_array().unwrap().len(), 2);
+    assert!(!list.stdout.contains(made["apiKey"].as_str().unwrap()));
+}
+
+/// The same JSON under the same key is one booking.
+async fn once_only(place: &Place) {
+    let create = || {
+        let line = place.command(&[
+            "bookings",
+            "create",
+            "--json",
+            "-",
+            "--idempotency-key",
+            "order-17",
+        ]);
+        line.input(samples::booking().to_string()).run()
+    };
+    let (first, again) = (create().await, create().await);
+    assert_eq!(first.json(), again.json());
+    assert_eq!(first.stdout, again.stdout);
+}
+
+/// The packet verifies with nothing but itself and the key; changed, it does not.
+async fn evidence(place: &Place, id: &str, folder: &Path) {
+    let key = place.run(&["ledger", "key"]).await;
+    let checkpoint = place.run(&["ledger", "checkpoint"]).await;
+    let origin = key.stdout.split('+').next().unwrap();
+    assert!(
+        checkpoint.stdout.starts_with(&format!("{origin}\n")),
+        "{checkpoint:?}"
+    );
+    std::fs::write(folder.join("log.vkey"), &key.stdout).unwrap();
+    let packet = place.run(&["evidence", "get", id]).await;
+    assert_eq!(packet.json()["booking"]["bookingId"], id);
+    std::fs::write(folder.join("packet.json"), &packet.stdout).unwrap();
+    let verify = |packet: &'static str| {
+        let line = bookguard(["evidence", "verify", packet, "--key", "@log.vkey"]);
+        line.in_folder(folder).run()
+    };
+    let verified = verify("packet.json").await.json();
+    assert_eq!(
+        (&verified["verified"], &verified["bookingId"]),
+        (&json!(true), &json!(id))
+    );
+    let tampered = packet.stdout.replacen("1250.5", "1250.6", 1);
+    std::fs::write(folder.join("tampered.json"), &tampered).unwrap();
+    let refused = verify("tampered.json").await;
+    assert_eq!(refused.code, Some(6), "{refused:?}");
+    assert!(
+        refused.stderr.contains("(verification_failed)"),
+        "{}",
+        refused.stderr
+    );
+    let report: Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!(report["verified"], false);
+    let from_pipe = bookguard(["evidence", "verify", "-", "--key", key.stdout.trim()]);
+    assert_eq!(
+        from_pipe.input(packet.stdout.clone()).run().await.code,
+        Some(0)
+    );
+}
+
+/// Both events, once the server has delivered them.
+async fn delivered(place: &Place, booking: &str) -> Vec<Value> {
+    until("both events delivered", async || {
+        let events = place
+            .run(&["webhook-events", "list", "--booking", booking])
+            .await
+            .json();
+        let events = events["webhookEvents"].as_array().unwrap().clone();
+        let all = events.len() == 2 && events.iter().all(|event| event["status"] == "delivered");
+        all.then_some(events)
+    })
+    .await
+}
+
+/// What the receiver got verifies with the command for receivers.
+async fn received(receiver: &Receiver, secret: &str, folder: &Path) {
+    let webhook = receiver.wait_for(2).await.remove(0);
+    std::fs::write(folder.join("body.json"), &webhook.body).unwrap();
+    std::fs::write(folder.join("secret"), secret).unwrap();
+    let verify = |args: &[&str]| {
+        let line = bookguard(
+            ["webhook", "verify", "--body", "body.json"]
+                .iter()
+                .chain(args),
+        );
+        line.in_folder(folder)
+    };
+    let header = webhook.header("x-service-signature");
+    let with_file = verify(&["--secret-file", "secret", "--header", header]);
+    assert_eq!(with_file.run().await.json()["verified"], true);
+    let (id, at, signature) = (
+        webhook.header("webhook-id"),
+        webhook.header("webhook-timestamp"),
+        webhook.header("webhook-signature"),
+    );
+    let standard = [
+        "--webhook-id",
+        id,
+        "--webhook-timestamp",
+        at,
+        "--webhook-signature",
+        signature,
+    ];
+    let from_env = verify(&standard).env("BOOKGUARD_WEBHOOK_SECRET", secret);
+    assert_eq!(from_env.run().await.json()["verified"], true);
+    std::fs::write(folder.join("body.json"), webhook.body.to_ascii_uppercase()).unwrap();
+    let forged = verify(&["--secret-file", "secret", "--header", header])
+        .run()
+        .await;
+    assert_eq!(forged.code, Some(6), "{forged:?}");
+}
+
+#[tokio::test]
+async fn on_a_server() {
+    let (folder, receiver) = (TempDir::new().unwrap(), Receiver::start().await);
+    let db = folder.path().join("bookguard.db");
+    let server = Serving::start(&db, &["--dev"]).await;
+    let mut place = Place::Remote(server.url().to_owned(), None);
+    let (id, secret) = tell(&mut place, &receiver, folder.path()).await;
+    let events = delivered(&place, &id).await;
+    let event = events[0]["eventId"].as_str().unwrap();
+    let shown = place.run(&["webhook-events", "get", event]).await.json();
+    assert_eq!(shown["attempts"][0]["statusCode"], 200);
+    let retried = place.run(&["webhook-events", "retry", event]).await;
+    assert_eq!(retried.code, Some(5));
+    assert!(
+        retried.stderr.contains("(event_already_delivered)"),
+        "{}",
+        retried.stderr
+    );
+    received(&receiver, &secret, folder.path()).await;
+    let (code, said) = server.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("DEVELOPMENT MODE"), "{said}");
+    clean(&db, 2).await;
+}
+
+#[tokio::test]
+async fn on_a_database_file_while_a_server_runs_on_it() {
+    let (folder, receiver) = (TempDir::new().unwrap(), Receiver::start().await);
+    let db = folder.path().join("bookguard.db");
+    let server = Serving::start(&db, &["--dev"]).await;
+    let mut place = Place::Local(db.clone(), None);
+    let (id, secret) = tell(&mut place, &receiver, folder.path()).await;
+    // The server sends what the commands wrote.
+    delivered(&place, &id).await;
+    received(&receiver, &secret, folder.path()).await;
+    clean(&db, 2).await;
+    // And goes on where the commands left the log.
+    let key = place.run(&["api-keys", "create"]).await.string("apiKey");
+    let caller = server.caller().with_key(&key);
+    caller
+        .post("/v1/bookings", &samples::booking())
+        .await
+        .ok(201);
+    let (code, said) = server.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+    clean(&db, 3).await;
+}
+
+#[tokio::test]
+async fn on_a_database_file_alone_with_retries_sent_from_here() {
+    let (folder, receiver) = (TempDir::new().unwrap(), Receiver::start().await);
+    let db = folder.path().join("bookguard.db");
+    let mut place = Place::Local(db.clone(), None);
+    let (id, _) = tell(&mut place, &receiver, folder.path()).await;
+    let list = async || {
+        place
+            .run(&["webhook-events", "list", "--booking", &id])
+            .await
+            .json()["webhookEvents"]
+            .clone()
+    };
+    let events = list().await;
+    assert_eq!(
+        (&events[0]["status"], &events[1]["status"]),
+        (&json!("pending"), &json!("pending"))
+    );
+    let event = events[0]["eventId"].as_str().unwrap();
+    receiver.answer(Answer::Status(500));
+    let failed = place.run(&["webhook-events", "retry", event]).await.json();
+    assert_eq!(
+        (&failed["retryStatus"], &failed["retryCount"]),
+        (&json!("failed"), &json!(1))
+    );
+    receiver.answer(Answer::Status(200));
+    let retried = place.run(&["webhook-events", "retry", event]).await.json();
+    assert_eq!(
+        (&retried["retryStatus"], &retried["retryCount"]),
+        (&json!("delivered"), &json!(2))
+    );
+    let events = list().await;
+    assert_eq!(
+        (&events[0]["status"], &events[1]["status"]),
+        (&json!("delivered"), &json!("pending"))
+    );
+    assert_eq!(receiver.received().len(), 2);
+    let endpoint =
+        place.run(&["webhook-endpoints", "list"]).await.json()["data"][0]["endpointId"].clone();
+    let deleted = place
+        .run(&["webhook-endpoints", "delete", endpoint.as_str().unwrap()])
+        .await
+        .json();
+    assert_eq!(deleted["enabled"], false);
+    clean(&db, 2).await;
+}
+
+#[tokio::test]
+async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("bookguard.db");
+    let server = Serving::start(&db, &["--registration", "approval"]).await;
+    let reply = server
+        .caller()
+        .post("/v1/partners/register", &samples::partner("Acme"))
+        .await;
+    let id = reply.string("partnerId");
+    assert_eq!(reply.string("status"), "pending");
+    let place = Place::Local(db, None);
+    let listed = place.run(&["partners", "list"]).await.json();
+    assert_eq!(
+        (
+            &listed["data"][0]["partnerId"],
+            &listed["data"][0]["status"]
+        ),
+        (&json!(id), &json!("pending"))
+    );
+    let approved = place.run(&["partners", "approve", &id]).await.json();
+    let caller = server
+        .caller()
+        .with_key(approved["apiKey"].as_str().unwrap());
+    assert_eq!(
+        caller.get("/v1/partners/me").await.ok(200)["status"],
+        "active"
+    );
+    let again = place.run(&["partners", "approve", &id]).await;
+    assert_eq!(again.code, Some(5));
+    // Not offered over HTTP, and said so.
+    for args in [
+        &["partners", "list"][..],
+        &["partners", "approve", &id],
+        &["ledger", "verify"],
+    ] {
+        let remote = Place::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
+        let refused = remote.run(args).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("--db"), "{}", refused.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_database_touched_by_hand_is_found_out() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("bookguard.db");
+    let mut place = Place::Local(db.clone(), None);
+    register(&mut place).await;
+    let id = place.run(&NEW_BOOKING).await.string("bookingId");
+    clean(&db, 1).await;
+    let store = rusqlite::Connection::open(&db).unwrap();
+    let touched = store.execute(
+        "UPDATE booking SET body = replace(body, '1250.5', '1250.6')",
+        [],
+    );
+    assert_eq!(touched.unwrap(), 1);
+    drop(store);
+    let found = place.run(&["ledger", "verify"]).await;
+    assert_eq!(found.code, Some(6), "{found:?}");
+    let report: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(report["verified"], false);
+    assert!(report["findings"].to_string().contains(&id), "{report}");
+    assert!(
+        found.stderr.contains("(verification_failed)"),
+        "{}",
+        found.stderr
+    );
+}
+
+/// The whole ledger and every row agree, and there are this many bookings.
+async fn clean(db: &Path, bookings: usize) {
+    let report = bookguard(["ledger", "verify", "--db"])
+        .arg(db)
+        .run()
+        .await
+        .json();
+    assert_eq!(
+        (&report["verified"], &report["bookings"]),
+        (&json!(true), &json!(bookings))
+    );
+}
