@@ -273,8 +273,8 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Rows of one multi-row INSERT. Larger groups gain nothing; fewer sizes keep the statement cache small.
-const GROUPS: [usize; 3] = [16, 4, 1];
+/// Rows of one multi-row INSERT. Larger groups gain nothing; a few sizes keep the statement cache small.
+const GROUPS: [usize; 5] = [16, 8, 4, 2, 1];
 
 /// Splits `rows` into INSERTs of a few fixed sizes. `sql` ends in `VALUES {}`, optionally followed by a conflict clause.
 pub(crate) fn insert<'a, T>(
@@ -359,11 +359,11 @@ mod tests {
                 .iter()
                 .map(|s| s.args.len() / 2)
                 .collect::<Vec<_>>(),
-            [16, 4, 1, 1]
+            [16, 4, 2]
         );
         assert_eq!(
-            statements[3].sql,
-            "INSERT INTO t (a, b) VALUES ($1,$2) ON CONFLICT DO NOTHING"
+            statements[2].sql,
+            "INSERT INTO t (a, b) VALUES ($1,$2),($3,$4) ON CONFLICT DO NOTHING"
         );
         assert!(statements[1].sql.contains("($7,$8)"));
 

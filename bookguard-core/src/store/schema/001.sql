@@ -1,7 +1,8 @@
 -- The first schema. Written once, for SQLite; the PostgreSQL engine replaces the words INTEGER, BLOB, TEXT and STRICT.
 --
 -- Times are milliseconds since the epoch, ids the 16 bytes of a UUIDv7, documents JSON text. A column stands beside
--- a document only where SQL filters, sorts, joins or moves it.
+-- a document only where SQL filters, sorts, joins or moves it. References are checked when a batch commits: one that
+-- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
 
 CREATE TABLE partner (
     id      BLOB    NOT NULL PRIMARY KEY,
@@ -20,7 +21,7 @@ CREATE TABLE secret (
 
 CREATE TABLE api_key (
     id          BLOB    NOT NULL PRIMARY KEY,
-    partner_id  BLOB    NOT NULL REFERENCES partner (id),
+    partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     hash        BLOB    NOT NULL UNIQUE,
     revoked_ms  INTEGER,
     body        TEXT    NOT NULL
@@ -36,7 +37,7 @@ CREATE TABLE policy (
 
 CREATE TABLE booking (
     id              BLOB    NOT NULL PRIMARY KEY,
-    partner_id      BLOB    NOT NULL REFERENCES partner (id),
+    partner_id      BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     status          INTEGER NOT NULL,
     event_ms        INTEGER NOT NULL,
     protected_ms    INTEGER,
@@ -45,7 +46,7 @@ CREATE TABLE booking (
     stream          BLOB    NOT NULL,
     entries         INTEGER NOT NULL,
     tip             BLOB    NOT NULL,
-    policy_hash     TEXT    REFERENCES policy (hash),
+    policy_hash     TEXT    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
     body            TEXT    NOT NULL,
     terms           TEXT    NOT NULL
 ) STRICT;
@@ -54,7 +55,7 @@ CREATE INDEX booking_by_partner ON booking (partner_id, id);
 -- The log, one row per leaf, and what its commitment opens to: names and values, and each value's 32 bytes of salt.
 CREATE TABLE entry (
     idx          INTEGER NOT NULL PRIMARY KEY,
-    booking_id   BLOB    NOT NULL REFERENCES booking (id),
+    booking_id   BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
     seq          INTEGER NOT NULL,
     leaf         BLOB    NOT NULL,
     kind         TEXT    NOT NULL,
@@ -90,7 +91,7 @@ CREATE TABLE checkpoint (
 
 CREATE TABLE endpoint (
     id          BLOB    NOT NULL PRIMARY KEY,
-    partner_id  BLOB    NOT NULL REFERENCES partner (id),
+    partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     enabled     INTEGER NOT NULL,
     deleted_ms  INTEGER,
     body        TEXT    NOT NULL
@@ -100,9 +101,9 @@ CREATE INDEX endpoint_enabled ON endpoint (id) WHERE enabled = 1;
 
 CREATE TABLE event (
     id          BLOB    NOT NULL PRIMARY KEY,
-    partner_id  BLOB    NOT NULL REFERENCES partner (id),
+    partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     seq         INTEGER NOT NULL,
-    booking_id  BLOB    NOT NULL REFERENCES booking (id),
+    booking_id  BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
     type        INTEGER NOT NULL,
     retries     INTEGER NOT NULL,
     body        BLOB    NOT NULL
@@ -112,8 +113,8 @@ CREATE INDEX event_by_booking ON event (booking_id, seq);
 
 -- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
 CREATE TABLE delivery (
-    event_id     BLOB    NOT NULL REFERENCES event (id),
-    endpoint_id  BLOB    NOT NULL REFERENCES endpoint (id),
+    event_id     BLOB    NOT NULL REFERENCES event (id) DEFERRABLE INITIALLY DEFERRED,
+    endpoint_id  BLOB    NOT NULL REFERENCES endpoint (id) DEFERRABLE INITIALLY DEFERRED,
     phase        INTEGER NOT NULL,
     attempts     INTEGER NOT NULL,
     charged      INTEGER NOT NULL,
