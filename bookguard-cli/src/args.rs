@@ -8,6 +8,7 @@ mod nouns;
 
 use std::path::PathBuf;
 
+use bookguard_core::store::Database;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use bookings::{BookingsCommand, NewBookingArgs};
@@ -40,15 +41,15 @@ pub struct Cli {
 /// Where a command works and how it answers: the same for every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Place {
-    /// The database file [env: BOOKGUARD_DB] [default: ./bookguard.db]
+    /// The database: a file, or postgres://… [env: BOOKGUARD_DB] [default: ./bookguard.db]
     #[arg(
         long,
-        value_name = "PATH",
+        value_name = "DATABASE",
         global = true,
         help_heading = "Where",
         conflicts_with = "url"
     )]
-    pub db: Option<PathBuf>,
+    pub db: Option<Database>,
     /// Act for this partner (on a database file; a server knows the partner by its key)
     #[arg(
         long,

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use bookguard_core::model::PartnerId;
+use bookguard_core::store::Database;
 use bookguard_server::config::{Config, Settings};
 
 use crate::args::{Place, ServeArgs};
@@ -104,7 +105,7 @@ fn of_serve(args: &ServeArgs) -> Settings {
 fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
     let subnets = text(var, "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS")?;
     Ok(Settings {
-        db: path(var, "BOOKGUARD_DB"),
+        db: var("BOOKGUARD_DB").map(Database::from),
         listen: text(var, "BOOKGUARD_LISTEN")?,
         public_url: text(var, "BOOKGUARD_PUBLIC_URL")?,
         ledger_key: path(var, "BOOKGUARD_LEDGER_KEY"),
@@ -206,7 +207,7 @@ mod tests {
     fn described(at: &Place, env: &[(&str, &str)]) -> String {
         match place(at, &vars(env)) {
             Ok(Where::Server { url, .. }) => url,
-            Ok(Where::Database { config, .. }) => config.db.display().to_string(),
+            Ok(Where::Database { config, .. }) => config.db.to_string(),
             Err(failure) => format!("{failure:?}"),
         }
     }

@@ -11,10 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::entropy;
 use crate::ledger::Signer;
+use crate::store::Database;
 
-/// Where the key of a database stands when nothing else is said: beside it.
-pub fn default_path(db: &Path) -> PathBuf {
-    let mut name = db.as_os_str().to_owned();
+/// The key's file when nothing else is said: beside a database file, else in the folder the program works in.
+pub fn default_path(db: &Database) -> PathBuf {
+    let Some(file) = db.file() else {
+        return PathBuf::from("bookguard.key");
+    };
+    let mut name = file.as_os_str().to_owned();
     name.push(".key");
     PathBuf::from(name)
 }
@@ -157,7 +161,7 @@ mod tests {
     #[test]
     fn a_key_survives_its_file_and_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let path = default_path(&folder.path().join("b.db"));
+        let path = default_path(&folder.path().join("b.db").into());
         assert!(LedgerKey::load(&path).unwrap().is_none());
         let key = LedgerKey::generate();
         key.save(&path).unwrap();

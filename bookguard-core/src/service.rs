@@ -18,7 +18,7 @@ use crate::outbox::Outbox;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
-use crate::store::{Seal, Store, StoreError};
+use crate::store::{Database, Seal, Store, StoreError};
 use crate::writer::{self, Desk, Inbox};
 
 /// Who may register.
@@ -47,8 +47,8 @@ pub type EndpointRule = Arc<dyn Fn(&str) -> Result<String, AddressRefused> + Sen
 
 /// How a service is opened.
 pub struct Config {
-    /// The SQLite database.
-    pub db: PathBuf,
+    /// The database.
+    pub db: Database,
     /// Whether to make the database when it is not there.
     pub create: bool,
     /// The ledger key's file; beside the database when not given.
@@ -102,14 +102,13 @@ impl Service {
     ///
     /// Errors are one sentence for the operator that says what to do.
     pub fn open(config: Config) -> Result<(Arc<Self>, Closing), String> {
-        let at = |e: StoreError| format!("{}: {e}", config.db.display());
+        let at = |e: StoreError| format!("{}: {e}", config.db);
         let store = Store::open(&config.db, config.create).map_err(at)?;
         let key_path = config
             .ledger_key
             .clone()
             .unwrap_or_else(|| key_file::default_path(&config.db));
-        let key =
-            open_key(&store, &key_path).map_err(|why| format!("{}: {why}", config.db.display()))?;
+        let key = open_key(&store, &key_path).map_err(|why| format!("{}: {why}", config.db))?;
         let seal = Seal::derive(key.seed());
         let signer = key.signer()?;
         let vkey = signer.verifier().to_string();

@@ -6,6 +6,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod conn;
+pub mod database;
 pub mod fsck;
 pub(crate) mod load;
 pub mod read;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use conn::StoreError;
 use conn::{Conn, Statement};
+pub use database::Database;
 pub use seal::Seal;
 
 use crate::command::Head;
@@ -48,10 +50,13 @@ pub struct StoredHead {
 }
 
 impl Store {
-    /// Opens the SQLite database at `path`, brings its schema up to date and makes it when `create` says so.
+    /// Opens the database, brings its schema up to date and makes it when `create` says so.
     ///
     /// Errors: as [`StoreError`] says, each a sentence that names the way out.
-    pub fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
+    pub fn open(database: &Database, create: bool) -> Result<Self, StoreError> {
+        let Database::File(path) = database else {
+            return Err(StoreError::Failed("only files so far".to_owned()));
+        };
         if !create && !path.exists() {
             return Err(StoreError::Failed(format!(
                 "there is no database at {}; `bookguard serve --db {}` makes one",

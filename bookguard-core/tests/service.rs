@@ -27,7 +27,7 @@ struct Bench {
 
 fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), String> {
     Service::open(Config {
-        db: db.to_owned(),
+        db: db.into(),
         create: true,
         ledger_key: None,
         public_url: "http://127.0.0.1".to_owned(),
@@ -367,7 +367,7 @@ fn a_missing_or_foreign_ledger_key_stops_the_start_and_changes_nothing() {
 }
 
 fn service_key(db: &Path) -> std::path::PathBuf {
-    bookguard_core::key_file::default_path(db)
+    bookguard_core::key_file::default_path(&db.into())
 }
 
 /// Polls until done. What the service awaits is another thread's work, so there is nothing to drive meanwhile.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::service::Registration;
+use bookguard_core::store::Database;
 use serde::Deserialize;
 use url::Url;
 
@@ -32,8 +33,8 @@ const RATE_MAX: u32 = 1_000_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The SQLite database; made when it is not there.
-    pub db: Option<PathBuf>,
+    /// The database: a SQLite file, made when it is not there, or `postgres://…`.
+    pub db: Option<Database>,
     /// Address and port to listen on, such as `0.0.0.0:8080`; port 0 takes a free one.
     pub listen: Option<String>,
     /// The address partners reach the service at.
@@ -217,8 +218,8 @@ fn address_rules(
 /// A server's checked configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The SQLite database; made when it is not there.
-    pub db: PathBuf,
+    /// The database.
+    pub db: Database,
     /// Address and port to listen on; port 0 takes a free one.
     pub listen: String,
     /// The address partners reach the service at, without a slash at its end; `http://<address>` when not given.
@@ -247,7 +248,7 @@ pub struct Config {
 
 impl Config {
     /// The defaults on this database: what tests and embedders start from.
-    pub fn of(db: impl Into<PathBuf>) -> Self {
+    pub fn of(db: impl Into<Database>) -> Self {
         Self {
             db: db.into(),
             listen: LISTEN.to_owned(),

@@ -37,8 +37,8 @@ pub struct Server {
     serving: JoinHandle<()>,
     housekeeping: JoinHandle<()>,
     closing: Closing,
-    /// Held for as long as this server may touch the database.
-    _lock: File,
+    /// Held for as long as this server may touch a database file; a database server takes any number of nodes.
+    _lock: Option<File>,
 }
 
 /// Serves until `shutdown` resolves, then ends in order. `started` is called once requests are answered.
@@ -86,7 +86,7 @@ impl Server {
     /// Errors are one sentence for the operator: the address is taken, the database is in use by another server or
     /// cannot be opened, its ledger key is missing.
     pub async fn start(config: Config) -> Result<Self, String> {
-        let lock = lock(&config.db)?;
+        let lock = config.db.file().map(lock).transpose()?;
         let listener = TcpListener::bind(&config.listen)
             .await
             .map_err(|e| cannot_listen(&config.listen, &e))?;

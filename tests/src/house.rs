@@ -80,9 +80,10 @@ impl House {
         &self.config
     }
 
-    /// The database.
+    /// The database file.
     pub fn db(&self) -> PathBuf {
-        self.config.db.clone()
+        let file = self.config.db.file();
+        file.expect("this house stands on a file").to_owned()
     }
 
     /// A place for files of the test's own.

@@ -44,12 +44,13 @@ impl Local {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
         let rules = config.webhooks.clone();
-        let made = (purpose == Purpose::Begin && !config.db.exists()).then(|| {
+        let file = config.db.file().filter(|file| !file.exists());
+        let made = file.filter(|_| purpose == Purpose::Begin).map(|file| {
             let key = config.ledger_key.clone();
             let key = key.unwrap_or_else(|| key_file::default_path(&config.db));
             format!(
                 "made the database {} and its ledger key {}; keep a copy of the key",
-                config.db.display(),
+                file.display(),
                 key.display()
             )
         });

@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn no_question_scans_a_whole_table() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("b.db"), true).unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
         let source = include_str!("read.rs")
             .split("#[cfg(test)]")
             .next()

@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_statement_that_fails_takes_its_batch_with_it_and_leaves_the_connection() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("b.db"), true).unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
         let mut conn = store.writer().unwrap();
         let batches = [
             vec![secret(1), secret(2), secret(1)],

@@ -63,7 +63,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("b.db"), true).unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
         let key = LedgerKey::generate();
         let signer = key.signer().unwrap();
         let checkpoint = Checkpoint::sign(&signer, 0, crate::ledger::hash::EMPTY_ROOT);

@@ -12,8 +12,8 @@ fn the_stronger_source_wins_and_defaults_fill_the_rest() {
         .unwrap();
     let config = flags.merge(file).resolve().unwrap();
     assert_eq!(
-        (config.listen.as_str(), config.db.to_str()),
-        ("0.0.0.0:1", Some("a.db"))
+        (config.listen.as_str(), config.db),
+        ("0.0.0.0:1", "a.db".into())
     );
     assert_eq!(
         (

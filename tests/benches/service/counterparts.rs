@@ -92,7 +92,7 @@ async fn empty() -> Fallible<()> {
 
 async fn serve(db: &Path, delay_ms: u64) -> Fallible<()> {
     let settings = Settings {
-        db: Some(db.to_owned()),
+        db: Some(db.into()),
         listen: Some("127.0.0.1:0".to_owned()),
         dev: Some(true),
         rate_limit_per_second: Some(0),

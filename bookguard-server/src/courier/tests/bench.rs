@@ -35,7 +35,7 @@ impl Node {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
         let (service, _) = Service::open(Config {
-            db: folder.join("b.db"),
+            db: folder.join("b.db").into(),
             create: true,
             ledger_key: None,
             public_url: "http://127.0.0.1".to_owned(),

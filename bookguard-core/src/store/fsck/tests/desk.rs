@@ -20,7 +20,7 @@ pub(super) const HOUR: i64 = 60 * 60 * 1000;
 
 pub(super) fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), String> {
     Service::open(Config {
-        db: db.to_owned(),
+        db: db.into(),
         create: true,
         ledger_key: None,
         public_url: "https://api.example.com".to_owned(),

@@ -1,0 +1,173 @@
+//! Where a database is: a SQLite file, or a PostgreSQL server's address.
+//!
+//! Only says where; opening is the engines'. Invariant: neither form of it that can be printed shows a password.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The address of a database of Bookguard.
+///
+/// A text that begins with `postgres://` or `postgresql://` is a server's address, anything else a file's path; a
+/// file that is really called so is named with `./` before it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL server and a database on it.
+    Postgres(PostgresUrl),
+}
+
+/// A connection URI as PostgreSQL's own programs take it; it may hold a password, which is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+impl Database {
+    /// The file, when it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Postgres(_) => None,
+        }
+    }
+}
+
+impl PostgresUrl {
+    /// The whole address with what is secret in it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    /// Servers and database: no user's password, no parameters, which can hold one too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("postgres", &self.0));
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if path.contains('@') {
+            // A password with "/" or "?" in it, unescaped against the rule: where it ends is anybody's guess.
+            return write!(f, "{scheme}://…");
+        }
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let (credentials, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let user = credentials.split(':').next().unwrap_or_default();
+        let at = if user.is_empty() { "" } else { "@" };
+        write!(f, "{scheme}://{user}{at}{servers}{path}")
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Postgres(url) => write!(f, "{url}"),
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl From<&str> for Database {
+    fn from(text: &str) -> Self {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            Self::Postgres(PostgresUrl(text.to_owned()))
+        } else {
+            Self::File(text.into())
+        }
+    }
+}
+
+impl From<String> for Database {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<OsString> for Database {
+    fn from(text: OsString) -> Self {
+        match text.to_str() {
+            Some(text) => text.into(),
+            None => Self::File(text.into()),
+        }
+    }
+}
+
+impl From<PathBuf> for Database {
+    fn from(path: PathBuf) -> Self {
+        path.into_os_string().into()
+    }
+}
+
+impl From<&Path> for Database {
+    fn from(path: &Path) -> Self {
+        path.to_owned().into()
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Database {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_of_a_server_is_one() {
+        for (text, server) in [
+            ("postgres://localhost/b", true),
+            ("postgresql:///b?host=/run/postgresql", true),
+            ("bookguard.db", false),
+            ("./postgres://b", false),
+            ("postgres", false),
+            ("", false),
+        ] {
+            let database = Database::from(text);
+            assert_eq!(
+                matches!(database, Database::Postgres(_)),
+                server,
+                "{text:?}"
+            );
+            assert_eq!(database.file().is_none(), server, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (text, shown) in [
+            (
+                "postgres://ann:s3cret@db.example:5432/b",
+                "postgres://ann@db.example:5432/b",
+            ),
+            ("postgres://ann:s3c@ret@h/b", "postgres://ann@h/b"),
+            ("postgres://:s3cret@h/b", "postgres://h/b"),
+            ("postgres://ann:s3c/r@et@h/b", "postgres://…"),
+            ("postgres://ann:s3c@re?t@h/b", "postgres://…"),
+            (
+                "postgresql://h1,h2/b?password=s3cret&user=ann",
+                "postgresql://h1,h2/b",
+            ),
+            ("postgres://h/b#s3cret", "postgres://h/b"),
+        ] {
+            let database = Database::from(text);
+            assert_eq!(database.to_string(), shown);
+            assert_eq!(format!("{database:?}"), shown);
+            assert!(matches!(database, Database::Postgres(url) if url.reveal() == text));
+        }
+    }
+}
