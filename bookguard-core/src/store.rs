@@ -15,10 +15,10 @@ pub(crate) mod slow;
 mod sqlite;
 pub(crate) mod terms;
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use conn::StoreError;
-use conn::{Conn, Statement};
+use conn::{Conn, Rows, Statement};
 pub use database::Database;
 pub use seal::Seal;
 
@@ -32,8 +32,19 @@ const MIGRATIONS: [&str; 1] = [include_str!("store/schema/001.sql")];
 /// A database of Bookguard.
 #[derive(Clone)]
 pub struct Store {
-    path: PathBuf,
-    readers: sqlite::Pool,
+    engine: Arc<dyn Engine>,
+}
+
+/// A database that was opened: where connections come from.
+trait Engine: Send + Sync {
+    /// A connection that takes the write turn when it begins.
+    fn writer(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// A connection that only reads.
+    fn reader(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// A connection of its own that reads for minutes; begun, it sees one moment.
+    fn checker(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// What the engine itself finds wrong with what it stored.
+    fn faults(&self) -> Result<Vec<String>, StoreError>;
 }
 
 /// The stored head with the log's name and key.
@@ -55,50 +66,32 @@ impl Store {
     /// Errors: as [`StoreError`] says, each a sentence that names the way out.
     pub fn open(database: &Database, create: bool) -> Result<Self, StoreError> {
         let Database::File(path) = database else {
-            return Err(StoreError::Failed("only files so far".to_owned()));
-        };
-        if !create && !path.exists() {
             return Err(StoreError::Failed(format!(
-                "there is no database at {}; `bookguard serve --db {}` makes one",
-                path.display(),
-                path.display()
+                "this program was built without the engine for {database}"
             )));
-        }
-        let mut writer = sqlite::open_writer(path, create)?;
-        // Who comes to write is told now, not by the first write; who comes to look may.
-        if create && writer.is_read_only()? {
-            return Err(StoreError::ReadOnly);
-        }
-        writer.begin()?;
-        if let Err(error) = migrate(&mut writer) {
-            writer.rollback();
-            return Err(error);
-        }
-        writer.commit()?;
-        Ok(Self {
-            path: path.to_owned(),
-            readers: sqlite::open_readers(path)?,
-        })
+        };
+        let engine = Arc::new(sqlite::File::open(path, create)?);
+        Ok(Self { engine })
     }
 
     /// A connection that takes the write turn when it begins.
     pub(crate) fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
-        Ok(Box::new(sqlite::open_writer(&self.path, false)?))
+        self.engine.writer()
     }
 
     /// A connection that only reads.
     pub(crate) fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {
-        Ok(Box::new(sqlite::reader(&self.readers)?))
+        self.engine.reader()
     }
 
     /// A connection that reads for minutes.
     pub(crate) fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
-        Ok(Box::new(sqlite::open_checker(&self.path)?))
+        self.engine.checker()
     }
 
-    /// What the engine itself finds wrong with the file: structure, indexes, references. Nothing when all is well.
+    /// What the engine itself finds wrong: structure, indexes, references. Nothing when all is well.
     pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
-        sqlite::open_checker(&self.path)?.faults()
+        self.engine.faults()
     }
 
     /// The head, if the log has begun.
@@ -114,26 +107,33 @@ impl Store {
         checkpoint: &str,
     ) -> Result<(), StoreError> {
         let mut conn = self.writer()?;
-        conn.begin()?;
+        conn.begin(&[])?;
         let root = EMPTY_ROOT;
-        let inserted = conn.one(Statement::new(
+        let begun = conn.commit(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4) \
              ON CONFLICT (id) DO NOTHING",
             vec![origin.into(), vkey.into(), root.as_bytes().into(), checkpoint.into()],
-        ));
-        if let Err(error) = inserted {
+        )]);
+        if begun.is_err() {
             conn.rollback();
-            return Err(error);
         }
-        conn.commit()
+        begun.map(drop)
     }
 }
 
 pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
-    let rows = conn.one(Statement::new(
+    read_head(&conn.one(head_statement())?)
+}
+
+/// The question that [`read_head`] reads the answer of.
+fn head_statement() -> Statement<'static> {
+    Statement::new(
         "SELECT origin, vkey, size, root, checkpoint FROM head WHERE id = 1",
         vec![],
-    ))?;
+    )
+}
+
+fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
     let Some(row) = rows.rows.first() else {
         return Ok(None);
     };
@@ -148,11 +148,31 @@ pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError
     }))
 }
 
-/// Brings the schema up to date inside the open transaction.
-fn migrate(conn: &mut sqlite::Writer) -> Result<(), StoreError> {
-    conn.script(
+/// Brings the schema up to date inside the open transaction. `script` runs a whole script, written in SQLite's words.
+fn migrate<C: Conn>(
+    conn: &mut C,
+    script: impl Fn(&mut C, &str) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    script(
+        conn,
         "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT",
     )?;
+    let found = schema_version(conn)?;
+    for (version, text) in (1_i64..)
+        .zip(MIGRATIONS)
+        .filter(|(version, _)| *version > found)
+    {
+        script(conn, text)?;
+        conn.one(Statement::new(
+            "INSERT INTO schema_version (version) VALUES ($1)",
+            vec![version.into()],
+        ))?;
+    }
+    Ok(())
+}
+
+/// The schema's number; `Newer` when this program does not know it.
+fn schema_version(conn: &mut dyn Conn) -> Result<i64, StoreError> {
     let rows = conn.one(Statement::new(
         "SELECT COALESCE(MAX(version), 0) FROM schema_version",
         vec![],
@@ -162,15 +182,5 @@ fn migrate(conn: &mut sqlite::Writer) -> Result<(), StoreError> {
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
-    for (version, script) in (1_i64..)
-        .zip(MIGRATIONS)
-        .filter(|(version, _)| *version > found)
-    {
-        conn.script(script)?;
-        conn.one(Statement::new(
-            "INSERT INTO schema_version (version) VALUES ($1)",
-            vec![version.into()],
-        ))?;
-    }
-    Ok(())
+    Ok(found)
 }

@@ -23,10 +23,10 @@ use crate::lifecycle::{self, Decision};
 use crate::limits;
 use crate::model::{EventId, PartnerId};
 use crate::outbox::Outbox;
+use crate::store::Seal;
 use crate::store::commit::{Answered, Append, Writes, commit};
-use crate::store::conn::{Conn, Statement, StoreError};
-use crate::store::load::load;
-use crate::store::{self, Seal};
+use crate::store::conn::{Conn, Rows, Statement, StoreError};
+use crate::store::load::begin;
 use crate::work::{Prior, Work};
 use pace::Pace;
 
@@ -198,8 +198,7 @@ impl Writer {
         conn: &mut dyn Conn,
         commands: &[Command],
     ) -> Result<Vec<Outcome>, StoreError> {
-        conn.begin()?;
-        let (mut work, head) = self.prepare(conn, commands)?;
+        let (mut work, head) = self.begin(conn, commands)?;
         let Decided { outcomes, changes } = decide_all(&mut work, commands);
         let leaves: Vec<Hash> = entries(&changes).map(|entry| entry.hash).collect();
         let mut tree = self.tree.clone();
@@ -229,7 +228,6 @@ impl Writer {
             keep_at: *keep_at,
         });
         commit(conn, &writes, &answers, append.as_ref())?;
-        conn.commit()?;
         if let Some(at) = append.and_then(|append| append.keep_at) {
             self.kept_at = at;
         }
@@ -240,21 +238,17 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// Loads what the batch can touch, and the tree anew when another process moved the head.
-    fn prepare(
+    /// Takes the write turn and loads what the batch can touch, and the tree anew when another process moved the head.
+    fn begin(
         &mut self,
         conn: &mut dyn Conn,
         commands: &[Command],
     ) -> Result<(Work, Head), StoreError> {
-        let stored = store::head(conn)?
-            .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))?;
+        let (stored, mut work) = begin(conn, &self.desk.seal, commands)?;
         let head = stored.head;
         if self.tree.size() != head.size || self.tree.root() != head.root {
             self.tree = load_tree(conn, head)?;
         }
-        let mut work = load(conn, &self.desk.seal, commands)?;
-        work.size = head.size;
-        work.origin = stored.origin;
         if let Some(outbox) = &self.desk.outbox {
             let endpoints = work
                 .partners
@@ -418,17 +412,26 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
     parcels
 }
 
-/// The tree from its stored tiles, checked against the head.
+/// The tree from its stored tiles, in one flight, checked against the head; any head the log ever had will do.
 pub(crate) fn load_tree(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreError> {
-    let tree =
-        Tree::load(head.size, |level, index| read_tile(conn, level, index)).map_err(|error| {
-            match error {
-                ReadError::Read(error) => error,
-                other => StoreError::Corrupt(format!(
-                    "the ledger's tiles do not give its tree: {other:?}"
-                )),
-            }
-        })?;
+    let addresses = Tree::unfinished_tiles(head.size);
+    let statements: Vec<_> = addresses
+        .iter()
+        .map(|(level, index)| tile_statement(*level, *index))
+        .collect();
+    let tiles = conn.run(&statements)?;
+    let tree = Tree::load(head.size, |level, index| {
+        let at = addresses
+            .iter()
+            .position(|address| *address == (level, index));
+        at.and_then(|at| tiles.get(at)).map_or(Ok(None), tile_bytes)
+    })
+    .map_err(|error| match error {
+        ReadError::Read(error) => error,
+        other => StoreError::Corrupt(format!(
+            "the ledger's tiles do not give its tree: {other:?}"
+        )),
+    })?;
     if tree.root() == head.root {
         Ok(tree)
     } else {
@@ -444,13 +447,20 @@ pub(crate) fn read_tile(
     level: u8,
     index: u64,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let rows = conn.one(Statement::new(
+    tile_bytes(&conn.one(tile_statement(level, index))?)
+}
+
+fn tile_statement(level: u8, index: u64) -> Statement<'static> {
+    Statement::new(
         "SELECT hashes FROM tile WHERE level = $1 AND idx = $2",
         vec![
             i64::from(level).into(),
             i64::try_from(index).unwrap_or(i64::MAX).into(),
         ],
-    ))?;
+    )
+}
+
+fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
     rows.rows
         .first()
         .map(|row| row.blob(0).map(<[u8]>::to_vec))

@@ -132,6 +132,22 @@ impl Tree {
         })
     }
 
+    /// Level and index of the tiles [`Self::load`] reads: those that are not full in a tree of `size` leaves.
+    #[must_use]
+    pub fn unfinished_tiles(size: u64) -> Vec<(u8, u64)> {
+        let mut addresses = Vec::new();
+        let mut level: u8 = 0;
+        let mut count = size;
+        while count > 0 {
+            if !count.is_multiple_of(TILE_WIDTH as u64) {
+                addresses.push((level, count >> TILE_HEIGHT));
+            }
+            count >>= TILE_HEIGHT;
+            level += 1;
+        }
+        addresses
+    }
+
     /// Leaves in the tree.
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -1,7 +1,8 @@
 //! The seam between the store and a database engine: a list of statements goes in, a list of results comes out.
 //!
-//! A list, because a networked engine sends it in one flight. All SQL is the store's and is written once, in the
-//! dialect both engines share; an engine only runs it. This is also where tests inject faults.
+//! A list, because a networked engine sends it in one flight; for the same reason a transaction begins with a list and
+//! ends with one. All SQL is the store's and is written once, in the dialect both engines share; an engine only runs
+//! it. This is also where tests inject faults.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,10 +16,12 @@ use crate::model::id::Noun;
 pub(crate) trait Conn: Send {
     /// Runs the statements in order; the first failure ends the list.
     fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
-    /// Begins a transaction; on the writer's connection, takes the write turn first.
-    fn begin(&mut self) -> Result<(), StoreError>;
-    /// Makes the transaction durable. After an error the outcome is unknown.
-    fn commit(&mut self) -> Result<(), StoreError>;
+    /// Begins a transaction and runs the statements in it; on the writer's connection, takes the write turn before
+    /// the first, so that they see everything that was written in earlier turns.
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
+    /// Runs the statements and makes the transaction durable, unless one of them fails: then nothing of it is kept.
+    /// After any other error the outcome is unknown.
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
     /// Undoes the transaction; the connection is usable afterwards, or dropped by its owner.
     fn rollback(&mut self);
 
@@ -151,7 +154,6 @@ pub(crate) struct Row(pub Vec<Cell>);
 /// The result of one statement.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    pub changed: u64,
     pub rows: Vec<Row>,
 }
 

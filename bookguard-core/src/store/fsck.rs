@@ -97,7 +97,7 @@ pub(crate) fn verify(
 ) -> Result<LedgerReport, StoreError> {
     let began = Instant::now();
     let mut conn = store.checker()?;
-    conn.begin()?;
+    conn.begin(&[])?;
     let mut check = Check {
         conn: &mut *conn,
         seal,

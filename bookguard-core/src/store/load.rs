@@ -1,11 +1,11 @@
-//! Loads what a batch of commands can touch, one SELECT per table.
+//! Begins a batch: loads the head and what its commands can touch, one SELECT per table.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
 use super::seal::Seal;
-use super::terms;
+use super::{StoredHead, head_statement, read_head, terms};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::ledger::Hash;
@@ -93,26 +93,44 @@ fn distinct<T: Ord>(list: &mut Vec<T>) {
     list.dedup();
 }
 
-/// Loads everything `commands` can touch. Runs inside the batch's transaction, after the write turn was taken.
-pub(crate) fn load(
+/// Takes the write turn with a transaction and loads the head and everything `commands` can touch, in one flight.
+pub(crate) fn begin(
     conn: &mut dyn Conn,
     seal: &Seal,
     commands: &[Command],
-) -> Result<Work, StoreError> {
-    let needs = Needs::of(commands);
+) -> Result<(StoredHead, Work), StoreError> {
     let now = commands
         .iter()
         .map(|command| command.at.ms())
         .max()
         .unwrap_or(0);
-    let mut statements: Vec<Statement<'_>> = Vec::new();
+    let mut statements = vec![head_statement()];
     let mut readers: Vec<Reader> = Vec::new();
-    let mut ask = |statement: Option<Statement<'static>>, reader: Reader| {
+    ask(&Needs::of(commands), now, |statement, reader| {
         if let Some(statement) = statement {
             statements.push(statement);
             readers.push(reader);
         }
+    });
+    let results = conn.begin(&statements)?;
+    let (head, rest) = results.split_first().ok_or_else(no_head)?;
+    let head = read_head(head)?.ok_or_else(no_head)?;
+    let loading = Loading { seal, now };
+    let mut work = Work {
+        size: head.head.size,
+        origin: head.origin.clone(),
+        ..Work::default()
     };
+    for (reader, rows) in readers.into_iter().zip(rest) {
+        for row in &rows.rows {
+            reader(&mut work, &loading, row)?;
+        }
+    }
+    Ok((head, work))
+}
+
+/// The questions that fetch what is needed, each with who reads its answers, in the order that they build on.
+fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
             "SELECT id, status, events, body FROM partner WHERE id IN ({})",
@@ -171,15 +189,10 @@ pub(crate) fn load(
         ),
         read_answer,
     );
-    let results = conn.run(&statements)?;
-    let loading = Loading { seal, now };
-    let mut work = Work::default();
-    for (reader, rows) in readers.into_iter().zip(&results) {
-        for row in &rows.rows {
-            reader(&mut work, &loading, row)?;
-        }
-    }
-    Ok(work)
+}
+
+fn no_head() -> StoreError {
+    StoreError::Corrupt("the log's head is missing".to_owned())
 }
 
 /// What reading a row may need besides the row.

@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
 
     /// Everything read from here on is of one moment, until the reader is dropped.
     pub fn snapshot(&mut self) -> Read<()> {
-        self.conn.begin()
+        self.conn.begin(&[]).map(drop)
     }
 
     fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Vec<Row>> {

@@ -25,14 +25,14 @@ impl Conn for Slow {
         self.conn.run(statements)
     }
 
-    fn begin(&mut self) -> Result<(), StoreError> {
-        self.conn.begin()
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.conn.begin(statements)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         // Inside the transaction, where a disk would take its time.
         std::thread::sleep(self.delay);
-        self.conn.commit()
+        self.conn.commit(statements)
     }
 
     fn rollback(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use r2d2_sqlite::SqliteConnectionManager;
@@ -10,6 +10,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
+use super::{Engine, migrate};
 
 /// How long a writer waits for the write turn while another process on the file holds it.
 const TURN_MS: u64 = 10_000;
@@ -21,21 +22,80 @@ const FAULTS: usize = 200;
 const READERS: u32 = 8;
 
 /// A connection of either kind.
-pub(crate) struct Sqlite<C> {
+struct Sqlite<C> {
     connection: C,
     begin: &'static str,
     inserts: Inserts,
 }
 
 /// The connection that writes.
-pub(crate) type Writer = Sqlite<Box<Connection>>;
-/// The pool's connection.
-pub(crate) type Pooled = r2d2::PooledConnection<SqliteConnectionManager>;
+type Writer = Sqlite<Box<Connection>>;
 /// The readers.
-pub(crate) type Pool = r2d2::Pool<SqliteConnectionManager>;
+type Pool = r2d2::Pool<SqliteConnectionManager>;
+
+/// A database file.
+pub(super) struct File {
+    path: PathBuf,
+    readers: Pool,
+}
+
+impl File {
+    /// Opens the database file, brings its schema up to date and makes it when `create` says so.
+    pub(super) fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
+        if !create && !path.exists() {
+            return Err(StoreError::Failed(format!(
+                "there is no database at {}; `bookguard serve --db {}` makes one",
+                path.display(),
+                path.display()
+            )));
+        }
+        let mut writer = open_writer(path, create)?;
+        // Who comes to write is told now, not by the first write; who comes to look may.
+        if create && writer.connection.is_readonly(rusqlite::MAIN_DB)? {
+            return Err(StoreError::ReadOnly);
+        }
+        writer.begin(&[])?;
+        let script = |writer: &mut Writer, sql: &str| Ok(writer.connection.execute_batch(sql)?);
+        if let Err(error) = migrate(&mut writer, script) {
+            writer.rollback();
+            return Err(error);
+        }
+        writer.commit(&[])?;
+        Ok(Self {
+            path: path.to_owned(),
+            readers: open_readers(path)?,
+        })
+    }
+}
+
+impl Engine for File {
+    fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
+        Ok(Box::new(open_writer(&self.path, false)?))
+    }
+
+    fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {
+        let connection = self
+            .readers
+            .get()
+            .map_err(|e| StoreError::Failed(format!("no reader became free: {e}")))?;
+        Ok(Box::new(Sqlite {
+            connection,
+            begin: "BEGIN",
+            inserts: Inserts::default(),
+        }))
+    }
+
+    fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
+        Ok(Box::new(open_checker(&self.path)?))
+    }
+
+    fn faults(&self) -> Result<Vec<String>, StoreError> {
+        open_checker(&self.path)?.faults()
+    }
+}
 
 /// Opens the connection that writes; makes the file when `create` says so.
-pub(crate) fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
+fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if create {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
@@ -78,7 +138,7 @@ fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
 }
 
 /// Opens the readers. They cannot write whatever they are asked.
-pub(crate) fn open_readers(path: &Path) -> Result<Pool, StoreError> {
+fn open_readers(path: &Path) -> Result<Pool, StoreError> {
     let manager = SqliteConnectionManager::file(path)
         .with_flags(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .with_init(|connection| {
@@ -95,25 +155,13 @@ pub(crate) fn open_readers(path: &Path) -> Result<Pool, StoreError> {
 }
 
 /// A reader of its own for what takes minutes, so that the pool's stay free. It meets every page, most of them in order.
-pub(crate) fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
+fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(TURN_MS))?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16000;")?;
     Ok(Sqlite {
         connection: Box::new(connection),
-        begin: "BEGIN",
-        inserts: Inserts::default(),
-    })
-}
-
-/// A reader from the pool.
-pub(crate) fn reader(pool: &Pool) -> Result<Sqlite<Pooled>, StoreError> {
-    let connection = pool
-        .get()
-        .map_err(|e| StoreError::Failed(format!("no reader became free: {e}")))?;
-    Ok(Sqlite {
-        connection,
         begin: "BEGIN",
         inserts: Inserts::default(),
     })
@@ -127,12 +175,15 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
             .collect()
     }
 
-    fn begin(&mut self) -> Result<(), StoreError> {
-        self.execute(self.begin)
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.execute(self.begin)?;
+        self.run(statements)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
-        self.execute("COMMIT")
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        let results = self.run(statements)?;
+        self.execute("COMMIT")?;
+        Ok(results)
     }
 
     fn rollback(&mut self) {
@@ -157,11 +208,8 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
         }
         let columns = prepared.column_count();
         if columns == 0 {
-            let changed = prepared.raw_execute()? as u64;
-            return Ok(Rows {
-                changed,
-                rows: Vec::new(),
-            });
+            prepared.raw_execute()?;
+            return Ok(Rows::default());
         }
         let mut rows = Vec::new();
         let mut cursor = prepared.raw_query();
@@ -171,11 +219,11 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
                 .collect::<Result<_, _>>()?;
             rows.push(Row(cells));
         }
-        Ok(Rows { changed: 0, rows })
+        Ok(Rows { rows })
     }
 
     /// What SQLite finds wrong: pages, indexes, constraints, and references to rows that are not there.
-    pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
+    fn faults(&self) -> Result<Vec<String>, StoreError> {
         let mut faults = Vec::new();
         let mut integrity = self.connection.prepare("PRAGMA integrity_check(100)")?;
         let mut rows = integrity.query([])?;
@@ -198,16 +246,6 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
             ));
         }
         Ok(faults)
-    }
-
-    /// Whether this connection can only read, as SQLite without a word opens what it may not write.
-    pub(crate) fn is_read_only(&self) -> Result<bool, StoreError> {
-        Ok(self.connection.is_readonly(rusqlite::MAIN_DB)?)
-    }
-
-    /// Runs a whole script, for migrations.
-    pub(crate) fn script(&self, sql: &str) -> Result<(), StoreError> {
-        Ok(self.connection.execute_batch(sql)?)
     }
 }
 
@@ -270,6 +308,12 @@ impl From<rusqlite::Error> for StoreError {
             ErrorCode::NotADatabase => {
                 Self::Corrupt("the file is not a SQLite database".to_owned())
             }
+            // The head's size becomes null when it is moved from where it does not stand.
+            ErrorCode::ConstraintViolation
+                if message.as_deref() == Some("NOT NULL constraint failed: head.size") =>
+            {
+                Self::HeadMoved
+            }
             ErrorCode::CannotOpen => Self::Failed(
                 "the file cannot be opened; check that its folder exists and may be read"
                     .to_owned(),
@@ -314,15 +358,14 @@ mod tests {
             ],
         ];
         for batch in batches {
-            conn.begin().unwrap();
-            let written = conn.run(&batch).and_then(|_| conn.commit());
+            conn.begin(&[]).unwrap();
+            let written = conn.commit(&batch);
             assert!(written.is_err());
             conn.rollback();
             assert_eq!(count(&mut *conn), 0);
         }
-        conn.begin().unwrap();
-        conn.run(&[secret(1), secret(2)]).unwrap();
-        conn.commit().unwrap();
+        conn.begin(&[]).unwrap();
+        conn.commit(&[secret(1), secret(2)]).unwrap();
         assert_eq!(count(&mut *conn), 2);
     }
 }

@@ -38,16 +38,19 @@ impl Conn for Faulty {
             })
             .collect()
     }
-    fn begin(&mut self) -> Result<(), StoreError> {
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         self.step()?;
-        self.inner.begin()
+        self.inner.begin(&[])?;
+        self.run(statements)
     }
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        let results = self.run(statements)?;
         match self.step() {
-            Ok(()) => self.inner.commit(),
-            Err(error) if self.commit_happens => self.inner.commit().and(Err(error)),
-            Err(error) => Err(error),
+            Ok(()) => self.inner.commit(&[]).map(drop)?,
+            Err(error) if self.commit_happens => self.inner.commit(&[]).and(Err(error))?,
+            Err(error) => return Err(error),
         }
+        Ok(results)
     }
     fn rollback(&mut self) {
         self.inner.rollback();
@@ -210,7 +213,7 @@ fn a_full_inbox_refuses_at_once_and_loses_nothing_it_accepted() {
     let (inbox, thread) = bench.start(None, None);
     // The write turn is held elsewhere, so that the writer waits while the inbox fills.
     let mut turn = bench.store.writer().unwrap();
-    turn.begin().unwrap();
+    turn.begin(&[]).unwrap();
     let mut accepted = Vec::new();
     let refused = loop {
         let command = Command {
@@ -242,12 +245,12 @@ fn a_full_inbox_refuses_at_once_and_loses_nothing_it_accepted() {
 fn a_head_moved_outside_the_write_turn_stops_the_batch() {
     let bench = Bench::new();
     let mut conn = bench.store.writer().unwrap();
-    let head = store::head(&mut *conn).unwrap().unwrap().head;
+    let head = crate::store::head(&mut *conn).unwrap().unwrap().head;
     let moved = Head {
         size: head.size + 1,
         ..head
     };
-    conn.begin().unwrap();
+    conn.begin(&[]).unwrap();
     let append = Append {
         from: moved,
         to: moved,
@@ -258,7 +261,7 @@ fn a_head_moved_outside_the_write_turn_stops_the_batch() {
     let refused = commit(&mut *conn, &Writes::default(), &[], Some(&append));
     assert_eq!(refused, Err(StoreError::HeadMoved));
     conn.rollback();
-    assert_eq!(store::head(&mut *conn).unwrap().unwrap().head, head);
+    assert_eq!(crate::store::head(&mut *conn).unwrap().unwrap().head, head);
 }
 
 #[test]
