@@ -107,6 +107,19 @@ impl Error {
         }
     }
 
+    /// The ledger goes on in another database. Which one is told to the operator, not to a client.
+    pub fn ledger_moved() -> Self {
+        Self {
+            retry_after_s: Some(30),
+            ..Self::new(
+                Kind::Unavailable,
+                "ledger_moved",
+                "The service's ledger has moved to another database, and this one takes no more writes. Nothing of this request was \
+             kept; repeat it with the same Idempotency-Key where the service runs now.",
+            )
+        }
+    }
+
     /// The writer's queue is full.
     pub fn busy() -> Self {
         Self {

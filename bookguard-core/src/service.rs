@@ -123,6 +123,9 @@ impl Service {
             report: config.report,
         };
         let (inbox, thread) = writer::start(desk).map_err(at)?;
+        if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
+            (config.report)(&at(StoreError::Moved(to)));
+        }
         let service = Self {
             store,
             inbox,

@@ -58,6 +58,8 @@ pub struct StoredHead {
     pub head: Head,
     /// The signed checkpoint that says so.
     pub checkpoint: String,
+    /// The database the log goes on in, when it was moved: then nothing is written here any more.
+    pub moved_to: Option<String>,
 }
 
 impl Store {
@@ -128,7 +130,7 @@ pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError
 /// The question that [`read_head`] reads the answer of.
 fn head_statement() -> Statement<'static> {
     Statement::new(
-        "SELECT origin, vkey, size, root, checkpoint FROM head WHERE id = 1",
+        "SELECT origin, vkey, size, root, checkpoint, moved_to FROM head WHERE id = 1",
         vec![],
     )
 }
@@ -145,6 +147,7 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
             root: Hash(row.bytes(3)?),
         },
         checkpoint: row.text(4)?.to_owned(),
+        moved_to: row.maybe_text(5)?.map(str::to_owned),
     }))
 }
 

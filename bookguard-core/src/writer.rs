@@ -101,6 +101,7 @@ pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         conn: Some(conn),
         tree: Tree::empty(),
         kept_at: 0,
+        moved: false,
     };
     let thread = std::thread::Builder::new()
         .name("writer".to_owned())
@@ -117,6 +118,8 @@ struct Writer {
     tree: Tree,
     /// When the last checkpoint was kept for good, milliseconds.
     kept_at: i64,
+    /// Whether the log was moved away, as far as the last batch could tell: that is reported once, not once per batch.
+    moved: bool,
 }
 
 /// A batch after it was decided.
@@ -165,6 +168,7 @@ impl Writer {
         match self.transact(&mut *conn, commands) {
             Ok(outcomes) => {
                 self.conn = Some(conn);
+                self.moved = false;
                 outcomes
             }
             Err(error) => {
@@ -174,12 +178,17 @@ impl Writer {
         }
     }
 
-    fn refuse_all(&self, commands: &[Command], error: &StoreError) -> Vec<Outcome> {
-        (self.desk.report)(&format!(
-            "a batch of {} commands failed: {error}",
-            commands.len()
-        ));
+    fn refuse_all(&mut self, commands: &[Command], error: &StoreError) -> Vec<Outcome> {
+        let moved = matches!(error, StoreError::Moved(_));
+        if !(moved && self.moved) {
+            (self.desk.report)(&format!(
+                "a batch of {} commands failed: {error}",
+                commands.len()
+            ));
+        }
+        self.moved = moved;
         let refusal = match error {
+            StoreError::Moved(_) => Error::ledger_moved(),
             StoreError::Full => {
                 Error::unavailable("The service's disk is full. Nothing of this request was kept.")
             }

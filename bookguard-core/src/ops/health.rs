@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::model::Timestamp;
 use crate::session::Session;
 
-/// Whether the service can do its work: 200 only while the store answers.
+/// Whether the service can do its work: 200 only while the store answers and takes writes.
 pub struct GetHealth;
 
 /// Answer of [`GetHealth`].
@@ -32,14 +32,17 @@ impl Operation for GetHealth {
         refusals: &[503],
         tag: "Service",
         summary: "Health and readiness",
-        description: "Answers 200 only while the store answers too; else 503 `unavailable`.",
+        description: "Answers 200 only while the store answers and takes writes; else 503, `unavailable` or `ledger_moved`.",
     };
     type Output = Health;
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
         Ok(read(|session| {
             session.service.require_writer()?;
-            query(session, |reader| reader.ping())?;
+            let head = query(session, |reader| reader.head())?;
+            if head.moved_to.is_some() {
+                return Err(Error::ledger_moved());
+            }
             Ok(Health {
                 status: "ok".to_owned(),
                 timestamp: session.service.clock().now(),

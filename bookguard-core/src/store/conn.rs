@@ -186,6 +186,13 @@ impl Row {
         }
     }
 
+    pub fn maybe_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Null) => Ok(None),
+            _ => self.text(column).map(Some),
+        }
+    }
+
     pub fn blob(&self, column: usize) -> Result<&[u8], StoreError> {
         match self.0.get(column) {
             Some(Cell::Blob(bytes)) => Ok(bytes),
@@ -249,6 +256,8 @@ pub enum StoreError {
         /// The newest this program knows.
         known: i64,
     },
+    /// The log was moved to this database and goes on there.
+    Moved(String),
     /// The head moved under us: another writer without the write turn.
     HeadMoved,
     /// Anything else, in the engine's words.
@@ -266,6 +275,11 @@ impl fmt::Display for StoreError {
             Self::Newer { found, known } => write!(
                 f,
                 "the database has schema {found}, this program knows up to {known}; use the newer bookguard that wrote it"
+            ),
+            Self::Moved(to) => write!(
+                f,
+                "its ledger was moved to {to}: what is here can be read and nothing is written; serve that database, or, if \
+                 the move came to nothing, end it with `bookguard migrate --reopen`"
             ),
             Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
             Self::Failed(what) => f.write_str(what),

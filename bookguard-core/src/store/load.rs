@@ -115,6 +115,9 @@ pub(crate) fn begin(
     let results = conn.begin(&statements)?;
     let (head, rest) = results.split_first().ok_or_else(no_head)?;
     let head = read_head(head)?.ok_or_else(no_head)?;
+    if let Some(to) = &head.moved_to {
+        return Err(StoreError::Moved(to.clone()));
+    }
     let loading = Loading { seal, now };
     let mut work = Work {
         size: head.head.size,

@@ -144,13 +144,6 @@ impl<'a> Reader<'a> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
-    /// Whether the store answers.
-    pub fn ping(&mut self) -> Read<()> {
-        head(&mut *self.conn)?
-            .map(|_| ())
-            .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))
-    }
-
     /// The head.
     pub fn head(&mut self) -> Read<StoredHead> {
         head(&mut *self.conn)?

@@ -343,3 +343,48 @@ fn a_delivery_is_born_in_the_couriers_hands_only_while_there_is_room() {
     outbox.release(&endpoint_id);
     assert_eq!(outbox.room(&endpoint_id), 1);
 }
+
+#[test]
+fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    let bench = Bench::new();
+    let mark = |to: &str| {
+        let mut conn = bench.store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        let to = if to.is_empty() {
+            crate::store::conn::Arg::Null
+        } else {
+            to.into()
+        };
+        let sql = "UPDATE head SET moved_to = $1 WHERE id = 1";
+        conn.commit(&[Statement::new(sql, vec![to])]).unwrap();
+    };
+    let report = |line: &str| {
+        assert!(line.contains("moved to postgres://h/b"), "{line}");
+        TOLD.fetch_add(1, Ordering::SeqCst);
+    };
+    let store = bench.store.clone();
+    let desk = Desk {
+        report,
+        connect: Box::new(move || store.writer()),
+        signer: bench.key.signer().unwrap(),
+        seal: Seal::derive(bench.key.seed()),
+        outbox: None,
+    };
+    let (inbox, thread) = start(desk).unwrap();
+    ask(&inbox, register(1)).unwrap();
+    mark("postgres://h/b");
+    for _ in 0..3 {
+        let refused = ask(&inbox, register(2)).unwrap_err();
+        assert_eq!(refused.code, "ledger_moved");
+        assert!(!refused.message.contains("postgres"), "{refused}");
+    }
+    assert_eq!(TOLD.load(Ordering::SeqCst), 1, "said once, not every time");
+    mark("");
+    ask(&inbox, register(2)).unwrap();
+    mark("postgres://h/b");
+    ask(&inbox, register(3)).unwrap_err();
+    assert_eq!(TOLD.load(Ordering::SeqCst), 2);
+    drop(inbox);
+    thread.join().unwrap();
+}

@@ -100,6 +100,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "the same: a digest of what was asked",
     ),
     (
+        "head",
+        "moved_to",
+        "",
+        "the operator's mark that the log goes on elsewhere",
+    ),
+    (
         "checkpoint",
         "at_ms",
         "by one",

@@ -72,14 +72,16 @@ CREATE TABLE tile (
     PRIMARY KEY (level, idx)
 ) STRICT;
 
--- One row: where the log stands. Every commit moves it from exactly what it loaded.
+-- One row: where the log stands. Every commit moves it from exactly what it loaded, unless the log goes on elsewhere:
+-- moved_to names the database it was moved to.
 CREATE TABLE head (
     id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     origin      TEXT    NOT NULL,
     vkey        TEXT    NOT NULL,
     size        INTEGER NOT NULL,
     root        BLOB    NOT NULL,
-    checkpoint  TEXT    NOT NULL
+    checkpoint  TEXT    NOT NULL,
+    moved_to    TEXT
 ) STRICT;
 
 -- Checkpoints kept for good, at least one for every second in which the log grew.
