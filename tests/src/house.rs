@@ -1,6 +1,6 @@
 //! A server in this process, on a temporary database, its clock set by hand.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -9,9 +9,9 @@ use bookguard_core::webhook::Secret;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
-use tempfile::TempDir;
 
 use crate::caller::Caller;
+use crate::engine::{Engine, Site};
 use crate::samples;
 
 /// When every house begins: 2026-09-21T14:13:20Z.
@@ -20,7 +20,7 @@ pub const START_MS: i64 = 1_790_000_000_000;
 /// A server and all it stands on.
 pub struct House {
     server: Option<Server>,
-    folder: TempDir,
+    site: Site,
     clock: Arc<AtomicI64>,
     config: Config,
 }
@@ -42,13 +42,17 @@ pub struct Partner {
 
 impl House {
     /// A server without rate limits, whose webhooks may go to this machine.
-    pub async fn open() -> Self {
-        Self::with(|config| config).await
+    pub async fn open(engine: Engine) -> Self {
+        Self::with(engine, |config| config).await
     }
 
     /// The same with some of it otherwise.
-    pub async fn with(adjust: impl FnOnce(Config) -> Config) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    pub async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
+        Self::on(Site::new(engine), adjust).await
+    }
+
+    /// The same on a database that is there.
+    pub async fn on(site: Site, adjust: impl FnOnce(Config) -> Config) -> Self {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let config = adjust(Config {
             listen: "127.0.0.1:0".to_owned(),
@@ -56,16 +60,23 @@ impl House {
             registrations_per_minute: 0,
             webhooks: AddressRules::dev(),
             clock: Clock::Set(Arc::clone(&clock)),
+            ledger_key: site.ledger_key(),
             report: |line| println!("server: {line}"),
-            ..Config::of(folder.path().join("bookguard.db"))
+            ..Config::of(site.db().clone())
         });
         let server = Server::start(config.clone()).await;
         Self {
             server: Some(server.unwrap_or_else(|why| panic!("{why}"))),
-            folder,
+            site,
             clock,
             config,
         }
+    }
+
+    /// One more server on the same database, key and clock, where the engine takes more than one.
+    pub async fn second_node(&self) -> Server {
+        let server = Server::start(self.config.clone()).await;
+        server.unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// The server.
@@ -80,15 +91,14 @@ impl House {
         &self.config
     }
 
-    /// The database file.
-    pub fn db(&self) -> PathBuf {
-        let file = self.config.db.file();
-        file.expect("this house stands on a file").to_owned()
+    /// The database and the folder beside it.
+    pub fn site(&self) -> &Site {
+        &self.site
     }
 
     /// A place for files of the test's own.
-    pub fn folder(&self) -> &std::path::Path {
-        self.folder.path()
+    pub fn folder(&self) -> &Path {
+        self.site.folder()
     }
 
     /// Moves the clock on.
@@ -120,12 +130,12 @@ impl House {
         self.server = Some(server.unwrap_or_else(|why| panic!("{why}")));
     }
 
-    /// Stops the server in order and gives back the folder with the database.
-    pub async fn close(mut self) -> TempDir {
+    /// Stops the server in order and gives back what it stood on.
+    pub async fn close(mut self) -> Site {
         if let Some(server) = self.server.take() {
             server.stop().await;
         }
-        self.folder
+        self.site
     }
 }
 

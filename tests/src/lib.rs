@@ -2,6 +2,7 @@
 //!
 //! | module | what it stands up |
 //! |---|---|
+//! | [`engine`] | what a database is on, and an empty one |
 //! | [`house`] | a server in this process, its clock set by hand |
 //! | [`program`] | the `bookguard` binary: one command, or a server that is a process of its own |
 //! | [`caller`] | a partner's HTTP client |
@@ -14,6 +15,7 @@
 //! Invariants: everything listens on 127.0.0.1 and a port of the system's choosing; everything ends when it is dropped.
 
 pub mod caller;
+pub mod engine;
 pub mod house;
 pub mod mirror;
 pub mod program;

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::caller::Caller;
+use crate::engine::Site;
 use crate::waiting::BOUND;
 
 /// The binary, built when it is first asked for.
@@ -221,9 +222,9 @@ pub struct Serving {
 
 impl Serving {
     /// `bookguard serve` on this database and a free port, with these arguments besides.
-    pub async fn start(db: &Path, args: &[&str]) -> Self {
-        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db"])
-            .arg(db)
+    pub async fn start(site: &Site, args: &[&str]) -> Self {
+        let line = site
+            .command(["serve", "--listen", "127.0.0.1:0"])
             .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
             .env("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "0");
         Self::of(args.iter().fold(line, |line, arg| line.arg(*arg))).await

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::Receiver;
@@ -28,123 +29,135 @@ async fn at_once<T: Send + 'static>(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_bytes() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let receiver = Receiver::start().await;
-    acme.endpoint(&receiver.url()).await;
-    let replies = at_once((0..AT_ONCE).map(|_| {
-        let caller = acme.caller.clone();
-        async move {
-            caller
-                .post_once("/v1/bookings", "the-one", &samples::booking())
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let replies = at_once((0..AT_ONCE).map(|_| {
+            let caller = acme.caller.clone();
+            async move {
+                caller
+                    .post_once("/v1/bookings", "the-one", &samples::booking())
+                    .await
+            }
+        }));
+        let replies = replies.await;
+        let bodies: BTreeSet<&[u8]> = replies.iter().map(|reply| reply.body.as_slice()).collect();
+        assert!(
+            replies.iter().all(|reply| reply.status == 201),
+            "{replies:?}"
+        );
+        assert_eq!(bodies.len(), 1);
+        let fresh = replies
+            .iter()
+            .filter(|reply| reply.header("idempotent-replayed").is_none());
+        assert_eq!(fresh.count(), 1, "the others are replays");
+        let list = acme.caller.get("/v1/bookings").await.ok(200);
+        assert_eq!(list["data"].as_array().unwrap().len(), 1);
+        // One fact in the log, one event to the receiver.
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        assert_eq!(
+            Mirror::download(&house.caller(), &vkey)
                 .await
-        }
-    }));
-    let replies = replies.await;
-    let bodies: BTreeSet<&[u8]> = replies.iter().map(|reply| reply.body.as_slice()).collect();
-    assert!(
-        replies.iter().all(|reply| reply.status == 201),
-        "{replies:?}"
-    );
-    assert_eq!(bodies.len(), 1);
-    let fresh = replies
-        .iter()
-        .filter(|reply| reply.header("idempotent-replayed").is_none());
-    assert_eq!(fresh.count(), 1, "the others are replays");
-    let list = acme.caller.get("/v1/bookings").await.ok(200);
-    assert_eq!(list["data"].as_array().unwrap().len(), 1);
-    // One fact in the log, one event to the receiver.
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
-    assert_eq!(
-        Mirror::download(&house.caller(), &vkey)
-            .await
-            .entries()
-            .len(),
-        1
-    );
-    receiver.wait_for(1).await;
-    let booking = replies[0].string("bookingId");
-    assert_eq!(acme.events(&booking).await.len(), 1);
+                .entries()
+                .len(),
+            1
+        );
+        receiver.wait_for(1).await;
+        let booking = replies[0].string("bookingId");
+        assert_eq!(acme.events(&booking).await.len(), 1);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let replies = at_once((0..AT_ONCE).map(|n| {
-        let caller = acme.caller.clone();
-        let body = samples::booking_with(json!({"eventType": format!("kind {n}")}));
-        async move { caller.post_once("/v1/bookings", "the-one", &body).await }
-    }));
-    let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
-    for reply in replies.await {
-        *statuses.entry(reply.status).or_default() += 1;
-    }
-    assert_eq!(statuses, BTreeMap::from([(201, 1), (422, AT_ONCE - 1)]));
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let caller = acme.caller.clone();
+            let body = samples::booking_with(json!({"eventType": format!("kind {n}")}));
+            async move { caller.post_once("/v1/bookings", "the-one", &body).await }
+        }));
+        let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
+        for reply in replies.await {
+            *statuses.entry(reply.status).or_default() += 1;
+        }
+        assert_eq!(statuses, BTreeMap::from([(201, 1), (422, AT_ONCE - 1)]));
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_booking_protected_by_many_at_once_is_protected_once() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let booking = acme.book().await;
-    let path = format!("/v1/bookings/{booking}/protect");
-    let answers = at_once((0..AT_ONCE).map(|_| {
-        let (caller, path) = (acme.caller.clone(), path.clone());
-        async move { caller.post_nothing(&path).await.ok(200) }
-    }));
-    for answer in answers.await {
-        assert_eq!(answer["receipt"]["leafIndex"], 1);
-    }
-    assert_eq!(acme.events(&booking).await.len(), 2);
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let booking = acme.book().await;
+        let path = format!("/v1/bookings/{booking}/protect");
+        let answers = at_once((0..AT_ONCE).map(|_| {
+            let (caller, path) = (acme.caller.clone(), path.clone());
+            async move { caller.post_nothing(&path).await.ok(200) }
+        }));
+        for answer in answers.await {
+            assert_eq!(answer["receipt"]["leafIndex"], 1);
+        }
+        assert_eq!(acme.events(&booking).await.len(), 2);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place() {
-    const PARTNERS: usize = 4;
-    const EACH: usize = 40;
-    let house = House::open().await;
-    let mut partners = Vec::new();
-    for n in 0..PARTNERS {
-        partners.push(house.partner(&format!("Partner {n}")).await);
-    }
-    let receipts = at_once((0..PARTNERS * EACH).map(|n| {
-        let partner = partners[n % PARTNERS].clone();
-        async move {
-            let booking = partner.book().await;
-            partner.scoped(&["bookings:read"]).await;
-            partner.protect(&booking).await["receipt"].clone()
+    on_every_engine(async |engine| {
+        const PARTNERS: usize = 4;
+        const EACH: usize = 40;
+        let house = House::open(engine).await;
+        let mut partners = Vec::new();
+        for n in 0..PARTNERS {
+            partners.push(house.partner(&format!("Partner {n}")).await);
         }
-    }));
-    let receipts = receipts.await;
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
-    let mirror = Mirror::download(&house.caller(), &vkey).await;
-    assert_eq!(mirror.entries().len(), 2 * PARTNERS * EACH);
-    // Every receipt points at its own entry.
-    let mut places = BTreeSet::new();
-    for receipt in &receipts {
-        let index = receipt["leafIndex"].as_u64().unwrap();
-        assert!(places.insert(index), "two receipts for entry {index}");
-        assert_eq!(
-            receipt["leafHash"],
-            leaf_hex(&mirror.entries()[index as usize])
-        );
-        assert!(receipt["treeSize"].as_u64().unwrap() > index);
-    }
-    chained(&mirror);
-    for partner in &partners {
-        let list = partner.caller.get("/v1/bookings?limit=100").await.ok(200);
-        let bookings = list["data"].as_array().unwrap();
-        assert_eq!(bookings.len(), EACH);
-        let mut numbers = BTreeSet::new();
-        for booking in bookings {
-            assert_eq!(booking["status"], "protected");
-            for event in partner.events(booking["bookingId"].as_str().unwrap()).await {
-                numbers.insert(event["seq"].as_u64().unwrap());
+        let receipts = at_once((0..PARTNERS * EACH).map(|n| {
+            let partner = partners[n % PARTNERS].clone();
+            async move {
+                let booking = partner.book().await;
+                partner.scoped(&["bookings:read"]).await;
+                partner.protect(&booking).await["receipt"].clone()
             }
+        }));
+        let receipts = receipts.await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let mirror = Mirror::download(&house.caller(), &vkey).await;
+        assert_eq!(mirror.entries().len(), 2 * PARTNERS * EACH);
+        // Every receipt points at its own entry.
+        let mut places = BTreeSet::new();
+        for receipt in &receipts {
+            let index = receipt["leafIndex"].as_u64().unwrap();
+            assert!(places.insert(index), "two receipts for entry {index}");
+            assert_eq!(
+                receipt["leafHash"],
+                leaf_hex(&mirror.entries()[index as usize])
+            );
+            assert!(receipt["treeSize"].as_u64().unwrap() > index);
         }
-        assert_eq!(numbers, (1..=2 * EACH as u64).collect());
-    }
+        chained(&mirror);
+        for partner in &partners {
+            let list = partner.caller.get("/v1/bookings?limit=100").await.ok(200);
+            let bookings = list["data"].as_array().unwrap();
+            assert_eq!(bookings.len(), EACH);
+            let mut numbers = BTreeSet::new();
+            for booking in bookings {
+                assert_eq!(booking["status"], "protected");
+                for event in partner.events(booking["bookingId"].as_str().unwrap()).await {
+                    numbers.insert(event["seq"].as_u64().unwrap());
+                }
+            }
+            assert_eq!(numbers, (1..=2 * EACH as u64).collect());
+        }
+    })
+    .await;
 }
 
 /// Every booking's entries follow each other by number and by hash.
@@ -210,38 +223,41 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
 
 #[tokio::test]
 async fn no_operation_shows_or_changes_what_is_another_partner_s() {
-    let house = House::open().await;
-    let (owner, other) = (
-        house.partner("Secret Owner").await,
-        house.partner("Other").await,
-    );
-    let receiver = Receiver::start().await;
-    let belongings = belongings(&owner, &receiver).await;
-    let settled = until("the owner's event delivered", async || {
-        let events = owner.events(&belongings.ids["bookingId"]).await;
-        (events[0]["status"] == "delivered").then_some(())
-    });
-    settled.await;
-    let before = owned(&owner, &belongings).await;
-    let document: Value = serde_json::from_str(bookguard_server::openapi_json()).unwrap();
-    let mut asked = 0;
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            let open = operation["security"].is_null();
-            if open && operation["requestBody"].is_null() {
-                continue;
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (owner, other) = (
+            house.partner("Secret Owner").await,
+            house.partner("Other").await,
+        );
+        let receiver = Receiver::start().await;
+        let belongings = belongings(&owner, &receiver).await;
+        let settled = until("the owner's event delivered", async || {
+            let events = owner.events(&belongings.ids["bookingId"]).await;
+            (events[0]["status"] == "delivered").then_some(())
+        });
+        settled.await;
+        let before = owned(&owner, &belongings).await;
+        let document: Value = serde_json::from_str(bookguard_server::openapi_json()).unwrap();
+        let mut asked = 0;
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let open = operation["security"].is_null();
+                if open && operation["requestBody"].is_null() {
+                    continue;
+                }
+                asked += 1;
+                isolated(&other, &belongings, &method.to_uppercase(), path, operation).await;
             }
-            asked += 1;
-            isolated(&other, &belongings, &method.to_uppercase(), path, operation).await;
         }
-    }
-    assert!(asked > 15);
-    assert_eq!(
-        owned(&owner, &belongings).await,
-        before,
-        "nothing of the owner's changed"
-    );
-    assert_eq!(receiver.received().len(), 1, "nothing was sent again");
+        assert!(asked > 15);
+        assert_eq!(
+            owned(&owner, &belongings).await,
+            before,
+            "nothing of the owner's changed"
+        );
+        assert_eq!(receiver.received().len(), 1, "nothing was sent again");
+    })
+    .await;
 }
 
 async fn isolated(

@@ -1,9 +1,8 @@
-//! Kill -9 in the middle of a load, again and again on the same file: what was answered stays, what was owed is sent.
+//! Kill -9 in the middle of a load, again and again on the same database: what was answered stays, what was owed is sent.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,13 +14,14 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use bookguard_tests::caller::Caller;
+use bookguard_tests::engine::{Site, on_every_engine};
 use bookguard_tests::house::Partner;
 use bookguard_tests::mirror::Mirror;
-use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 /// How often the server is killed.
@@ -50,43 +50,45 @@ impl Answered {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_answered_survives_kill_9_and_what_was_owed_is_delivered() {
-    let folder = tempfile::tempdir().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let receiver = Receiver::start().await;
-    let mut server = Serving::start(&db, &["--dev"]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
-    acme.endpoint(&receiver.url()).await;
-    let mut answered = Answered::default();
-    let mut in_flight = 0;
-    for kill in 0..KILLS {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let receiver = Receiver::start().await;
+        let mut server = Serving::start(&site, &["--dev"]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.endpoint(&receiver.url()).await;
+        let mut answered = Answered::default();
+        let mut in_flight = 0;
+        for kill in 0..KILLS {
+            let caller = acme.caller.at(server.url());
+            check(&caller, &answered).await;
+            in_flight += repeat(&caller, &mut answered).await;
+            // Each time at another point: after as few answers as two, and as many as sixty.
+            let enough = 2 + (kill * 17) % 59;
+            answered.extend(load_until_killed(server, &caller, kill, enough).await);
+            server = Serving::start(&site, &["--dev"]).await;
+        }
         let caller = acme.caller.at(server.url());
         check(&caller, &answered).await;
         in_flight += repeat(&caller, &mut answered).await;
-        // Each time at another point: after as few answers as two, and as many as sixty.
-        let enough = 2 + (kill * 17) % 59;
-        answered.extend(load_until_killed(server, &caller, kill, enough).await);
-        server = Serving::start(&db, &["--dev"]).await;
-    }
-    let caller = acme.caller.at(server.url());
-    check(&caller, &answered).await;
-    in_flight += repeat(&caller, &mut answered).await;
-    let all = all_bookings(&caller)
-        .await
-        .into_keys()
-        .collect::<BTreeSet<_>>();
-    assert_eq!(
-        all, answered.bookings,
-        "each request happened once, also those that were repeated"
-    );
-    assert!(all.len() > 300 && answered.protected.len() > 100);
-    assert!(
-        in_flight > KILLS,
-        "requests were in flight when the server died: {in_flight}"
-    );
-    server.kill().await;
-    ledger_is_clean(&db, all.len()).await;
-    delivered_in_the_end(&db, &acme, &receiver, &answered).await;
-    ledger_is_clean(&db, all.len()).await;
+        let all = all_bookings(&caller)
+            .await
+            .into_keys()
+            .collect::<BTreeSet<_>>();
+        assert_eq!(
+            all, answered.bookings,
+            "each request happened once, also those that were repeated"
+        );
+        assert!(all.len() > 300 && answered.protected.len() > 100);
+        assert!(
+            in_flight > KILLS,
+            "requests were in flight when the server died: {in_flight}"
+        );
+        server.kill().await;
+        site.verify(all.len()).await;
+        delivered_in_the_end(&site, &acme, &receiver, &answered).await;
+        site.verify(all.len()).await;
+    })
+    .await;
 }
 
 /// Repeats what was in flight when the server died, under the same keys, as a partner would; how much that was.
@@ -204,19 +206,14 @@ async fn write_until_gone(caller: Caller, name: String, count: Arc<AtomicUsize>)
     answered
 }
 
-async fn ledger_is_clean(db: &Path, bookings: usize) {
-    let ran = bookguard(["ledger", "verify", "--db"]).arg(db).run().await;
-    let report = ran.json();
-    assert_eq!(
-        (&report["verified"], &report["findings"]),
-        (&json!(true), &json!([]))
-    );
-    assert_eq!(report["bookings"], bookings);
-}
-
 /// A server whose clock stands after every lease takes up what the killed ones held; then nothing is owed any more,
 /// and the receiver has had every event, genuine, at least once.
-async fn delivered_in_the_end(db: &Path, acme: &Partner, receiver: &Receiver, answered: &Answered) {
+async fn delivered_in_the_end(
+    site: &Site,
+    acme: &Partner,
+    receiver: &Receiver,
+    answered: &Answered,
+) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
@@ -227,7 +224,8 @@ async fn delivered_in_the_end(db: &Path, acme: &Partner, receiver: &Receiver, an
         rate_limit_per_second: 0,
         webhooks: AddressRules::dev(),
         clock: Clock::Set(Arc::new(AtomicI64::new(later))),
-        ..Config::of(db)
+        ledger_key: site.ledger_key(),
+        ..Config::of(site.db().clone())
     });
     let server = server.await.unwrap();
     let caller = acme.caller.at(&server.url());

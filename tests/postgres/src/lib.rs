@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
+pub use crate::psql::Held;
 use crate::psql::psql;
 
 /// The variable that says what tests run on.
@@ -150,6 +151,13 @@ impl Postgres {
     /// Panics with the server's words when it fails, and after a minute.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         psql(&self.url(database), sql)
+    }
+
+    /// Begins a transaction in one of its databases, runs SQL in it and leaves it open until what this gives is dropped.
+    ///
+    /// Panics as [`Self::sql`] does.
+    pub fn hold(&self, database: &str, sql: &str) -> Held {
+        Held::begin(&self.url(database), sql)
     }
 
     /// Where it listens on 127.0.0.1.

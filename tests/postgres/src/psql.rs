@@ -2,7 +2,8 @@
 //!
 //! Invariant: it ends, whatever the server does.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -11,35 +12,71 @@ use crate::guard::quiet_environment;
 /// Longer than the server's own limit, which the connection asks for.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Runs SQL; rows one a line, `|` between columns.
-pub fn psql(url: &str, sql: &str) -> String {
+fn command(url: &str) -> Command {
     let mut command = Command::new("psql");
     quiet_environment(&mut command);
     command
-        .args([
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-d",
-            url,
-            "-c",
-            sql,
-        ])
-        .env("PGCONNECT_TIMEOUT", "20")
-        .env("PGOPTIONS", "-c statement_timeout=60s");
+        .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url])
+        .env("PGCONNECT_TIMEOUT", "20");
+    command
+}
+
+/// What `ask` gives, which may wait for a server.
+fn bounded<T: Send + 'static>(what: &str, ask: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
-    std::thread::spawn(move || sender.send(command.output()));
-    let output = receiver
+    std::thread::spawn(move || sender.send(ask()));
+    receiver
         .recv_timeout(PATIENCE)
-        .unwrap_or_else(|_| panic!("{sql}: no answer within {PATIENCE:?}"))
-        .unwrap_or_else(|e| panic!("psql: {e} (Debian: apt-get install postgresql-client)"));
+        .unwrap_or_else(|_| panic!("{what}: no answer within {PATIENCE:?}"))
+}
+
+fn no_psql(error: &std::io::Error) -> ! {
+    panic!("psql: {error} (Debian: apt-get install postgresql-client)")
+}
+
+/// Runs SQL; rows one a line, `|` between columns.
+pub fn psql(url: &str, sql: &str) -> String {
+    let mut command = command(url);
+    command
+        .args(["-c", sql])
+        .env("PGOPTIONS", "-c statement_timeout=60s");
+    let output = bounded(sql, move || command.output()).unwrap_or_else(|e| no_psql(&e));
     assert!(
         output.status.success(),
         "{sql}: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A transaction that was begun and stays open; dropping it undoes it.
+#[derive(Debug)]
+pub struct Held(Child);
+
+impl Held {
+    /// Begins one and runs SQL in it.
+    pub(crate) fn begin(url: &str, sql: &str) -> Self {
+        let mut child = command(url)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|e| no_psql(&e));
+        let stdout = child.stdout.take().expect("standard output is piped");
+        let stdin = child.stdin.as_mut().expect("standard input is piped");
+        writeln!(stdin, "BEGIN;\n{sql};\n\\echo held")
+            .unwrap_or_else(|e| panic!("{sql}: psql ended: {e}"));
+        let held = Self(child);
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        let began = bounded(sql, move || lines.any(|line| line == "held"));
+        assert!(began, "{sql}: psql ended");
+        held
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Told to, and awaited, it leaves before whatever comes next.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
 }

@@ -30,6 +30,30 @@ fn databases_of_the_shared_server_are_fresh_and_apart() {
 }
 
 #[test]
+fn a_transaction_is_held_open_until_it_is_dropped() {
+    let Some(postgres) = Postgres::shared() else {
+        return;
+    };
+    let url = postgres.fresh_database();
+    let name = database_of(&url);
+    postgres.sql(
+        name,
+        "CREATE TABLE one (n INTEGER); INSERT INTO one VALUES (1)",
+    );
+    let held = postgres.hold(name, "UPDATE one SET n = 2");
+    let free = "SELECT count(*) FROM (SELECT n FROM one FOR UPDATE SKIP LOCKED) AS free";
+    assert_eq!(postgres.sql(name, free), "0");
+    drop(held);
+    assert_eq!(postgres.sql(name, free), "1");
+    assert_eq!(
+        postgres.sql(name, "SELECT n FROM one"),
+        "1",
+        "and is undone"
+    );
+    postgres.drop_database(&url);
+}
+
+#[test]
 fn a_server_is_durable_bytewise_and_on_this_machine_only() {
     let Some(postgres) = Postgres::start(&Options::default()) else {
         return;

@@ -1,10 +1,10 @@
 //! Exit codes: each one caused, with the error on standard error, its code in it, and nothing on standard output.
 
+use bookguard_tests::engine::{Engine, Site, on_every_engine};
 use bookguard_tests::house::House;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// Runs it twice: for people and for programs.
 async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
@@ -39,115 +39,115 @@ async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
 }
 
 #[tokio::test]
-async fn on_a_database_file() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let on = |args: &[&str]| bookguard(args.iter().copied()).arg("--db").arg(&db);
-    let missing = refused(on(&["bookings", "list"]), 1, "unexpected").await;
-    assert!(
-        missing.stderr.contains("there is no database at"),
-        "{missing:?}"
-    );
-    assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
-        0,
-        "and none was made"
-    );
-
-    let registered = on(&[
-        "partners",
-        "register",
-        "--name",
-        "A",
-        "--business-type",
-        "b",
-        "--contact-email",
-        "a@example.com",
-    ]);
-    let registered = registered.run().await;
-    assert!(
-        registered.stderr.contains("made the database"),
-        "{registered:?}"
-    );
-    let partner = registered.string("partnerId");
-    let as_partner = |args: &[&str]| on(args).arg("--partner").arg(&partner);
-    assert_eq!(on(&["health"]).run().await.code, Some(0));
-    refused(on(&["api-keys", "list"]), 2, "usage").await;
-    refused(on(&["api-keys", "list", "--partner", "x"]), 2, "usage").await;
-    refused(
-        as_partner(&["bookings", "create", "--json", "/nowhere.json"]),
-        2,
-        "usage",
-    )
-    .await;
-    let nobody = "bkg_00000000000000000000000000000000";
-    for id in [nobody, "x", "", "../x", "ünknown"] {
-        refused(as_partner(&["bookings", "get", id]), 3, "not_found").await;
-        refused(as_partner(&["evidence", "get", id]), 3, "not_found").await;
-    }
-    let broken = as_partner(&["bookings", "create", "--json", "-"]).input("{\"talent\":5}");
-    let broken = refused(broken, 5, "invalid_request").await;
-    for place in [
-        "/talent: ",
-        "/organizer: ",
-        "/eventType: ",
-        "/eventDate: ",
-        "/bookingValue: ",
-    ] {
+async fn on_a_database() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let on = |args: &[&str]| site.command(args.iter().copied());
+        let missing = refused(on(&["bookings", "list"]), 1, "unexpected").await;
         assert!(
-            broken.stderr.contains(place),
-            "{place} in {}",
-            broken.stderr
+            missing.stderr.contains("there is no ") && missing.stderr.contains("database at"),
+            "{missing:?}"
         );
-    }
-    let fields = [
-        "--talent-id",
-        "1",
-        "--talent-name",
-        "T",
-        "--organizer-id",
-        "2",
-        "--organizer-name",
-        "O",
-        "--event-type",
-        "x",
-    ];
-    let create = |args: &[&str]| {
-        let line = as_partner(&["bookings", "create"]);
-        fields
-            .iter()
-            .chain(args)
-            .fold(line, |line, arg| line.arg(*arg))
-    };
-    let when = ["--event-date", "2031-01-01T00:00:00Z"];
-    refused(
-        create(&[when[0], when[1], "--value", "-5"]),
-        5,
-        "amount_negative",
-    )
+        assert_eq!(
+            std::fs::read_dir(site.folder()).unwrap().count(),
+            0,
+            "and none was made"
+        );
+
+        let registered = on(&[
+            "partners",
+            "register",
+            "--name",
+            "A",
+            "--business-type",
+            "b",
+            "--contact-email",
+            "a@example.com",
+        ]);
+        let registered = registered.run().await;
+        let made = registered.stderr.contains("made the database");
+        assert_eq!(made, engine == Engine::Sqlite, "{registered:?}");
+        let partner = registered.string("partnerId");
+        let as_partner = |args: &[&str]| on(args).arg("--partner").arg(&partner);
+        assert_eq!(on(&["health"]).run().await.code, Some(0));
+        refused(on(&["api-keys", "list"]), 2, "usage").await;
+        refused(on(&["api-keys", "list", "--partner", "x"]), 2, "usage").await;
+        refused(
+            as_partner(&["bookings", "create", "--json", "/nowhere.json"]),
+            2,
+            "usage",
+        )
+        .await;
+        let nobody = "bkg_00000000000000000000000000000000";
+        for id in [nobody, "x", "", "../x", "ünknown"] {
+            refused(as_partner(&["bookings", "get", id]), 3, "not_found").await;
+            refused(as_partner(&["evidence", "get", id]), 3, "not_found").await;
+        }
+        let broken = as_partner(&["bookings", "create", "--json", "-"]).input("{\"talent\":5}");
+        let broken = refused(broken, 5, "invalid_request").await;
+        for place in [
+            "/talent: ",
+            "/organizer: ",
+            "/eventType: ",
+            "/eventDate: ",
+            "/bookingValue: ",
+        ] {
+            assert!(
+                broken.stderr.contains(place),
+                "{place} in {}",
+                broken.stderr
+            );
+        }
+        let fields = [
+            "--talent-id",
+            "1",
+            "--talent-name",
+            "T",
+            "--organizer-id",
+            "2",
+            "--organizer-name",
+            "O",
+            "--event-type",
+            "x",
+        ];
+        let create = |args: &[&str]| {
+            let line = as_partner(&["bookings", "create"]);
+            fields
+                .iter()
+                .chain(args)
+                .fold(line, |line, arg| line.arg(*arg))
+        };
+        let when = ["--event-date", "2031-01-01T00:00:00Z"];
+        refused(
+            create(&[when[0], when[1], "--value", "-5"]),
+            5,
+            "amount_negative",
+        )
+        .await;
+        refused(
+            create(&[when[0], when[1], "--value", "1e400"]),
+            5,
+            "amount_too_large",
+        )
+        .await;
+        refused(
+            create(&[when[0], when[1], "--value", "1.005"]),
+            5,
+            "amount_precision",
+        )
+        .await;
+        refused(
+            create(&[when[0], "soon", "--value", "5"]),
+            5,
+            "invalid_date",
+        )
+        .await;
+        assert_eq!(
+            as_partner(&["bookings", "list"]).run().await.json()["data"],
+            serde_json::json!([])
+        );
+    })
     .await;
-    refused(
-        create(&[when[0], when[1], "--value", "1e400"]),
-        5,
-        "amount_too_large",
-    )
-    .await;
-    refused(
-        create(&[when[0], when[1], "--value", "1.005"]),
-        5,
-        "amount_precision",
-    )
-    .await;
-    refused(
-        create(&[when[0], "soon", "--value", "5"]),
-        5,
-        "invalid_date",
-    )
-    .await;
-    assert_eq!(
-        as_partner(&["bookings", "list"]).run().await.json()["data"],
-        serde_json::json!([])
-    );
 }
 
 #[tokio::test]
@@ -208,80 +208,82 @@ async fn usage_that_makes_no_sense_is_2_and_shows_the_way() {
 
 #[tokio::test]
 async fn on_a_server() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let url = house.server().url();
-    let on = |key: &str, args: &[&str]| {
-        let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", &url);
-        line.env("BOOKGUARD_API_KEY", key)
-    };
-    assert_eq!(
-        on("", &["health"]).run().await.code,
-        Some(0),
-        "open to everybody"
-    );
-    assert_eq!(
-        on(&acme.key, &["bookings", "list"]).run().await.code,
-        Some(0)
-    );
-    for id in ["bkg_00000000000000000000000000000000", "x", "a/b", ".."] {
-        refused(on(&acme.key, &["bookings", "get", id]), 3, "not_found").await;
-    }
-    refused(on("", &["bookings", "list"]), 4, "no_api_key").await;
-    refused(on("bgk_wrong", &["bookings", "list"]), 4, "unauthorized").await;
-    let reader = acme
-        .caller
-        .post(
-            "/v1/api-keys",
-            &serde_json::json!({"scopes": ["bookings:read"]}),
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let url = house.server().url();
+        let on = |key: &str, args: &[&str]| {
+            let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", &url);
+            line.env("BOOKGUARD_API_KEY", key)
+        };
+        assert_eq!(
+            on("", &["health"]).run().await.code,
+            Some(0),
+            "open to everybody"
+        );
+        assert_eq!(
+            on(&acme.key, &["bookings", "list"]).run().await.code,
+            Some(0)
+        );
+        for id in ["bkg_00000000000000000000000000000000", "x", "a/b", ".."] {
+            refused(on(&acme.key, &["bookings", "get", id]), 3, "not_found").await;
+        }
+        refused(on("", &["bookings", "list"]), 4, "no_api_key").await;
+        refused(on("bgk_wrong", &["bookings", "list"]), 4, "unauthorized").await;
+        let reader = acme
+            .caller
+            .post(
+                "/v1/api-keys",
+                &serde_json::json!({"scopes": ["bookings:read"]}),
+            )
+            .await;
+        refused(
+            on(&reader.string("apiKey"), &["api-keys", "list"]),
+            4,
+            "insufficient_scope",
         )
         .await;
-    refused(
-        on(&reader.string("apiKey"), &["api-keys", "list"]),
-        4,
-        "insufficient_scope",
-    )
+        let booking = acme.book().await;
+        let event = acme.events(&booking).await[0]["eventId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        refused(
+            on(&acme.key, &["webhook-events", "retry", &event]),
+            5,
+            "no_endpoints",
+        )
+        .await;
+        refused(
+            on(&acme.key, &["bookings", "list", "--limit", "0"]),
+            5,
+            "out_of_range",
+        )
+        .await;
+        refused(
+            on(
+                &acme.key,
+                &[
+                    "bookings",
+                    "protect",
+                    &booking,
+                    "--idempotency-key",
+                    "two words",
+                ],
+            ),
+            5,
+            "idempotency_key_invalid",
+        )
+        .await;
+        // The store under the server goes away.
+        house.site().tamper("ALTER TABLE booking RENAME TO gone");
+        let unavailable = refused(on(&acme.key, &["bookings", "list"]), 9, "unavailable").await;
+        assert!(
+            unavailable.stderr.contains("Try again in 1 s."),
+            "{unavailable:?}"
+        );
+    })
     .await;
-    let booking = acme.book().await;
-    let event = acme.events(&booking).await[0]["eventId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    refused(
-        on(&acme.key, &["webhook-events", "retry", &event]),
-        5,
-        "no_endpoints",
-    )
-    .await;
-    refused(
-        on(&acme.key, &["bookings", "list", "--limit", "0"]),
-        5,
-        "out_of_range",
-    )
-    .await;
-    refused(
-        on(
-            &acme.key,
-            &[
-                "bookings",
-                "protect",
-                &booking,
-                "--idempotency-key",
-                "two words",
-            ],
-        ),
-        5,
-        "idempotency_key_invalid",
-    )
-    .await;
-    // The store under the server goes away.
-    let store = rusqlite::Connection::open(house.db()).unwrap();
-    store.execute_batch("PRAGMA busy_timeout = 10000; PRAGMA legacy_alter_table = ON; ALTER TABLE booking RENAME TO gone").unwrap();
-    let unavailable = refused(on(&acme.key, &["bookings", "list"]), 9, "unavailable").await;
-    assert!(
-        unavailable.stderr.contains("Try again in 1 s."),
-        "{unavailable:?}"
-    );
 }
 
 #[tokio::test]
@@ -311,38 +313,34 @@ async fn where_no_bookguard_answers() {
 
 #[tokio::test]
 async fn too_many_requests_are_8_with_the_time_to_wait() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let line = bookguard([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--rate-limit-per-second",
-        "1",
-        "--rate-limit-burst",
-        "1",
-    ]);
-    let server = Serving::of(
-        line.arg("--db")
-            .arg(&db)
-            .arg("--registrations-per-minute")
-            .arg("1"),
-    )
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let line = site.command([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--rate-limit-per-second",
+            "1",
+            "--rate-limit-burst",
+            "1",
+        ]);
+        let server = Serving::of(line.arg("--registrations-per-minute").arg("1")).await;
+        let register = || {
+            let args = [
+                "partners",
+                "register",
+                "--name",
+                "A",
+                "--business-type",
+                "b",
+                "--contact-email",
+                "a@example.com",
+            ];
+            bookguard(args).env("BOOKGUARD_URL", server.url())
+        };
+        assert_eq!(register().run().await.code, Some(0));
+        let ran = refused(register(), 8, "rate_limited").await;
+        assert!(ran.stderr.contains("Try again in "), "{ran:?}");
+    })
     .await;
-    let register = || {
-        let args = [
-            "partners",
-            "register",
-            "--name",
-            "A",
-            "--business-type",
-            "b",
-            "--contact-email",
-            "a@example.com",
-        ];
-        bookguard(args).env("BOOKGUARD_URL", server.url())
-    };
-    assert_eq!(register().run().await.code, Some(0));
-    let ran = refused(register(), 8, "rate_limited").await;
-    assert!(ran.stderr.contains("Try again in "), "{ran:?}");
 }

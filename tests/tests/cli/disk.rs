@@ -1,10 +1,11 @@
 //! A disk that is full: nothing half written, reads go on, and writes too once there is room again.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
+use bookguard_tests::engine::{Engine, Site};
 use bookguard_tests::house::Partner;
-use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::program::Serving;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use tempfile::TempDir;
@@ -27,8 +28,8 @@ impl Disk {
             .then(|| Self { folder })
     }
 
-    fn db(&self) -> PathBuf {
-        self.folder.path().join("bookguard.db")
+    fn site(&self) -> Site {
+        Site::at(self.folder.path().join("bookguard.db"))
     }
 
     /// Takes all the room there is.
@@ -70,7 +71,8 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
         say("no disk can be mounted here: a limit on the size of files stands in for a full disk");
         return limited().await;
     };
-    let server = Serving::start(&disk.db(), &[]).await;
+    let site = disk.site();
+    let server = Serving::start(&site, &[]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     let first = acme.book().await;
     let ballast = disk.fill();
@@ -111,7 +113,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
     .await;
     assert_eq!(count(&acme).await, made + 1);
     assert_eq!(server.terminate().await.0, Some(0));
-    clean(&disk.db(), made + 1).await;
+    site.verify(made + 1).await;
 }
 
 #[tokio::test]
@@ -121,7 +123,8 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
         return;
     };
     let ballast = disk.fill();
-    let start = || bookguard(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(disk.db());
+    let site = disk.site();
+    let start = || site.command(["serve", "--listen", "127.0.0.1:0"]);
     let ran = start().run().await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
@@ -129,15 +132,14 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
     ballast.drop_overboard();
     // Whatever was left behind is no hindrance.
     assert_eq!(Serving::of(start()).await.terminate().await.0, Some(0));
-    clean(&disk.db(), 0).await;
+    site.verify(0).await;
 }
 
 /// Without a disk of its own: no file of the server may grow beyond 400 KiB, and writes fail as they do on a full disk.
 async fn limited() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db"])
-        .arg(&db)
+    let site = Site::new(Engine::Sqlite);
+    let line = site
+        .command(["serve", "--listen", "127.0.0.1:0"])
         .limited_to_kib(400);
     let server = Serving::of(line).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
@@ -155,7 +157,7 @@ async fn limited() {
         refused.text()
     );
     assert_eq!(server.terminate().await.0, Some(0));
-    clean(&db, made).await;
+    site.verify(made).await;
 }
 
 async fn count(acme: &Partner) -> usize {
@@ -173,13 +175,4 @@ async fn count(acme: &Partner) -> usize {
             None => return count,
         }
     }
-}
-
-async fn clean(db: &Path, bookings: usize) {
-    let report = bookguard(["ledger", "verify", "--db"])
-        .arg(db)
-        .run()
-        .await
-        .json();
-    assert_eq!(report["bookings"], bookings);
 }

@@ -1,5 +1,6 @@
 //! What is printed: tables for people, the interface's JSON for programs, and quiet ends for readers who go away.
 
+use bookguard_tests::engine::{Site, on_every_engine};
 use bookguard_tests::house::House;
 use bookguard_tests::program::bookguard;
 use bookguard_tests::samples;
@@ -8,7 +9,8 @@ use tempfile::TempDir;
 
 #[tokio::test]
 async fn tables_are_for_people_and_steer_no_terminal() {
-    let house = House::open().await;
+    on_every_engine(async |engine| {
+    let house = House::open(engine).await;
     let acme = house.partner("Acme").await;
     let body = samples::booking_with(json!({
         "talent": {"id": "t", "name": "Zoë \u{202e}gnirts\u{202c} 🎸"}, "organizer": {"id": "o", "name": "שלום"}
@@ -82,6 +84,8 @@ async fn tables_are_for_people_and_steer_no_terminal() {
         on(&["bookings", "get", &id]).run().await.stdout,
         format!("{over_http}\n")
     );
+})
+    .await;
 }
 
 #[tokio::test]
@@ -111,44 +115,42 @@ async fn completions_name_the_commands() {
 
 #[tokio::test]
 async fn a_reader_that_goes_away_ends_a_command_quietly() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let register = [
-        "partners",
-        "register",
-        "--name",
-        "A",
-        "--business-type",
-        "b",
-        "--contact-email",
-        "a@example.com",
-    ];
-    bookguard(register).arg("--db").arg(&db).run().await.json();
-    for args in [
-        &["openapi"][..],
-        &["completions", "zsh"],
-        &["--help"],
-        &["demo"],
-    ] {
-        let ran = bookguard(args.iter().copied())
-            .in_folder(folder.path())
-            .run_unread()
-            .await;
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
-    }
-    for args in [
-        &["partners", "list"][..],
-        &["ledger", "verify"],
-        &["ledger", "key"],
-        &["bookings", "list"],
-    ] {
-        let ran = bookguard(args.iter().copied())
-            .arg("--db")
-            .arg(&db)
-            .run_unread()
-            .await;
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
-    }
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let register = [
+            "partners",
+            "register",
+            "--name",
+            "A",
+            "--business-type",
+            "b",
+            "--contact-email",
+            "a@example.com",
+        ];
+        site.command(register).run().await.json();
+        for args in [
+            &["openapi"][..],
+            &["completions", "zsh"],
+            &["--help"],
+            &["demo"],
+        ] {
+            let ran = bookguard(args.iter().copied())
+                .in_folder(site.folder())
+                .run_unread()
+                .await;
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        }
+        for args in [
+            &["partners", "list"][..],
+            &["ledger", "verify"],
+            &["ledger", "key"],
+            &["bookings", "list"],
+        ] {
+            let ran = site.command(args.iter().copied()).run_unread().await;
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

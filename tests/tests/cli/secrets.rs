@@ -1,57 +1,61 @@
 //! Where keys come from: the environment or a file, never the command line, and nowhere they could be read later.
 
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 use bookguard_tests::program::bookguard;
 use tempfile::TempDir;
 
 #[tokio::test]
 async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("key");
-    let me = || bookguard(["partners", "me"]).env("BOOKGUARD_URL", house.server().url());
-    for text in [
-        acme.key.clone(),
-        format!("{}\n", acme.key),
-        format!("  {}\r\n", acme.key),
-    ] {
-        std::fs::write(&file, text).unwrap();
-        let ran = me().arg("--api-key-file").arg(&file).run().await;
-        assert_eq!(ran.string("partnerId"), acme.id);
-    }
-    // The file wins over the environment.
-    let both = me()
-        .env("BOOKGUARD_API_KEY", "bgk_wrong")
-        .arg("--api-key-file")
-        .arg(&file);
-    assert_eq!(both.run().await.code, Some(0));
-    for flag in ["--api-key", "--key", "--apikey", "--x-api-key", "--token"] {
-        let ran = me().arg(flag).arg(&acme.key).run().await;
-        assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");
-    }
-    let by_value = me().arg(format!("--api-key={}", acme.key)).run().await;
-    assert_eq!(by_value.code, Some(2));
-    for bad in [
-        "",
-        "  \n",
-        "two words",
-        &format!("{}\n{}", acme.key, acme.key),
-    ] {
-        std::fs::write(&file, bad).unwrap();
-        let ran = me().arg("--api-key-file").arg(&file).run().await;
-        assert_eq!(ran.code, Some(2), "{bad:?}: {ran:?}");
-        assert!(
-            !ran.stderr.contains(&acme.key),
-            "a key is never shown: {ran:?}"
-        );
-    }
-    let missing = me()
-        .arg("--api-key-file")
-        .arg(folder.path().join("nowhere"))
-        .run()
-        .await;
-    assert_eq!(missing.code, Some(2), "{missing:?}");
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("key");
+        let me = || bookguard(["partners", "me"]).env("BOOKGUARD_URL", house.server().url());
+        for text in [
+            acme.key.clone(),
+            format!("{}\n", acme.key),
+            format!("  {}\r\n", acme.key),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let ran = me().arg("--api-key-file").arg(&file).run().await;
+            assert_eq!(ran.string("partnerId"), acme.id);
+        }
+        // The file wins over the environment.
+        let both = me()
+            .env("BOOKGUARD_API_KEY", "bgk_wrong")
+            .arg("--api-key-file")
+            .arg(&file);
+        assert_eq!(both.run().await.code, Some(0));
+        for flag in ["--api-key", "--key", "--apikey", "--x-api-key", "--token"] {
+            let ran = me().arg(flag).arg(&acme.key).run().await;
+            assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");
+        }
+        let by_value = me().arg(format!("--api-key={}", acme.key)).run().await;
+        assert_eq!(by_value.code, Some(2));
+        for bad in [
+            "",
+            "  \n",
+            "two words",
+            &format!("{}\n{}", acme.key, acme.key),
+        ] {
+            std::fs::write(&file, bad).unwrap();
+            let ran = me().arg("--api-key-file").arg(&file).run().await;
+            assert_eq!(ran.code, Some(2), "{bad:?}: {ran:?}");
+            assert!(
+                !ran.stderr.contains(&acme.key),
+                "a key is never shown: {ran:?}"
+            );
+        }
+        let missing = me()
+            .arg("--api-key-file")
+            .arg(folder.path().join("nowhere"))
+            .run()
+            .await;
+        assert_eq!(missing.code, Some(2), "{missing:?}");
+    })
+    .await;
 }
 
 #[cfg(unix)]

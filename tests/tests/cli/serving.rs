@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bookguard_tests::engine::{Engine, Site, on_every_engine};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard, program};
 use bookguard_tests::samples;
 use rusqlite::Connection;
@@ -43,15 +44,14 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// A folder with a database that holds a booking, closed in order.
-async fn used() -> (TempDir, PathBuf) {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let server = Serving::start(&db, &[]).await;
+async fn used() -> Site {
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::start(&site, &[]).await;
     let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
     acme.book().await;
     let (code, said) = server.terminate().await;
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    (folder, db)
+    site
 }
 
 /// It serves, and what was there is there.
@@ -68,10 +68,10 @@ async fn serves(line: CommandLine, db: &Path) {
 
 #[tokio::test]
 async fn on_a_port_that_is_taken() {
-    let (folder, db) = used().await;
-    let server = Serving::start(&db, &[]).await;
+    let site = used().await;
+    let server = Serving::start(&site, &[]).await;
     let address = server.url().strip_prefix("http://").unwrap().to_owned();
-    let other = folder.path().join("other.db");
+    let other = site.folder().join("other.db");
     let line = bookguard(["serve", "--listen", &address, "--db"]).arg(&other);
     refuses(
         line,
@@ -101,25 +101,27 @@ async fn on_an_address_that_is_none_or_not_ours() {
 
 #[tokio::test]
 async fn on_a_database_another_server_uses() {
-    let (folder, db) = used().await;
-    let server = Serving::start(&db, &[]).await;
-    let before = files(folder.path());
+    let site = used().await;
+    let (folder, db) = (site.folder(), site.file());
+    let server = Serving::start(&site, &[]).await;
+    let before = files(folder);
     refuses(
-        serve(&db),
+        serve(db),
         &["another server is using", "bookguard.db", "stop it first"],
     )
     .await;
-    assert_eq!(files(folder.path()), before);
+    assert_eq!(files(folder), before);
     server.caller().get("/v1/health").await.ok(200);
     // A server that was killed holds nothing any more.
     server.kill().await;
-    serves(serve(&db), &db).await;
+    serves(serve(db), db).await;
 }
 
 #[tokio::test]
 async fn on_a_file_that_is_damaged_or_no_database() {
-    let (folder, db) = used().await;
-    let good = std::fs::read(&db).unwrap();
+    let site = used().await;
+    let (folder, db) = (site.folder(), site.file());
+    let good = std::fs::read(db).unwrap();
     let mut header = good.clone();
     header[..16].copy_from_slice(b"SQLite format 4\0");
     let mut schema = good.clone();
@@ -133,13 +135,13 @@ async fn on_a_file_that_is_damaged_or_no_database() {
         (schema, "a garbled first page"),
         (good[..good.len() / 2].to_vec(), "half a file"),
     ] {
-        std::fs::write(&db, &bytes).unwrap();
-        let before = files(folder.path());
-        let ran = refuses(serve(&db), &["bookguard.db", "damaged", "restore a backup"]).await;
-        assert!(files(folder.path()) == before, "{what}: {ran:?}");
+        std::fs::write(db, &bytes).unwrap();
+        let before = files(folder);
+        let ran = refuses(serve(db), &["bookguard.db", "damaged", "restore a backup"]).await;
+        assert!(files(folder) == before, "{what}: {ran:?}");
     }
-    std::fs::write(&db, &good).unwrap();
-    serves(serve(&db), &db).await;
+    std::fs::write(db, &good).unwrap();
+    serves(serve(db), db).await;
 }
 
 #[tokio::test]
@@ -158,36 +160,38 @@ async fn on_a_database_of_another_program() {
 
 #[tokio::test]
 async fn on_a_database_newer_than_the_program() {
-    let (folder, db) = used().await;
-    let store = Connection::open(&db).unwrap();
+    let site = used().await;
+    let (folder, db) = (site.folder(), site.file());
+    let store = Connection::open(db).unwrap();
     store
         .execute("INSERT INTO schema_version (version) VALUES (99)", [])
         .unwrap();
     drop(store);
-    let before = files(folder.path());
-    refuses(serve(&db), &["bookguard.db", "newer", "99"]).await;
-    let reading = bookguard(["bookings", "list", "--db"]).arg(&db);
+    let before = files(folder);
+    refuses(serve(db), &["bookguard.db", "newer", "99"]).await;
+    let reading = bookguard(["bookings", "list", "--db"]).arg(db);
     refuses(reading, &["newer"]).await;
-    assert!(files(folder.path()) == before);
+    assert!(files(folder) == before);
 }
 
 #[tokio::test]
 async fn without_the_ledger_s_key_or_with_another_s() {
-    let (folder, db) = used().await;
-    let key = folder.path().join("bookguard.db.key");
+    let site = used().await;
+    let (folder, db) = (site.folder(), site.file());
+    let key = folder.join("bookguard.db.key");
     let own = std::fs::read_to_string(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
-    let before = files(folder.path());
+    let before = files(folder);
     refuses(
-        serve(&db),
+        serve(db),
         &["bookguard.db.key is missing", "restore", "--ledger-key"],
     )
     .await;
-    assert!(files(folder.path()) == before, "and no new key was made");
+    assert!(files(folder) == before, "and no new key was made");
 
-    let (other, _) = used().await;
-    let foreign = other.path().join("bookguard.db.key");
-    let line = serve(&db).arg("--ledger-key").arg(&foreign);
+    let other = used().await;
+    let foreign = other.folder().join("bookguard.db.key");
+    let line = serve(db).arg("--ledger-key").arg(&foreign);
     refuses(line, &["signed with another key", "--ledger-key"]).await;
     for nonsense in [
         "",
@@ -197,19 +201,19 @@ async fn without_the_ledger_s_key_or_with_another_s() {
     ] {
         std::fs::write(&key, nonsense).unwrap();
         refuses(
-            serve(&db),
+            serve(db),
             &["bookguard.db.key is not a ledger key", "Restore"],
         )
         .await;
     }
     std::fs::remove_file(&key).unwrap();
-    assert!(files(folder.path()) == before);
+    assert!(files(folder) == before);
 
-    let elsewhere = folder.path().join("safe");
+    let elsewhere = folder.join("safe");
     std::fs::write(&elsewhere, &own).unwrap();
     serves(
-        serve(&db).arg("--ledger-key").arg(&elsewhere),
-        &db_with_key(&db, &key, &own),
+        serve(db).arg("--ledger-key").arg(&elsewhere),
+        &db_with_key(db, &key, &own),
     )
     .await;
 }
@@ -278,12 +282,12 @@ mod permissions {
 
     #[tokio::test]
     async fn on_a_file_that_may_not_be_written() {
-        let (used, _) = used().await;
+        let used = used().await;
         let top = TempDir::new().unwrap();
         allow(top.path(), 0o755);
         let folder = top.path().join("data");
         std::fs::create_dir(&folder).unwrap();
-        for (name, bytes) in files(used.path()) {
+        for (name, bytes) in files(used.folder()) {
             std::fs::write(folder.join(&name), bytes).unwrap();
             allow(&folder.join(&name), 0o444);
         }
@@ -304,13 +308,13 @@ mod permissions {
 
     #[tokio::test]
     async fn with_a_key_that_may_not_be_read() {
-        let (used, _) = used().await;
+        let used = used().await;
         let top = TempDir::new().unwrap();
         allow(top.path(), 0o755);
         let folder = top.path().join("data");
         std::fs::create_dir(&folder).unwrap();
         allow(&folder, 0o777);
-        for (name, bytes) in files(used.path()) {
+        for (name, bytes) in files(used.folder()) {
             std::fs::write(folder.join(&name), bytes).unwrap();
             allow(
                 &folder.join(&name),
@@ -367,51 +371,49 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
 
 #[tokio::test]
 async fn a_server_told_to_end_finishes_what_it_was_asked() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let server = Serving::start(&db, &[]).await;
-    let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
-    let mut clients = tokio::task::JoinSet::new();
-    for _ in 0..8 {
-        let caller = acme.caller.clone();
-        clients.spawn(async move {
-            let mut answered = Vec::new();
-            loop {
-                let request = caller
-                    .request("POST", "/v1/bookings")
-                    .header("content-type", "application/json");
-                let sent = caller
-                    .try_send(request.body(samples::booking().to_string()))
-                    .await;
-                match sent {
-                    Ok(reply) => {
-                        assert_eq!(reply.status, 201, "{}", reply.text());
-                        answered.push(reply.string("bookingId"));
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
+        let mut clients = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let caller = acme.caller.clone();
+            clients.spawn(async move {
+                let mut answered = Vec::new();
+                loop {
+                    let request = caller
+                        .request("POST", "/v1/bookings")
+                        .header("content-type", "application/json");
+                    let sent = caller
+                        .try_send(request.body(samples::booking().to_string()))
+                        .await;
+                    match sent {
+                        Ok(reply) => {
+                            assert_eq!(reply.status, 201, "{}", reply.text());
+                            answered.push(reply.string("bookingId"));
+                        }
+                        // Whatever reached the server was answered; only new connections are turned away.
+                        Err(error) => return (answered, error.is_connect() || error.is_request()),
                     }
-                    // Whatever reached the server was answered; only new connections are turned away.
-                    Err(error) => return (answered, error.is_connect() || error.is_request()),
                 }
-            }
-        });
-    }
-    bookguard_tests::waiting::until("some bookings", async || {
-        let page = acme.caller.get("/v1/bookings?limit=100").await.ok(200);
-        (page["data"].as_array().unwrap().len() > 20).then_some(())
+            });
+        }
+        bookguard_tests::waiting::until("some bookings", async || {
+            let page = acme.caller.get("/v1/bookings?limit=100").await.ok(200);
+            (page["data"].as_array().unwrap().len() > 20).then_some(())
+        })
+        .await;
+        let (code, said) = server.terminate().await;
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+        let mut answered = 0;
+        for (bookings, turned_away) in clients.join_all().await {
+            answered += bookings.len();
+            assert!(turned_away);
+        }
+        let report = site.command(["ledger", "verify"]).run().await.json();
+        assert!(report["bookings"].as_u64().unwrap() >= answered as u64);
+        // Closed in order: nothing is left in a log of its own.
+        assert!(!site.folder().join("bookguard.db-wal").exists());
     })
     .await;
-    let (code, said) = server.terminate().await;
-    assert_eq!((code, said.as_str()), (Some(0), ""));
-    let mut answered = 0;
-    for (bookings, turned_away) in clients.join_all().await {
-        answered += bookings.len();
-        assert!(turned_away);
-    }
-    let report = bookguard(["ledger", "verify", "--db"])
-        .arg(&db)
-        .run()
-        .await
-        .json();
-    assert!(report["bookings"].as_u64().unwrap() >= answered as u64);
-    // Closed in order: nothing is left in a log of its own.
-    assert!(!folder.path().join("bookguard.db-wal").exists());
 }

@@ -1,35 +1,35 @@
-//! The whole story in commands, wherever they work: on a database file, on one that a server is using, on a server.
+//! The whole story in commands, wherever they work: on a database, on one that a server is using, on a server.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
+use bookguard_tests::engine::{Site, on_every_engine};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// Where commands work.
 enum Place {
-    /// On a database file, for this partner once there is one.
-    Local(PathBuf, Option<String>),
+    /// On a database, for this partner once there is one.
+    Local(Arc<Site>, Option<String>),
     /// On a server, with this key once there is one.
     Remote(String, Option<String>),
 }
 
 impl Place {
     fn command(&self, args: &[&str]) -> CommandLine {
-        let line = bookguard(args.iter().copied());
         match self {
-            Self::Local(db, partner) => {
-                let line = line.arg("--db").arg(db).arg("--dev");
+            Self::Local(site, partner) => {
+                let line = site.command(args.iter().copied()).arg("--dev");
                 match partner {
                     Some(id) => line.arg("--partner").arg(id),
                     None => line,
                 }
             }
             Self::Remote(url, key) => {
-                let line = line.env("BOOKGUARD_URL", url);
+                let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", url);
                 match key {
                     Some(key) => line.env("BOOKGUARD_API_KEY", key),
                     None => line,
@@ -287,178 +287,169 @@ async fn received(receiver: &Receiver, secret: &str, folder: &Path) {
 
 #[tokio::test]
 async fn on_a_server() {
-    let (folder, receiver) = (TempDir::new().unwrap(), Receiver::start().await);
-    let db = folder.path().join("bookguard.db");
-    let server = Serving::start(&db, &["--dev"]).await;
-    let mut place = Place::Remote(server.url().to_owned(), None);
-    let (id, secret) = tell(&mut place, &receiver, folder.path()).await;
-    let events = delivered(&place, &id).await;
-    let event = events[0]["eventId"].as_str().unwrap();
-    let shown = place.run(&["webhook-events", "get", event]).await.json();
-    assert_eq!(shown["attempts"][0]["statusCode"], 200);
-    let retried = place.run(&["webhook-events", "retry", event]).await;
-    assert_eq!(retried.code, Some(5));
-    assert!(
-        retried.stderr.contains("(event_already_delivered)"),
-        "{}",
-        retried.stderr
-    );
-    received(&receiver, &secret, folder.path()).await;
-    let (code, said) = server.terminate().await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("DEVELOPMENT MODE"), "{said}");
-    clean(&db, 2).await;
+    on_every_engine(async |engine| {
+        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
+        let server = Serving::start(&site, &["--dev"]).await;
+        let mut place = Place::Remote(server.url().to_owned(), None);
+        let (id, secret) = tell(&mut place, &receiver, site.folder()).await;
+        let events = delivered(&place, &id).await;
+        let event = events[0]["eventId"].as_str().unwrap();
+        let shown = place.run(&["webhook-events", "get", event]).await.json();
+        assert_eq!(shown["attempts"][0]["statusCode"], 200);
+        let retried = place.run(&["webhook-events", "retry", event]).await;
+        assert_eq!(retried.code, Some(5));
+        assert!(
+            retried.stderr.contains("(event_already_delivered)"),
+            "{}",
+            retried.stderr
+        );
+        received(&receiver, &secret, site.folder()).await;
+        let (code, said) = server.terminate().await;
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.starts_with("DEVELOPMENT MODE"), "{said}");
+        site.verify(2).await;
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn on_a_database_file_while_a_server_runs_on_it() {
-    let (folder, receiver) = (TempDir::new().unwrap(), Receiver::start().await);
-    let db = folder.path().join("bookguard.db");
-    let server = Serving::start(&db, &["--dev"]).await;
-    let mut place = Place::Local(db.clone(), None);
-    let (id, secret) = tell(&mut place, &receiver, folder.path()).await;
-    // The server sends what the commands wrote.
-    delivered(&place, &id).await;
-    received(&receiver, &secret, folder.path()).await;
-    clean(&db, 2).await;
-    // And goes on where the commands left the log.
-    let key = place.run(&["api-keys", "create"]).await.string("apiKey");
-    let caller = server.caller().with_key(&key);
-    caller
-        .post("/v1/bookings", &samples::booking())
-        .await
-        .ok(201);
-    let (code, said) = server.terminate().await;
-    assert_eq!(code, Some(0), "{said}");
-    clean(&db, 3).await;
-}
-
-#[tokio::test]
-async fn on_a_database_file_alone_with_retries_sent_from_here() {
-    let (folder, receiver) = (TempDir::new().unwrap(), Receiver::start().await);
-    let db = folder.path().join("bookguard.db");
-    let mut place = Place::Local(db.clone(), None);
-    let (id, _) = tell(&mut place, &receiver, folder.path()).await;
-    let list = async || {
-        place
-            .run(&["webhook-events", "list", "--booking", &id])
+async fn on_a_database_while_a_server_runs_on_it() {
+    on_every_engine(async |engine| {
+        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
+        let server = Serving::start(&site, &["--dev"]).await;
+        let mut place = Place::Local(Arc::clone(&site), None);
+        let (id, secret) = tell(&mut place, &receiver, site.folder()).await;
+        // The server sends what the commands wrote.
+        delivered(&place, &id).await;
+        received(&receiver, &secret, site.folder()).await;
+        site.verify(2).await;
+        // And goes on where the commands left the log.
+        let key = place.run(&["api-keys", "create"]).await.string("apiKey");
+        let caller = server.caller().with_key(&key);
+        caller
+            .post("/v1/bookings", &samples::booking())
             .await
-            .json()["webhookEvents"]
-            .clone()
-    };
-    let events = list().await;
-    assert_eq!(
-        (&events[0]["status"], &events[1]["status"]),
-        (&json!("pending"), &json!("pending"))
-    );
-    let event = events[0]["eventId"].as_str().unwrap();
-    receiver.answer(Answer::Status(500));
-    let failed = place.run(&["webhook-events", "retry", event]).await.json();
-    assert_eq!(
-        (&failed["retryStatus"], &failed["retryCount"]),
-        (&json!("failed"), &json!(1))
-    );
-    receiver.answer(Answer::Status(200));
-    let retried = place.run(&["webhook-events", "retry", event]).await.json();
-    assert_eq!(
-        (&retried["retryStatus"], &retried["retryCount"]),
-        (&json!("delivered"), &json!(2))
-    );
-    let events = list().await;
-    assert_eq!(
-        (&events[0]["status"], &events[1]["status"]),
-        (&json!("delivered"), &json!("pending"))
-    );
-    assert_eq!(receiver.received().len(), 2);
-    let endpoint =
-        place.run(&["webhook-endpoints", "list"]).await.json()["data"][0]["endpointId"].clone();
-    let deleted = place
-        .run(&["webhook-endpoints", "delete", endpoint.as_str().unwrap()])
-        .await
-        .json();
-    assert_eq!(deleted["enabled"], false);
-    clean(&db, 2).await;
+            .ok(201);
+        let (code, said) = server.terminate().await;
+        assert_eq!(code, Some(0), "{said}");
+        site.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn on_a_database_alone_with_retries_sent_from_here() {
+    on_every_engine(async |engine| {
+        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
+        let mut place = Place::Local(Arc::clone(&site), None);
+        let (id, _) = tell(&mut place, &receiver, site.folder()).await;
+        let list = async || {
+            place
+                .run(&["webhook-events", "list", "--booking", &id])
+                .await
+                .json()["webhookEvents"]
+                .clone()
+        };
+        let events = list().await;
+        assert_eq!(
+            (&events[0]["status"], &events[1]["status"]),
+            (&json!("pending"), &json!("pending"))
+        );
+        let event = events[0]["eventId"].as_str().unwrap();
+        receiver.answer(Answer::Status(500));
+        let failed = place.run(&["webhook-events", "retry", event]).await.json();
+        assert_eq!(
+            (&failed["retryStatus"], &failed["retryCount"]),
+            (&json!("failed"), &json!(1))
+        );
+        receiver.answer(Answer::Status(200));
+        let retried = place.run(&["webhook-events", "retry", event]).await.json();
+        assert_eq!(
+            (&retried["retryStatus"], &retried["retryCount"]),
+            (&json!("delivered"), &json!(2))
+        );
+        let events = list().await;
+        assert_eq!(
+            (&events[0]["status"], &events[1]["status"]),
+            (&json!("delivered"), &json!("pending"))
+        );
+        assert_eq!(receiver.received().len(), 2);
+        let endpoint =
+            place.run(&["webhook-endpoints", "list"]).await.json()["data"][0]["endpointId"].clone();
+        let deleted = place
+            .run(&["webhook-endpoints", "delete", endpoint.as_str().unwrap()])
+            .await
+            .json();
+        assert_eq!(deleted["enabled"], false);
+        site.verify(2).await;
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let server = Serving::start(&db, &["--registration", "approval"]).await;
-    let reply = server
-        .caller()
-        .post("/v1/partners/register", &samples::partner("Acme"))
-        .await;
-    let id = reply.string("partnerId");
-    assert_eq!(reply.string("status"), "pending");
-    let place = Place::Local(db, None);
-    let listed = place.run(&["partners", "list"]).await.json();
-    assert_eq!(
-        (
-            &listed["data"][0]["partnerId"],
-            &listed["data"][0]["status"]
-        ),
-        (&json!(id), &json!("pending"))
-    );
-    let approved = place.run(&["partners", "approve", &id]).await.json();
-    let caller = server
-        .caller()
-        .with_key(approved["apiKey"].as_str().unwrap());
-    assert_eq!(
-        caller.get("/v1/partners/me").await.ok(200)["status"],
-        "active"
-    );
-    let again = place.run(&["partners", "approve", &id]).await;
-    assert_eq!(again.code, Some(5));
-    // Not offered over HTTP, and said so.
-    for args in [
-        &["partners", "list"][..],
-        &["partners", "approve", &id],
-        &["ledger", "verify"],
-    ] {
-        let remote = Place::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
-        let refused = remote.run(args).await;
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("--db"), "{}", refused.stderr);
-    }
+    on_every_engine(async |engine| {
+        let site = Arc::new(Site::new(engine));
+        let server = Serving::start(&site, &["--registration", "approval"]).await;
+        let reply = server
+            .caller()
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let id = reply.string("partnerId");
+        assert_eq!(reply.string("status"), "pending");
+        let place = Place::Local(Arc::clone(&site), None);
+        let listed = place.run(&["partners", "list"]).await.json();
+        assert_eq!(
+            (
+                &listed["data"][0]["partnerId"],
+                &listed["data"][0]["status"]
+            ),
+            (&json!(id), &json!("pending"))
+        );
+        let approved = place.run(&["partners", "approve", &id]).await.json();
+        let caller = server
+            .caller()
+            .with_key(approved["apiKey"].as_str().unwrap());
+        assert_eq!(
+            caller.get("/v1/partners/me").await.ok(200)["status"],
+            "active"
+        );
+        let again = place.run(&["partners", "approve", &id]).await;
+        assert_eq!(again.code, Some(5));
+        // Not offered over HTTP, and said so.
+        for args in [
+            &["partners", "list"][..],
+            &["partners", "approve", &id],
+            &["ledger", "verify"],
+        ] {
+            let remote = Place::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
+            let refused = remote.run(args).await;
+            assert_eq!(refused.code, Some(2), "{refused:?}");
+            assert!(refused.stderr.contains("--db"), "{}", refused.stderr);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_database_touched_by_hand_is_found_out() {
-    let folder = TempDir::new().unwrap();
-    let db = folder.path().join("bookguard.db");
-    let mut place = Place::Local(db.clone(), None);
-    register(&mut place).await;
-    let id = place.run(&NEW_BOOKING).await.string("bookingId");
-    clean(&db, 1).await;
-    let store = rusqlite::Connection::open(&db).unwrap();
-    let touched = store.execute(
-        "UPDATE booking SET body = replace(body, '1250.5', '1250.6')",
-        [],
-    );
-    assert_eq!(touched.unwrap(), 1);
-    drop(store);
-    let found = place.run(&["ledger", "verify"]).await;
-    assert_eq!(found.code, Some(6), "{found:?}");
-    let report: Value = serde_json::from_str(&found.stdout).unwrap();
-    assert_eq!(report["verified"], false);
-    assert!(report["findings"].to_string().contains(&id), "{report}");
-    assert!(
-        found.stderr.contains("(verification_failed)"),
-        "{}",
-        found.stderr
-    );
-}
-
-/// The whole ledger and every row agree, and there are this many bookings.
-async fn clean(db: &Path, bookings: usize) {
-    let report = bookguard(["ledger", "verify", "--db"])
-        .arg(db)
-        .run()
-        .await
-        .json();
-    assert_eq!(
-        (&report["verified"], &report["bookings"]),
-        (&json!(true), &json!(bookings))
-    );
+    on_every_engine(async |engine| {
+        let site = Arc::new(Site::new(engine));
+        let mut place = Place::Local(Arc::clone(&site), None);
+        register(&mut place).await;
+        let id = place.run(&NEW_BOOKING).await.string("bookingId");
+        site.verify(1).await;
+        site.tamper("UPDATE booking SET body = replace(body, '1250.5', '1250.6')");
+        let found = place.run(&["ledger", "verify"]).await;
+        assert_eq!(found.code, Some(6), "{found:?}");
+        let report: Value = serde_json::from_str(&found.stdout).unwrap();
+        assert_eq!(report["verified"], false);
+        assert!(report["findings"].to_string().contains(&id), "{report}");
+        assert!(
+            found.stderr.contains("(verification_failed)"),
+            "{}",
+            found.stderr
+        );
+    })
+    .await;
 }

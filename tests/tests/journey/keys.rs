@@ -11,6 +11,7 @@ use bookguard_core::ops::{self, Action, Operation, Request};
 use bookguard_core::service::{self, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_server::config::Config;
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 use bookguard_tests::samples;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ async fn administer<O: Operation>(
     let (service, closing) = Service::open(service::Config {
         db: config.db.clone(),
         create: false,
-        ledger_key: None,
+        ledger_key: config.ledger_key.clone(),
         public_url: "http://localhost".to_owned(),
         registration: config.registration,
         library_policies: true,
@@ -60,32 +61,35 @@ async fn administer<O: Operation>(
 
 #[tokio::test]
 async fn where_registration_needs_approval_credentials_come_with_it() {
-    let house = House::with(|config| Config {
-        registration: Registration::Approval,
-        ..config
-    });
-    let house = house.await;
-    let reply = house
-        .caller()
-        .post("/v1/partners/register", &samples::partner("Acme"))
-        .await;
-    let id = reply.string("partnerId");
-    let expected = json!({"partnerId": id, "name": "Acme", "status": "pending"});
-    assert_eq!(reply.ok(201), expected, "and no credentials");
-    let approved: Registered = administer::<ApprovePartner>(&house, &id).await.unwrap();
-    let caller = house.caller().with_key(&approved.api_key.unwrap());
-    let me = caller.get("/v1/partners/me").await.ok(200);
-    assert_eq!(
-        (&me["partnerId"], &me["status"]),
-        (&json!(id), &json!("active"))
-    );
-    caller
-        .post("/v1/bookings", &samples::booking())
-        .await
-        .ok(201);
-    assert!(approved.signing_secret.unwrap().starts_with("whsec_"));
-    let again = administer::<ApprovePartner>(&house, &id).await.unwrap_err();
-    assert_eq!(again.code, "partner_not_pending");
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            registration: Registration::Approval,
+            ..config
+        });
+        let house = house.await;
+        let reply = house
+            .caller()
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let id = reply.string("partnerId");
+        let expected = json!({"partnerId": id, "name": "Acme", "status": "pending"});
+        assert_eq!(reply.ok(201), expected, "and no credentials");
+        let approved: Registered = administer::<ApprovePartner>(&house, &id).await.unwrap();
+        let caller = house.caller().with_key(&approved.api_key.unwrap());
+        let me = caller.get("/v1/partners/me").await.ok(200);
+        assert_eq!(
+            (&me["partnerId"], &me["status"]),
+            (&json!(id), &json!("active"))
+        );
+        caller
+            .post("/v1/bookings", &samples::booking())
+            .await
+            .ok(201);
+        assert!(approved.signing_secret.unwrap().starts_with("whsec_"));
+        let again = administer::<ApprovePartner>(&house, &id).await.unwrap_err();
+        assert_eq!(again.code, "partner_not_pending");
+    })
+    .await;
 }
 
 /// Operation id → the scope its description names.
@@ -115,131 +119,140 @@ fn scope_of_each_operation() -> BTreeMap<String, (String, String, Option<String>
 
 #[tokio::test]
 async fn each_scope_opens_its_own_operations_and_no_others() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let operations = scope_of_each_operation();
-    let mut opened = 0;
-    for (_, scope) in Scope::ALL {
-        let caller = acme.scoped(&[scope]).await;
-        for (id, (method, path, needed)) in &operations {
-            let path = path
-                .split('/')
-                .map(|part| if part.starts_with('{') { "x" } else { part });
-            let path = path.collect::<Vec<_>>().join("/");
-            let reply = caller.send(caller.request(method, &path)).await;
-            let allowed = needed.as_deref().is_none_or(|needed| needed == scope);
-            assert_eq!(
-                reply.status != 403,
-                allowed,
-                "{id} with {scope}: {}",
-                reply.text()
-            );
-            if allowed {
-                opened += 1;
-            } else {
-                assert_eq!(reply.code(), "insufficient_scope");
-                let needed = needed.as_deref().unwrap();
-                assert!(
-                    reply.text().contains(needed),
-                    "{} names {needed}",
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let operations = scope_of_each_operation();
+        let mut opened = 0;
+        for (_, scope) in Scope::ALL {
+            let caller = acme.scoped(&[scope]).await;
+            for (id, (method, path, needed)) in &operations {
+                let path = path
+                    .split('/')
+                    .map(|part| if part.starts_with('{') { "x" } else { part });
+                let path = path.collect::<Vec<_>>().join("/");
+                let reply = caller.send(caller.request(method, &path)).await;
+                let allowed = needed.as_deref().is_none_or(|needed| needed == scope);
+                assert_eq!(
+                    reply.status != 403,
+                    allowed,
+                    "{id} with {scope}: {}",
                     reply.text()
                 );
+                if allowed {
+                    opened += 1;
+                } else {
+                    assert_eq!(reply.code(), "insufficient_scope");
+                    let needed = needed.as_deref().unwrap();
+                    assert!(
+                        reply.text().contains(needed),
+                        "{} names {needed}",
+                        reply.text()
+                    );
+                }
             }
         }
-    }
-    assert!(opened > operations.len());
-    let unscoped: Vec<_> = operations
-        .iter()
-        .filter(|(_, (_, _, scope))| scope.is_none())
-        .map(|(id, _)| id.as_str())
-        .collect();
-    let open = [
-        "getHealth",
-        "getLedgerCheckpoint",
-        "getLedgerKey",
-        "getLedgerTile",
-        "getPartner",
-        "registerPartner",
-    ];
-    assert_eq!(unscoped, open);
+        assert!(opened > operations.len());
+        let unscoped: Vec<_> = operations
+            .iter()
+            .filter(|(_, (_, _, scope))| scope.is_none())
+            .map(|(id, _)| id.as_str())
+            .collect();
+        let open = [
+            "getHealth",
+            "getLedgerCheckpoint",
+            "getLedgerKey",
+            "getLedgerTile",
+            "getPartner",
+            "registerPartner",
+        ];
+        assert_eq!(unscoped, open);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_key_hands_on_no_more_than_it_holds() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let holder = acme.scoped(&["api-keys:*", "bookings:*"]).await;
-    for (scopes, status) in [
-        (json!(["bookings:read"]), 201),
-        (json!(["bookings:*"]), 201),
-        (
-            json!(["bookings:read", "bookings:write", "api-keys:read"]),
-            201,
-        ),
-        (json!(["webhooks:read"]), 403),
-        (json!(["bookings:read", "evidence:*"]), 403),
-        (json!(["*"]), 403),
-    ] {
-        let reply = holder
-            .post("/v1/api-keys", &json!({"scopes": scopes}))
-            .await;
-        assert_eq!(reply.status, status, "{scopes}: {}", reply.text());
-        if status == 403 {
-            assert_eq!(
-                reply.details(),
-                [("/scopes".to_owned(), "insufficient_scope".to_owned())]
-            );
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let holder = acme.scoped(&["api-keys:*", "bookings:*"]).await;
+        for (scopes, status) in [
+            (json!(["bookings:read"]), 201),
+            (json!(["bookings:*"]), 201),
+            (
+                json!(["bookings:read", "bookings:write", "api-keys:read"]),
+                201,
+            ),
+            (json!(["webhooks:read"]), 403),
+            (json!(["bookings:read", "evidence:*"]), 403),
+            (json!(["*"]), 403),
+        ] {
+            let reply = holder
+                .post("/v1/api-keys", &json!({"scopes": scopes}))
+                .await;
+            assert_eq!(reply.status, status, "{scopes}: {}", reply.text());
+            if status == 403 {
+                assert_eq!(
+                    reply.details(),
+                    [("/scopes".to_owned(), "insufficient_scope".to_owned())]
+                );
+            }
         }
-    }
-    let same = holder.post_nothing("/v1/api-keys").await.ok(201);
-    assert_eq!(same["scopes"], json!(["api-keys:*", "bookings:*"]));
-    let list = acme.caller.get("/v1/api-keys?limit=100").await;
-    assert_eq!(list.ok(200)["data"].as_array().unwrap().len(), 6);
-    let key = same["apiKey"].as_str().unwrap();
-    assert!(!list.text().contains(key), "a key is shown once");
-    assert!(
-        list.text().contains(&key[key.len() - 4..]),
-        "and known by its end"
-    );
+        let same = holder.post_nothing("/v1/api-keys").await.ok(201);
+        assert_eq!(same["scopes"], json!(["api-keys:*", "bookings:*"]));
+        let list = acme.caller.get("/v1/api-keys?limit=100").await;
+        assert_eq!(list.ok(200)["data"].as_array().unwrap().len(), 6);
+        let key = same["apiKey"].as_str().unwrap();
+        assert!(!list.text().contains(key), "a key is shown once");
+        assert!(
+            list.text().contains(&key[key.len() - 4..]),
+            "and known by its end"
+        );
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let make = async || acme.caller.post("/v1/api-keys", &json!({})).await;
-    let (first, second) = (make().await, make().await);
-    let status = async |key: &str| {
-        house
-            .caller()
-            .with_key(key)
-            .get("/v1/partners/me")
-            .await
-            .status
-    };
-    let (here, elsewhere) = (first.string("apiKey"), second.string("apiKey"));
-    assert_eq!((status(&here).await, status(&elsewhere).await), (200, 200));
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let make = async || acme.caller.post("/v1/api-keys", &json!({})).await;
+        let (first, second) = (make().await, make().await);
+        let status = async |key: &str| {
+            house
+                .caller()
+                .with_key(key)
+                .get("/v1/partners/me")
+                .await
+                .status
+        };
+        let (here, elsewhere) = (first.string("apiKey"), second.string("apiKey"));
+        assert_eq!((status(&here).await, status(&elsewhere).await), (200, 200));
 
-    let revoke = format!("/v1/api-keys/{}", first.string("apiKeyId"));
-    let revoked = acme.caller.delete(&revoke).await.ok(200);
-    assert_eq!(revoked["revokedAt"], "2026-09-21T14:13:20.000Z");
-    assert_eq!(status(&here).await, 401);
-    house.advance(1000);
-    assert_eq!(
-        acme.caller.delete(&revoke).await.ok(200),
-        revoked,
-        "again changes nothing"
-    );
+        let revoke = format!("/v1/api-keys/{}", first.string("apiKeyId"));
+        let revoked = acme.caller.delete(&revoke).await.ok(200);
+        assert_eq!(revoked["revokedAt"], "2026-09-21T14:13:20.000Z");
+        assert_eq!(status(&here).await, 401);
+        house.advance(1000);
+        assert_eq!(
+            acme.caller.delete(&revoke).await.ok(200),
+            revoked,
+            "again changes nothing"
+        );
 
-    let id = second.string("apiKeyId");
-    let revoked = administer::<RevokeApiKey>(&house, &id).await.unwrap();
-    assert_eq!(Some(revoked.api_key_id), ApiKeyId::parse(&id));
-    house.advance(5_000);
-    assert_eq!(status(&elsewhere).await, 401);
-    assert_eq!(status(&acme.key).await, 200);
+        let id = second.string("apiKeyId");
+        let revoked = administer::<RevokeApiKey>(&house, &id).await.unwrap();
+        assert_eq!(Some(revoked.api_key_id), ApiKeyId::parse(&id));
+        house.advance(5_000);
+        assert_eq!(status(&elsewhere).await, 401);
+        assert_eq!(status(&acme.key).await, 200);
 
-    // A partner can lock itself out, and is told so by the next answer.
-    let own = format!("/v1/api-keys/{}", acme.key_id);
-    acme.caller.delete(&own).await.ok(200);
-    assert_eq!(acme.caller.get("/v1/partners/me").await.status, 401);
+        // A partner can lock itself out, and is told so by the next answer.
+        let own = format!("/v1/api-keys/{}", acme.key_id);
+        acme.caller.delete(&own).await.ok(200);
+        assert_eq!(acme.caller.get("/v1/partners/me").await.status, 401);
+    })
+    .await;
 }

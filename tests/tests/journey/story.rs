@@ -4,6 +4,7 @@ use bookguard_core::evidence;
 use bookguard_core::webhook::{StandardHeaders, verify, verify_standard};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::{Received, Receiver};
@@ -13,53 +14,56 @@ use serde_json::{Value, json};
 
 #[tokio::test]
 async fn from_registration_to_evidence_that_verifies_without_the_service() {
-    let house = House::with(|config| Config {
-        public_url: Some("https://bookings.example.com".to_owned()),
-        ..config
-    });
-    let house = house.await;
-    let acme = registered(&house).await;
-    let receiver = Receiver::start().await;
-    acme.endpoint(&receiver.url()).await;
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
-    let empty = Mirror::download(&house.caller(), &vkey).await;
-    assert_eq!(empty.entries().len(), 0);
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            public_url: Some("https://bookings.example.com".to_owned()),
+            ..config
+        });
+        let house = house.await;
+        let acme = registered(&house).await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let empty = Mirror::download(&house.caller(), &vkey).await;
+        assert_eq!(empty.entries().len(), 0);
 
-    let id = booked(&acme).await;
-    let created = Mirror::download(&house.caller(), &vkey).await;
-    created.extends(&empty);
-    house.advance(60_000);
-    let receipt = protected(&acme, &id).await;
+        let id = booked(&acme).await;
+        let created = Mirror::download(&house.caller(), &vkey).await;
+        created.extends(&empty);
+        house.advance(60_000);
+        let receipt = protected(&acme, &id).await;
 
-    let webhooks = receiver.wait_for(2).await;
-    genuine(&house, &acme, &webhooks);
-    told(&webhooks, &acme, &id);
-    listed(&acme, &id, &webhooks).await;
-    evaluated(&acme, &id).await;
+        let webhooks = receiver.wait_for(2).await;
+        genuine(&house, &acme, &webhooks);
+        told(&webhooks, &acme, &id);
+        listed(&acme, &id, &webhooks).await;
+        evaluated(&acme, &id).await;
 
-    let mirror = Mirror::download(&house.caller(), &vkey).await;
-    mirror.extends(&created);
-    assert_eq!(mirror.entries().len(), 2);
-    let index = receipt["leafIndex"].as_u64().unwrap() as usize;
-    assert_eq!(receipt["leafHash"], leaf_hex(&mirror.entries()[index]));
-    assert_eq!(
-        (&receipt["treeSize"], &receipt["rootHash"]),
-        (&json!(2), &json!(mirror.root_hex()))
-    );
-    assert_eq!(receipt["logOrigin"], house.server().service().origin());
-    for entry in mirror.entries() {
-        let text = String::from_utf8(entry.clone()).unwrap();
-        for private in ["Owls", "Acme", &id[4..], &acme.id[4..], "1250"] {
-            assert!(!text.contains(private), "{private} in {text}");
+        let mirror = Mirror::download(&house.caller(), &vkey).await;
+        mirror.extends(&created);
+        assert_eq!(mirror.entries().len(), 2);
+        let index = receipt["leafIndex"].as_u64().unwrap() as usize;
+        assert_eq!(receipt["leafHash"], leaf_hex(&mirror.entries()[index]));
+        assert_eq!(
+            (&receipt["treeSize"], &receipt["rootHash"]),
+            (&json!(2), &json!(mirror.root_hex()))
+        );
+        assert_eq!(receipt["logOrigin"], house.server().service().origin());
+        for entry in mirror.entries() {
+            let text = String::from_utf8(entry.clone()).unwrap();
+            for private in ["Owls", "Acme", &id[4..], &acme.id[4..], "1250"] {
+                assert!(!text.contains(private), "{private} in {text}");
+            }
         }
-    }
 
-    let packet = acme
-        .caller
-        .get(&format!("/v1/bookings/{id}/evidence"))
-        .await;
-    house.close().await;
-    holds_without_the_service(&packet, &vkey, &id);
+        let packet = acme
+            .caller
+            .get(&format!("/v1/bookings/{id}/evidence"))
+            .await;
+        house.close().await;
+        holds_without_the_service(&packet, &vkey, &id);
+    })
+    .await;
 }
 
 async fn registered(house: &House) -> Partner {
@@ -276,73 +280,79 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
 
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
-    let mut house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
-    let booking = acme.book().await;
-    let receipt = acme.protect(&booking).await;
-    let path = format!("/v1/bookings/{booking}");
-    let shown = acme.caller.get(&path).await;
-    let events = acme.events(&booking).await;
-    let before = Mirror::download(&house.caller(), &vkey).await;
-    house.restart().await;
-    let caller = acme.caller.at(&house.server().url());
-    assert_eq!(caller.get(&path).await.body, shown.body);
-    assert_eq!(
+    on_every_engine(async |engine| {
+        let mut house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let booking = acme.book().await;
+        let receipt = acme.protect(&booking).await;
+        let path = format!("/v1/bookings/{booking}");
+        let shown = acme.caller.get(&path).await;
+        let events = acme.events(&booking).await;
+        let before = Mirror::download(&house.caller(), &vkey).await;
+        house.restart().await;
+        let caller = acme.caller.at(&house.server().url());
+        assert_eq!(caller.get(&path).await.body, shown.body);
+        assert_eq!(
+            caller
+                .post_nothing(&format!("{path}/protect"))
+                .await
+                .ok(200)["protectedAt"],
+            receipt["protectedAt"]
+        );
+        let again = caller.get(&format!("{path}/webhook-events")).await.ok(200);
+        assert_eq!(again["webhookEvents"], json!(events));
         caller
-            .post_nothing(&format!("{path}/protect"))
+            .post("/v1/bookings", &samples::booking())
             .await
-            .ok(200)["protectedAt"],
-        receipt["protectedAt"]
-    );
-    let again = caller.get(&format!("{path}/webhook-events")).await.ok(200);
-    assert_eq!(again["webhookEvents"], json!(events));
-    caller
-        .post("/v1/bookings", &samples::booking())
-        .await
-        .ok(201);
-    let after = Mirror::download(&house.caller(), &vkey).await;
-    after.extends(&before);
-    assert_eq!(after.entries().len(), 3);
+            .ok(201);
+        let after = Mirror::download(&house.caller(), &vkey).await;
+        after.extends(&before);
+        assert_eq!(after.entries().len(), 3);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
-    let mut earlier = Mirror::download(&house.caller(), &vkey).await;
-    for upto in [1, 2, 255, 256, 257, 300] {
-        while (earlier.entries().len() as u64) < upto {
-            let missing = upto - earlier.entries().len() as u64;
-            let bookings = (0..missing).map(|_| acme.book());
-            for booking in bookings {
-                booking.await;
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let mut earlier = Mirror::download(&house.caller(), &vkey).await;
+        for upto in [1, 2, 255, 256, 257, 300] {
+            while (earlier.entries().len() as u64) < upto {
+                let missing = upto - earlier.entries().len() as u64;
+                let bookings = (0..missing).map(|_| acme.book());
+                for booking in bookings {
+                    booking.await;
+                }
+                let now = Mirror::download(&house.caller(), &vkey).await;
+                now.extends(&earlier);
+                earlier = now;
             }
-            let now = Mirror::download(&house.caller(), &vkey).await;
-            now.extends(&earlier);
-            earlier = now;
         }
-    }
-    let full = house.caller().get("/v1/ledger/tile/0/000").await;
-    assert_eq!(
-        (full.body.len(), full.header("cache-control")),
-        (256 * 32, Some("public, max-age=31536000, immutable"))
-    );
-    let partial = house.caller().get("/v1/ledger/tile/0/001.p/44").await;
-    assert_eq!(
-        (partial.body.len(), partial.header("cache-control")),
-        (44 * 32, Some("public, max-age=60"))
-    );
-    // What is beyond the checkpoint is not there, what it covers stays at every width.
-    for (path, status) in [
-        ("0/001.p/45", 404),
-        ("0/001.p/1", 200),
-        ("0/001", 404),
-        ("1/000.p/1", 200),
-        ("1/000", 404),
-    ] {
-        let reply = house.caller().get(&format!("/v1/ledger/tile/{path}")).await;
-        assert_eq!(reply.status, status, "{path}");
-    }
+        let full = house.caller().get("/v1/ledger/tile/0/000").await;
+        assert_eq!(
+            (full.body.len(), full.header("cache-control")),
+            (256 * 32, Some("public, max-age=31536000, immutable"))
+        );
+        let partial = house.caller().get("/v1/ledger/tile/0/001.p/44").await;
+        assert_eq!(
+            (partial.body.len(), partial.header("cache-control")),
+            (44 * 32, Some("public, max-age=60"))
+        );
+        // What is beyond the checkpoint is not there, what it covers stays at every width.
+        for (path, status) in [
+            ("0/001.p/45", 404),
+            ("0/001.p/1", 200),
+            ("0/001", 404),
+            ("1/000.p/1", 200),
+            ("1/000", 404),
+        ] {
+            let reply = house.caller().get(&format!("/v1/ledger/tile/{path}")).await;
+            assert_eq!(reply.status, status, "{path}");
+        }
+    })
+    .await;
 }

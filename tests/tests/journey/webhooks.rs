@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::waiting::until;
@@ -38,291 +39,316 @@ async fn attempts(partner: &Partner, event: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let receiver = Receiver::start().await;
-    receiver.answer(Answer::Status(503));
-    acme.endpoint(&receiver.url()).await;
-    let booking = acme.book().await;
-    let waits = [
-        5,
-        300,
-        1800,
-        2 * 3600,
-        5 * 3600,
-        10 * 3600,
-        14 * 3600,
-        20 * 3600,
-        24 * 3600,
-    ];
-    for (made, wait) in (1..).zip(waits) {
-        let event = until("the next failure", async || {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(503));
+        acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        let waits = [
+            5,
+            300,
+            1800,
+            2 * 3600,
+            5 * 3600,
+            10 * 3600,
+            14 * 3600,
+            20 * 3600,
+            24 * 3600,
+        ];
+        for (made, wait) in (1..).zip(waits) {
+            let event = until("the next failure", async || {
+                let event = event_that_is(&acme, &booking, "failed").await;
+                (event["deliveries"][0]["attempts"] == made).then_some(event)
+            });
+            let event = event.await;
+            let ms = wait_ms(&house, &event);
+            let (low, high) = (wait * 800, wait * 1200);
+            assert!(
+                (low..=high).contains(&ms),
+                "after attempt {made}: {ms} ms, not {wait} s ± 20 %"
+            );
+            assert_eq!(event["deliveries"][0]["lastStatusCode"], 503);
+            house.advance(ms);
+        }
+        receiver.wait_for(10).await;
+        let event = until("the end", async || {
             let event = event_that_is(&acme, &booking, "failed").await;
-            (event["deliveries"][0]["attempts"] == made).then_some(event)
+            (event["deliveries"][0]["attempts"] == 10).then_some(event)
         });
         let event = event.await;
-        let ms = wait_ms(&house, &event);
-        let (low, high) = (wait * 800, wait * 1200);
-        assert!(
-            (low..=high).contains(&ms),
-            "after attempt {made}: {ms} ms, not {wait} s ± 20 %"
-        );
-        assert_eq!(event["deliveries"][0]["lastStatusCode"], 503);
-        house.advance(ms);
-    }
-    receiver.wait_for(10).await;
-    let event = until("the end", async || {
-        let event = event_that_is(&acme, &booking, "failed").await;
-        (event["deliveries"][0]["attempts"] == 10).then_some(event)
-    });
-    let event = event.await;
-    assert!(event["nextAttemptAt"].is_null(), "{event}");
-    let records = attempts(&acme, &event).await;
-    assert_eq!(records.len(), 10);
-    for (number, record) in (1..).zip(&records) {
+        assert!(event["nextAttemptAt"].is_null(), "{event}");
+        let records = attempts(&acme, &event).await;
+        assert_eq!(records.len(), 10);
+        for (number, record) in (1..).zip(&records) {
+            assert_eq!(
+                (&record["number"], &record["error"]),
+                (&json!(number), &json!("http_5xx"))
+            );
+        }
+        // The same bytes every time, each under its own time's signature.
+        let received = receiver.received();
         assert_eq!(
-            (&record["number"], &record["error"]),
-            (&json!(number), &json!("http_5xx"))
+            received
+                .iter()
+                .map(|one| &one.body)
+                .collect::<BTreeSet<_>>()
+                .len(),
+            1
         );
-    }
-    // The same bytes every time, each under its own time's signature.
-    let received = receiver.received();
-    assert_eq!(
-        received
+        let stamps: BTreeSet<_> = received
             .iter()
-            .map(|one| &one.body)
-            .collect::<BTreeSet<_>>()
-            .len(),
-        1
-    );
-    let stamps: BTreeSet<_> = received
-        .iter()
-        .map(|one| one.header("webhook-timestamp").to_owned())
-        .collect();
-    assert_eq!(stamps.len(), 10);
+            .map(|one| one.header("webhook-timestamp").to_owned())
+            .collect();
+        assert_eq!(stamps.len(), 10);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn what_a_receiver_answers_decides_what_comes_next() {
-    let house = House::open().await;
-    for (answer, error, wait) in [
-        (Answer::Status(500), "http_5xx", Some((4, 6))),
-        (Answer::Status(404), "http_4xx", Some((4, 6))),
-        (
-            Answer::Headed(302, "location: http://127.0.0.1:9/\r\n"),
-            "redirect_refused",
-            Some((4, 6)),
-        ),
-        (
-            Answer::Headed(429, "retry-after: 120\r\n"),
-            "throttled",
-            Some((120, 120)),
-        ),
-        (
-            Answer::Headed(503, "retry-after: 7200\r\n"),
-            "http_5xx",
-            Some((7200, 7200)),
-        ),
-        (
-            Answer::Headed(503, "retry-after: 999999999\r\n"),
-            "http_5xx",
-            Some((86400, 86400)),
-        ),
-        (
-            Answer::Headed(500, "retry-after: 120\r\n"),
-            "http_5xx",
-            Some((4, 6)),
-        ),
-        (Answer::Close, "connection_reset", Some((4, 6))),
-        (Answer::Status(413), "payload_too_large", None),
-        (Answer::Status(410), "gone", None),
-    ] {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        for (answer, error, wait) in [
+            (Answer::Status(500), "http_5xx", Some((4, 6))),
+            (Answer::Status(404), "http_4xx", Some((4, 6))),
+            (
+                Answer::Headed(302, "location: http://127.0.0.1:9/\r\n"),
+                "redirect_refused",
+                Some((4, 6)),
+            ),
+            (
+                Answer::Headed(429, "retry-after: 120\r\n"),
+                "throttled",
+                Some((120, 120)),
+            ),
+            (
+                Answer::Headed(503, "retry-after: 7200\r\n"),
+                "http_5xx",
+                Some((7200, 7200)),
+            ),
+            (
+                Answer::Headed(503, "retry-after: 999999999\r\n"),
+                "http_5xx",
+                Some((86400, 86400)),
+            ),
+            (
+                Answer::Headed(500, "retry-after: 120\r\n"),
+                "http_5xx",
+                Some((4, 6)),
+            ),
+            (Answer::Close, "connection_reset", Some((4, 6))),
+            (Answer::Status(413), "payload_too_large", None),
+            (Answer::Status(410), "gone", None),
+        ] {
+            let acme = house.partner("Acme").await;
+            let receiver = Receiver::start().await;
+            receiver.answer(answer.clone());
+            acme.endpoint(&receiver.url()).await;
+            let booking = acme.book().await;
+            let event = event_that_is(&acme, &booking, "failed").await;
+            assert_eq!(event["deliveries"][0]["lastError"], error, "{answer:?}");
+            match wait {
+                None => assert!(event["nextAttemptAt"].is_null(), "{answer:?}: {event}"),
+                Some((low, high)) => {
+                    let ms = wait_ms(&house, &event);
+                    assert!(
+                        (low * SECOND..=high * SECOND).contains(&ms),
+                        "{answer:?}: {ms} ms"
+                    );
+                }
+            }
+            assert_eq!(receiver.received().len(), 1, "{answer:?}");
+        }
+        // Nobody there at all.
         let acme = house.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(answer.clone());
-        acme.endpoint(&receiver.url()).await;
+        let gone = Receiver::start().await.url();
+        acme.endpoint(&gone).await;
         let booking = acme.book().await;
         let event = event_that_is(&acme, &booking, "failed").await;
-        assert_eq!(event["deliveries"][0]["lastError"], error, "{answer:?}");
-        match wait {
-            None => assert!(event["nextAttemptAt"].is_null(), "{answer:?}: {event}"),
-            Some((low, high)) => {
-                let ms = wait_ms(&house, &event);
-                assert!(
-                    (low * SECOND..=high * SECOND).contains(&ms),
-                    "{answer:?}: {ms} ms"
-                );
-            }
-        }
-        assert_eq!(receiver.received().len(), 1, "{answer:?}");
-    }
-    // Nobody there at all.
-    let acme = house.partner("Acme").await;
-    let gone = Receiver::start().await.url();
-    acme.endpoint(&gone).await;
-    let booking = acme.book().await;
-    let event = event_that_is(&acme, &booking, "failed").await;
-    assert_eq!(event["deliveries"][0]["lastError"], "connection_refused");
-    let records = attempts(&acme, &event).await;
-    assert_eq!(
-        (&records[0]["phase"], &records[0]["statusCode"]),
-        (&json!("connect"), &Value::Null)
-    );
+        assert_eq!(event["deliveries"][0]["lastError"], "connection_refused");
+        let records = attempts(&acme, &event).await;
+        assert_eq!(
+            (&records[0]["phase"], &records[0]["statusCode"]),
+            (&json!("connect"), &Value::Null)
+        );
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let receiver = Receiver::start().await;
-    receiver.answer(Answer::Status(410));
-    let endpoint = acme.endpoint(&receiver.url()).await;
-    let first = acme.book().await;
-    event_that_is(&acme, &first, "failed").await;
-    let path = format!("/v1/webhook-endpoints/{endpoint}");
-    assert_eq!(acme.caller.get(&path).await.ok(200)["enabled"], false);
-    let second = acme.book().await;
-    event_that_is(&acme, &second, "no_endpoints").await;
-    house.advance(48 * HOUR);
-    let third = Receiver::start().await;
-    acme.endpoint(&third.url()).await;
-    acme.book().await;
-    third.wait_for(1).await;
-    assert_eq!(receiver.received().len(), 1);
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(410));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let first = acme.book().await;
+        event_that_is(&acme, &first, "failed").await;
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        assert_eq!(acme.caller.get(&path).await.ok(200)["enabled"], false);
+        let second = acme.book().await;
+        event_that_is(&acme, &second, "no_endpoints").await;
+        house.advance(48 * HOUR);
+        let third = Receiver::start().await;
+        acme.endpoint(&third.url()).await;
+        acme.book().await;
+        third.wait_for(1).await;
+        assert_eq!(receiver.received().len(), 1);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_endpoint_receives_the_types_it_asked_for_and_an_event_is_as_good_as_its_worst_delivery()
 {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let (all, some) = (Receiver::start().await, Receiver::start().await);
-    acme.endpoint(&all.url()).await;
-    let body = json!({"url": some.url(), "events": ["booking.protected"], "description": "second"});
-    let made = acme
-        .caller
-        .post("/v1/webhook-endpoints", &body)
-        .await
-        .ok(201);
-    assert_eq!(
-        (&made["events"], &made["description"]),
-        (&body["events"], &body["description"])
-    );
-    some.answer(Answer::Status(500));
-    let booking = acme.book().await;
-    event_that_is(&acme, &booking, "delivered").await;
-    acme.protect(&booking).await;
-    let protected = until("a delivery and a failure", async || {
-        let event = acme.events(&booking).await.remove(1);
-        let mut statuses: Vec<_> = event["deliveries"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|d| d["status"].to_string())
-            .collect();
-        statuses.sort();
-        (statuses == ["\"delivered\"", "\"failed\""]).then_some(event)
-    });
-    assert_eq!(protected.await["status"], "failed");
-    some.answer(Answer::Status(204));
-    house.advance(6 * SECOND);
-    let whole = until("both deliveries", async || {
-        let event = acme.events(&booking).await.remove(1);
-        (event["status"] == "delivered").then_some(event)
-    });
-    whole.await;
-    assert_eq!((all.received().len(), some.received().len()), (2, 2));
-    let (mine, theirs) = (&all.received()[1], &some.received()[1]);
-    assert_eq!(mine.body, theirs.body, "the same bytes to every endpoint");
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let (all, some) = (Receiver::start().await, Receiver::start().await);
+        acme.endpoint(&all.url()).await;
+        let body =
+            json!({"url": some.url(), "events": ["booking.protected"], "description": "second"});
+        let made = acme
+            .caller
+            .post("/v1/webhook-endpoints", &body)
+            .await
+            .ok(201);
+        assert_eq!(
+            (&made["events"], &made["description"]),
+            (&body["events"], &body["description"])
+        );
+        some.answer(Answer::Status(500));
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "delivered").await;
+        acme.protect(&booking).await;
+        let protected = until("a delivery and a failure", async || {
+            let event = acme.events(&booking).await.remove(1);
+            let mut statuses: Vec<_> = event["deliveries"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|d| d["status"].to_string())
+                .collect();
+            statuses.sort();
+            (statuses == ["\"delivered\"", "\"failed\""]).then_some(event)
+        });
+        assert_eq!(protected.await["status"], "failed");
+        some.answer(Answer::Status(204));
+        house.advance(6 * SECOND);
+        let whole = until("both deliveries", async || {
+            let event = acme.events(&booking).await.remove(1);
+            (event["status"] == "delivered").then_some(event)
+        });
+        whole.await;
+        assert_eq!((all.received().len(), some.received().len()), (2, 2));
+        let (mine, theirs) = (&all.received()[1], &some.received()[1]);
+        assert_eq!(mine.body, theirs.body, "the same bytes to every endpoint");
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let receiver = Receiver::start().await;
-    receiver.answer(Answer::Status(500));
-    let endpoint = acme.endpoint(&receiver.url()).await;
-    let booking = acme.book().await;
-    event_that_is(&acme, &booking, "failed").await;
-    let path = format!("/v1/webhook-endpoints/{endpoint}");
-    let ended = acme.caller.delete(&path).await.ok(200);
-    assert_eq!(
-        (&ended["endpointId"], &ended["enabled"]),
-        (&json!(endpoint), &json!(false))
-    );
-    assert_eq!(acme.caller.get(&path).await.status, 404);
-    assert_eq!(acme.caller.delete(&path).await.status, 404);
-    let list = acme.caller.get("/v1/webhook-endpoints").await.ok(200);
-    assert_eq!(list["data"], json!([]));
-    let event = event_that_is(&acme, &booking, "failed").await;
-    assert!(event["nextAttemptAt"].is_null(), "{event}");
-    house.advance(HOUR);
-    let later = acme.book().await;
-    event_that_is(&acme, &later, "no_endpoints").await;
-    // A further endpoint shows that the courier has been round since.
-    let other = Receiver::start().await;
-    acme.endpoint(&other.url()).await;
-    acme.book().await;
-    other.wait_for(1).await;
-    assert_eq!(receiver.received().len(), 1);
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "failed").await;
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        let ended = acme.caller.delete(&path).await.ok(200);
+        assert_eq!(
+            (&ended["endpointId"], &ended["enabled"]),
+            (&json!(endpoint), &json!(false))
+        );
+        assert_eq!(acme.caller.get(&path).await.status, 404);
+        assert_eq!(acme.caller.delete(&path).await.status, 404);
+        let list = acme.caller.get("/v1/webhook-endpoints").await.ok(200);
+        assert_eq!(list["data"], json!([]));
+        let event = event_that_is(&acme, &booking, "failed").await;
+        assert!(event["nextAttemptAt"].is_null(), "{event}");
+        house.advance(HOUR);
+        let later = acme.book().await;
+        event_that_is(&acme, &later, "no_endpoints").await;
+        // A further endpoint shows that the courier has been round since.
+        let other = Receiver::start().await;
+        acme.endpoint(&other.url()).await;
+        acme.book().await;
+        other.wait_for(1).await;
+        assert_eq!(receiver.received().len(), 1);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn events_of_a_partner_are_numbered_without_gaps() {
-    let house = House::open().await;
-    let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
-    let receiver = Receiver::start().await;
-    acme.endpoint(&receiver.url()).await;
-    for _ in 0..5 {
-        let booking = acme.book().await;
-        other.book().await;
-        acme.protect(&booking).await;
-        acme.protect(&booking).await;
-    }
-    let received = receiver.wait_for(10).await;
-    let numbers: BTreeSet<u64> = received
-        .iter()
-        .map(|one| one.json()["seq"].as_u64().unwrap())
-        .collect();
-    assert_eq!(numbers, (1..=10).collect());
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        for _ in 0..5 {
+            let booking = acme.book().await;
+            other.book().await;
+            acme.protect(&booking).await;
+            acme.protect(&booking).await;
+        }
+        let received = receiver.wait_for(10).await;
+        let numbers: BTreeSet<u64> = received
+            .iter()
+            .map(|one| one.json()["seq"].as_u64().unwrap())
+            .collect();
+        assert_eq!(numbers, (1..=10).collect());
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_dead_receiver_does_not_hold_up_a_living_one() {
-    let house = House::open().await;
-    let (slow, quick) = (house.partner("Slow").await, house.partner("Quick").await);
-    let (dead, alive) = (Receiver::start().await, Receiver::start().await);
-    dead.answer(Answer::Silence);
-    slow.endpoint(&dead.url()).await;
-    quick.endpoint(&alive.url()).await;
-    for _ in 0..30 {
-        slow.book().await;
-    }
-    for _ in 0..30 {
-        quick.book().await;
-    }
-    alive.wait_for(30).await;
-    assert!(
-        dead.received().len() <= 8,
-        "no more than the endpoint's places are taken"
-    );
-    dead.answer(Answer::Status(200));
-    dead.wait_for(30).await;
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (slow, quick) = (house.partner("Slow").await, house.partner("Quick").await);
+        let (dead, alive) = (Receiver::start().await, Receiver::start().await);
+        dead.answer(Answer::Silence);
+        slow.endpoint(&dead.url()).await;
+        quick.endpoint(&alive.url()).await;
+        for _ in 0..30 {
+            slow.book().await;
+        }
+        for _ in 0..30 {
+            quick.book().await;
+        }
+        alive.wait_for(30).await;
+        assert!(
+            dead.received().len() <= 8,
+            "no more than the endpoint's places are taken"
+        );
+        dead.answer(Answer::Status(200));
+        dead.wait_for(30).await;
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn what_was_not_delivered_before_a_restart_is_delivered_after_it() {
-    let mut house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let receiver = Receiver::start().await;
-    receiver.answer(Answer::Status(500));
-    acme.endpoint(&receiver.url()).await;
-    let booking = acme.book().await;
-    event_that_is(&acme, &booking, "failed").await;
-    receiver.answer(Answer::Status(200));
-    house.restart().await;
-    house.advance(6 * SECOND);
-    let received = receiver.wait_for(2).await;
-    assert_eq!(received[0].body, received[1].body);
+    on_every_engine(async |engine| {
+        let mut house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "failed").await;
+        receiver.answer(Answer::Status(200));
+        house.restart().await;
+        house.advance(6 * SECOND);
+        let received = receiver.wait_for(2).await;
+        assert_eq!(received[0].body, received[1].body);
+    })
+    .await;
 }

@@ -1,6 +1,7 @@
 //! JSON that is wrong: each fault named by pointer, code and fix; all of them at once; and nothing written.
 
 use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 use bookguard_tests::samples;
 use serde_json::{Value, json};
@@ -44,254 +45,257 @@ pub(crate) fn assert_helpful(reply: &Reply, of: &str) {
 
 #[tokio::test]
 async fn each_wrong_member_of_a_booking_is_named_with_a_code_and_a_fix() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let before = acme.caller.get("/v1/ledger/checkpoint").await.text();
-    let long_id = format!(r#"{{"id":{},"name":"n"}}"#, text(129));
-    let long_name = format!(r#"{{"id":"i","name":{}}}"#, text(201));
-    let pairs: Vec<String> = (0..21).map(|n| format!("\"k{n}\":\"v\"")).collect();
-    let pairs = format!("{{{}}}", pairs.join(","));
-    let long_key = format!("{{{}:\"v\"}}", text(65));
-    let long_value = format!("{{\"k\":{}}}", text(501));
-    let cases: Vec<(&str, &str, &str, &str)> = vec![
-        // money
-        ("bookingValue", "\"12\"", "/bookingValue", "wrong_type"),
-        ("bookingValue", "true", "/bookingValue", "wrong_type"),
-        ("bookingValue", "[1]", "/bookingValue", "wrong_type"),
-        ("bookingValue", "{}", "/bookingValue", "wrong_type"),
-        ("bookingValue", "null", "/bookingValue", "null"),
-        ("bookingValue", "-1", "/bookingValue", "amount_negative"),
-        ("bookingValue", "-1e-2", "/bookingValue", "amount_negative"),
-        ("bookingValue", "1e400", "/bookingValue", "amount_too_large"),
-        (
-            "bookingValue",
-            "1e99999999999999999999",
-            "/bookingValue",
-            "amount_too_large",
-        ),
-        (
-            "bookingValue",
-            "10000000000000",
-            "/bookingValue",
-            "amount_too_large",
-        ),
-        (
-            "bookingValue",
-            "99999999999999999999999999999999",
-            "/bookingValue",
-            "amount_too_large",
-        ),
-        ("bookingValue", "0.001", "/bookingValue", "amount_precision"),
-        (
-            "bookingValue",
-            "12.345",
-            "/bookingValue",
-            "amount_precision",
-        ),
-        (
-            "bookingValue",
-            "1e-400",
-            "/bookingValue",
-            "amount_precision",
-        ),
-        ("amountPaid", "-1", "/amountPaid", "amount_negative"),
-        ("amountPaid", "\"1\"", "/amountPaid", "wrong_type"),
-        ("currency", "\"usd\"", "/currency", "currency_unknown"),
-        ("currency", "\"\"", "/currency", "currency_unknown"),
-        (
-            "currency",
-            "\"XAU\"",
-            "/currency",
-            "currency_has_no_minor_unit",
-        ),
-        ("currency", "840", "/currency", "wrong_type"),
-        ("currency", "null", "/currency", "null"),
-        ("currency", "\"JPY\"", "/bookingValue", "amount_precision"),
-        // parties
-        ("talent", "null", "/talent", "null"),
-        ("talent", "\"t1\"", "/talent", "wrong_type"),
-        ("talent", "[]", "/talent", "wrong_type"),
-        ("talent", r#"{"name":"n"}"#, "/talent/id", "missing_field"),
-        ("talent", r#"{"id":"i"}"#, "/talent/name", "missing_field"),
-        (
-            "talent",
-            r#"{"id":7,"name":"n"}"#,
-            "/talent/id",
-            "wrong_type",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":null}"#,
-            "/talent/name",
-            "null",
-        ),
-        ("talent", r#"{"id":"","name":"n"}"#, "/talent/id", "empty"),
-        (
-            "talent",
-            r#"{"id":"i","name":"  "}"#,
-            "/talent/name",
-            "empty",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"n","nmae":"x"}"#,
-            "/talent/nmae",
-            "unknown_field",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"n","id":"j"}"#,
-            "/talent/id",
-            "duplicate_key",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"a\u0000b"}"#,
-            "/talent/name",
-            "control_character",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"a\nb"}"#,
-            "/talent/name",
-            "control_character",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"a\u0085b"}"#,
-            "/talent/name",
-            "control_character",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"a\u001b[31mb"}"#,
-            "/talent/name",
-            "control_character",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"\ud83c"}"#,
-            "/talent/name",
-            "invalid_string",
-        ),
-        (
-            "talent",
-            r#"{"id":"i","name":"\udfb8\ud83c"}"#,
-            "/talent/name",
-            "invalid_string",
-        ),
-        ("talent", &long_id, "/talent/id", "too_long"),
-        ("organizer", &long_name, "/organizer/name", "too_long"),
-        // text, time
-        ("eventType", "5", "/eventType", "wrong_type"),
-        ("eventType", "\"\"", "/eventType", "empty"),
-        ("eventDate", "\"tomorrow\"", "/eventDate", "invalid_date"),
-        ("eventDate", "1929812400", "/eventDate", "wrong_type"),
-        (
-            "eventDate",
-            "\"2031-02-30T19:00:00Z\"",
-            "/eventDate",
-            "invalid_date",
-        ),
-        (
-            "eventDate",
-            "\"2031-06-20T25:00:00Z\"",
-            "/eventDate",
-            "invalid_date",
-        ),
-        (
-            "eventDate",
-            "\"2031-06-20T19:00:00+25:00\"",
-            "/eventDate",
-            "invalid_date",
-        ),
-        (
-            "eventDate",
-            "\"12031-06-20T19:00:00Z\"",
-            "/eventDate",
-            "invalid_date",
-        ),
-        (
-            "eventDate",
-            "\"2031-06-20 19:00:00Z\"",
-            "/eventDate",
-            "invalid_date",
-        ),
-        (
-            "eventDate",
-            "\"2031-06-20T19:00:00\"",
-            "/timeZone",
-            "time_zone_required",
-        ),
-        (
-            "eventDate",
-            "\"2031-06-20\"",
-            "/timeZone",
-            "time_zone_required",
-        ),
-        (
-            "timeZone",
-            "\"Mars/Olympus\"",
-            "/timeZone",
-            "time_zone_unknown",
-        ),
-        ("timeZone", "-4", "/timeZone", "wrong_type"),
-        // policy
-        ("policyId", "\"frim\"", "/policyId", "policy_unknown"),
-        ("policyId", "1", "/policyId", "wrong_type"),
-        ("policy", "\"firm\"", "/policy", "wrong_type"),
-        (
-            "policy",
-            r#"{"policyId":"p","name":"P","organizer":{"late":{"refundBps":0}},"graec":{}}"#,
-            "/policy/graec",
-            "unknown_field",
-        ),
-        // metadata
-        ("metadata", "[]", "/metadata", "wrong_type"),
-        ("metadata", &pairs, "/metadata", "too_many"),
-        ("metadata", r#"{"k":5}"#, "/metadata/k", "wrong_type"),
-        ("metadata", r#"{"k":null}"#, "/metadata/k", "null"),
-        (
-            "metadata",
-            r#"{"k":"a","k":"b"}"#,
-            "/metadata/k",
-            "duplicate_key",
-        ),
-        ("metadata", r#"{"":"v"}"#, "/metadata/", "bad_key"),
-        ("metadata", &long_value, "/metadata/k", "too_long"),
-        // members
-        ("partnerId", "5", "/partnerId", "wrong_type"),
-        ("bookingvalue", "5", "/bookingvalue", "unknown_field"),
-        ("a/b~c", "5", "/a~1b~0c", "unknown_field"),
-        ("__proto__", "{}", "/__proto__", "unknown_field"),
-    ];
-    for (name, written, pointer, code) in cases {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let before = acme.caller.get("/v1/ledger/checkpoint").await.text();
+        let long_id = format!(r#"{{"id":{},"name":"n"}}"#, text(129));
+        let long_name = format!(r#"{{"id":"i","name":{}}}"#, text(201));
+        let pairs: Vec<String> = (0..21).map(|n| format!("\"k{n}\":\"v\"")).collect();
+        let pairs = format!("{{{}}}", pairs.join(","));
+        let long_key = format!("{{{}:\"v\"}}", text(65));
+        let long_value = format!("{{\"k\":{}}}", text(501));
+        let cases: Vec<(&str, &str, &str, &str)> = vec![
+            // money
+            ("bookingValue", "\"12\"", "/bookingValue", "wrong_type"),
+            ("bookingValue", "true", "/bookingValue", "wrong_type"),
+            ("bookingValue", "[1]", "/bookingValue", "wrong_type"),
+            ("bookingValue", "{}", "/bookingValue", "wrong_type"),
+            ("bookingValue", "null", "/bookingValue", "null"),
+            ("bookingValue", "-1", "/bookingValue", "amount_negative"),
+            ("bookingValue", "-1e-2", "/bookingValue", "amount_negative"),
+            ("bookingValue", "1e400", "/bookingValue", "amount_too_large"),
+            (
+                "bookingValue",
+                "1e99999999999999999999",
+                "/bookingValue",
+                "amount_too_large",
+            ),
+            (
+                "bookingValue",
+                "10000000000000",
+                "/bookingValue",
+                "amount_too_large",
+            ),
+            (
+                "bookingValue",
+                "99999999999999999999999999999999",
+                "/bookingValue",
+                "amount_too_large",
+            ),
+            ("bookingValue", "0.001", "/bookingValue", "amount_precision"),
+            (
+                "bookingValue",
+                "12.345",
+                "/bookingValue",
+                "amount_precision",
+            ),
+            (
+                "bookingValue",
+                "1e-400",
+                "/bookingValue",
+                "amount_precision",
+            ),
+            ("amountPaid", "-1", "/amountPaid", "amount_negative"),
+            ("amountPaid", "\"1\"", "/amountPaid", "wrong_type"),
+            ("currency", "\"usd\"", "/currency", "currency_unknown"),
+            ("currency", "\"\"", "/currency", "currency_unknown"),
+            (
+                "currency",
+                "\"XAU\"",
+                "/currency",
+                "currency_has_no_minor_unit",
+            ),
+            ("currency", "840", "/currency", "wrong_type"),
+            ("currency", "null", "/currency", "null"),
+            ("currency", "\"JPY\"", "/bookingValue", "amount_precision"),
+            // parties
+            ("talent", "null", "/talent", "null"),
+            ("talent", "\"t1\"", "/talent", "wrong_type"),
+            ("talent", "[]", "/talent", "wrong_type"),
+            ("talent", r#"{"name":"n"}"#, "/talent/id", "missing_field"),
+            ("talent", r#"{"id":"i"}"#, "/talent/name", "missing_field"),
+            (
+                "talent",
+                r#"{"id":7,"name":"n"}"#,
+                "/talent/id",
+                "wrong_type",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":null}"#,
+                "/talent/name",
+                "null",
+            ),
+            ("talent", r#"{"id":"","name":"n"}"#, "/talent/id", "empty"),
+            (
+                "talent",
+                r#"{"id":"i","name":"  "}"#,
+                "/talent/name",
+                "empty",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"n","nmae":"x"}"#,
+                "/talent/nmae",
+                "unknown_field",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"n","id":"j"}"#,
+                "/talent/id",
+                "duplicate_key",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"a\u0000b"}"#,
+                "/talent/name",
+                "control_character",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"a\nb"}"#,
+                "/talent/name",
+                "control_character",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"a\u0085b"}"#,
+                "/talent/name",
+                "control_character",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"a\u001b[31mb"}"#,
+                "/talent/name",
+                "control_character",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"\ud83c"}"#,
+                "/talent/name",
+                "invalid_string",
+            ),
+            (
+                "talent",
+                r#"{"id":"i","name":"\udfb8\ud83c"}"#,
+                "/talent/name",
+                "invalid_string",
+            ),
+            ("talent", &long_id, "/talent/id", "too_long"),
+            ("organizer", &long_name, "/organizer/name", "too_long"),
+            // text, time
+            ("eventType", "5", "/eventType", "wrong_type"),
+            ("eventType", "\"\"", "/eventType", "empty"),
+            ("eventDate", "\"tomorrow\"", "/eventDate", "invalid_date"),
+            ("eventDate", "1929812400", "/eventDate", "wrong_type"),
+            (
+                "eventDate",
+                "\"2031-02-30T19:00:00Z\"",
+                "/eventDate",
+                "invalid_date",
+            ),
+            (
+                "eventDate",
+                "\"2031-06-20T25:00:00Z\"",
+                "/eventDate",
+                "invalid_date",
+            ),
+            (
+                "eventDate",
+                "\"2031-06-20T19:00:00+25:00\"",
+                "/eventDate",
+                "invalid_date",
+            ),
+            (
+                "eventDate",
+                "\"12031-06-20T19:00:00Z\"",
+                "/eventDate",
+                "invalid_date",
+            ),
+            (
+                "eventDate",
+                "\"2031-06-20 19:00:00Z\"",
+                "/eventDate",
+                "invalid_date",
+            ),
+            (
+                "eventDate",
+                "\"2031-06-20T19:00:00\"",
+                "/timeZone",
+                "time_zone_required",
+            ),
+            (
+                "eventDate",
+                "\"2031-06-20\"",
+                "/timeZone",
+                "time_zone_required",
+            ),
+            (
+                "timeZone",
+                "\"Mars/Olympus\"",
+                "/timeZone",
+                "time_zone_unknown",
+            ),
+            ("timeZone", "-4", "/timeZone", "wrong_type"),
+            // policy
+            ("policyId", "\"frim\"", "/policyId", "policy_unknown"),
+            ("policyId", "1", "/policyId", "wrong_type"),
+            ("policy", "\"firm\"", "/policy", "wrong_type"),
+            (
+                "policy",
+                r#"{"policyId":"p","name":"P","organizer":{"late":{"refundBps":0}},"graec":{}}"#,
+                "/policy/graec",
+                "unknown_field",
+            ),
+            // metadata
+            ("metadata", "[]", "/metadata", "wrong_type"),
+            ("metadata", &pairs, "/metadata", "too_many"),
+            ("metadata", r#"{"k":5}"#, "/metadata/k", "wrong_type"),
+            ("metadata", r#"{"k":null}"#, "/metadata/k", "null"),
+            (
+                "metadata",
+                r#"{"k":"a","k":"b"}"#,
+                "/metadata/k",
+                "duplicate_key",
+            ),
+            ("metadata", r#"{"":"v"}"#, "/metadata/", "bad_key"),
+            ("metadata", &long_value, "/metadata/k", "too_long"),
+            // members
+            ("partnerId", "5", "/partnerId", "wrong_type"),
+            ("bookingvalue", "5", "/bookingvalue", "unknown_field"),
+            ("a/b~c", "5", "/a~1b~0c", "unknown_field"),
+            ("__proto__", "{}", "/__proto__", "unknown_field"),
+        ];
+        for (name, written, pointer, code) in cases {
+            let reply = acme
+                .caller
+                .post_text("/v1/bookings", booking(name, written))
+                .await;
+            assert_eq!(reply.status, 400, "{name}: {written}: {}", reply.text());
+            let expected = (pointer.to_owned(), code.to_owned());
+            assert!(
+                reply.details().contains(&expected),
+                "{name}: {written}: {}",
+                reply.text()
+            );
+            assert_eq!(
+                reply.details().len(),
+                1,
+                "{name}: {written}: {}",
+                reply.text()
+            );
+            assert_eq!(reply.code(), code, "the only fault's code is the error's");
+            assert_helpful(&reply, written);
+        }
         let reply = acme
             .caller
-            .post_text("/v1/bookings", booking(name, written))
+            .post_text("/v1/bookings", booking("metadata", &long_key))
             .await;
-        assert_eq!(reply.status, 400, "{name}: {written}: {}", reply.text());
-        let expected = (pointer.to_owned(), code.to_owned());
-        assert!(
-            reply.details().contains(&expected),
-            "{name}: {written}: {}",
-            reply.text()
-        );
-        assert_eq!(
-            reply.details().len(),
-            1,
-            "{name}: {written}: {}",
-            reply.text()
-        );
-        assert_eq!(reply.code(), code, "the only fault's code is the error's");
-        assert_helpful(&reply, written);
-    }
-    let reply = acme
-        .caller
-        .post_text("/v1/bookings", booking("metadata", &long_key))
-        .await;
-    assert_eq!(reply.code(), "bad_key");
-    nothing_was_written(&house, &acme, &before).await;
+        assert_eq!(reply.code(), "bad_key");
+        nothing_was_written(&house, &acme, &before).await;
+    })
+    .await;
 }
 
 async fn nothing_was_written(house: &House, acme: &bookguard_tests::house::Partner, before: &str) {
@@ -303,88 +307,92 @@ async fn nothing_was_written(house: &House, acme: &bookguard_tests::house::Partn
 
 #[tokio::test]
 async fn what_is_unusual_but_right_is_kept_exactly() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    for (name, written, shown) in [
-        ("bookingValue", "0", json!(0)),
-        ("bookingValue", "-0", json!(0)),
-        ("bookingValue", "1e3", json!(1000)),
-        (
-            "bookingValue",
-            "1250.5000000000000000000000000000",
-            json!(1250.5),
-        ),
-        ("bookingValue", "9999999999999.99", json!(9999999999999.99)),
-        ("bookingValue", "0.01", json!(0.01)),
-        ("eventType", r#""\ud83c\udfb8 gig""#, json!("🎸 gig")),
-        ("eventType", "\"שלום عالم\"", json!("שלום عالم")),
-        ("eventType", "\"e\u{301}\"", json!("e\u{301}")),
-        (
-            "eventType",
-            r#""a\u002fb \\ \"q\" <script>""#,
-            json!("a/b \\ \"q\" <script>"),
-        ),
-        (
-            "eventType",
-            "\"' OR 1=1; DROP TABLE booking; --\"",
-            json!("' OR 1=1; DROP TABLE booking; --"),
-        ),
-        ("eventType", &text(200), json!("é".repeat(200))),
-        (
-            "eventDate",
-            "\"2031-06-20T19:00:00.123456789+05:30\"",
-            json!("2031-06-20T13:30:00.000Z"),
-        ),
-        (
-            "eventDate",
-            "\"1999-12-31T23:59:59Z\"",
-            json!("1999-12-31T23:59:59.000Z"),
-        ),
-        (
-            "metadata",
-            r#"{"a/b~c":"d","k k":"שלום"}"#,
-            json!({"a/b~c": "d", "k k": "שלום"}),
-        ),
-        (
-            "timeZone",
-            "\"America/New_York\"",
-            json!("America/New_York"),
-        ),
-    ] {
-        let reply = acme
-            .caller
-            .post_text("/v1/bookings", booking(name, written))
-            .await;
-        assert_eq!(reply.status, 201, "{name}: {written}: {}", reply.text());
-        let path = format!("/v1/bookings/{}", reply.string("bookingId"));
-        let got = acme.caller.get(&path).await.ok(200);
-        assert_eq!(got[name], shown, "{name}: {written}");
-    }
-    // What the client's own currency allows, and the digits as the client's JSON library will read them.
-    for (currency, written, shown) in [
-        ("JPY", "125050", "125050"),
-        ("KWD", "1.234", "1.234"),
-        ("EUR", "0.10", "0.1"),
-    ] {
-        let mut body: Value =
-            serde_json::from_str(&booking("currency", &format!("\"{currency}\""))).unwrap();
-        body["bookingValue"] = serde_json::from_str(written).unwrap();
-        let made = acme.caller.post("/v1/bookings", &body).await;
-        let got = acme
-            .caller
-            .get(&format!("/v1/bookings/{}", made.string("bookingId")))
-            .await;
-        assert!(
-            got.text().contains(&format!("\"bookingValue\":{shown}")),
-            "{}",
-            got.text()
-        );
-    }
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        for (name, written, shown) in [
+            ("bookingValue", "0", json!(0)),
+            ("bookingValue", "-0", json!(0)),
+            ("bookingValue", "1e3", json!(1000)),
+            (
+                "bookingValue",
+                "1250.5000000000000000000000000000",
+                json!(1250.5),
+            ),
+            ("bookingValue", "9999999999999.99", json!(9999999999999.99)),
+            ("bookingValue", "0.01", json!(0.01)),
+            ("eventType", r#""\ud83c\udfb8 gig""#, json!("🎸 gig")),
+            ("eventType", "\"שלום عالم\"", json!("שלום عالم")),
+            ("eventType", "\"e\u{301}\"", json!("e\u{301}")),
+            (
+                "eventType",
+                r#""a\u002fb \\ \"q\" <script>""#,
+                json!("a/b \\ \"q\" <script>"),
+            ),
+            (
+                "eventType",
+                "\"' OR 1=1; DROP TABLE booking; --\"",
+                json!("' OR 1=1; DROP TABLE booking; --"),
+            ),
+            ("eventType", &text(200), json!("é".repeat(200))),
+            (
+                "eventDate",
+                "\"2031-06-20T19:00:00.123456789+05:30\"",
+                json!("2031-06-20T13:30:00.000Z"),
+            ),
+            (
+                "eventDate",
+                "\"1999-12-31T23:59:59Z\"",
+                json!("1999-12-31T23:59:59.000Z"),
+            ),
+            (
+                "metadata",
+                r#"{"a/b~c":"d","k k":"שלום"}"#,
+                json!({"a/b~c": "d", "k k": "שלום"}),
+            ),
+            (
+                "timeZone",
+                "\"America/New_York\"",
+                json!("America/New_York"),
+            ),
+        ] {
+            let reply = acme
+                .caller
+                .post_text("/v1/bookings", booking(name, written))
+                .await;
+            assert_eq!(reply.status, 201, "{name}: {written}: {}", reply.text());
+            let path = format!("/v1/bookings/{}", reply.string("bookingId"));
+            let got = acme.caller.get(&path).await.ok(200);
+            assert_eq!(got[name], shown, "{name}: {written}");
+        }
+        // What the client's own currency allows, and the digits as the client's JSON library will read them.
+        for (currency, written, shown) in [
+            ("JPY", "125050", "125050"),
+            ("KWD", "1.234", "1.234"),
+            ("EUR", "0.10", "0.1"),
+        ] {
+            let mut body: Value =
+                serde_json::from_str(&booking("currency", &format!("\"{currency}\""))).unwrap();
+            body["bookingValue"] = serde_json::from_str(written).unwrap();
+            let made = acme.caller.post("/v1/bookings", &body).await;
+            let got = acme
+                .caller
+                .get(&format!("/v1/bookings/{}", made.string("bookingId")))
+                .await;
+            assert!(
+                got.text().contains(&format!("\"bookingValue\":{shown}")),
+                "{}",
+                got.text()
+            );
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn all_faults_are_said_at_once_with_what_was_meant() {
-    let house = House::open().await;
+    on_every_engine(async |engine| {
+    let house = House::open(engine).await;
     let acme = house.partner("Acme").await;
     let body = r#"{"talent":{"id":"","nmae":"x"},"organiser":{},"eventType":7,"eventDate":"soon",
         "bookingValue":1.005,"currency":"EURO","metadata":{"a":1},"eventType":"again","amountPaid":-1}"#;
@@ -436,25 +444,30 @@ async fn all_faults_are_said_at_once_with_what_was_meant() {
             "/bookingValue"
         ]
     );
+})
+    .await;
 }
 
 #[tokio::test]
 async fn a_booking_is_recorded_only_for_the_partner_of_the_key() {
-    let house = House::open().await;
-    let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
-    for id in [
-        other.id.as_str(),
-        "ptn_00000000000000000000000000000000",
-        "x",
-    ] {
-        let body = samples::booking_with(json!({"partnerId": id}));
-        let reply = acme.caller.post("/v1/bookings", &body).await;
-        assert_eq!(
-            (reply.status, reply.code().as_str()),
-            (403, "partner_mismatch")
-        );
-    }
-    let body = samples::booking_with(json!({"partnerId": acme.id}));
-    let made = acme.caller.post("/v1/bookings", &body).await.ok(201);
-    assert_eq!(made["partnerId"], acme.id.as_str());
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        for id in [
+            other.id.as_str(),
+            "ptn_00000000000000000000000000000000",
+            "x",
+        ] {
+            let body = samples::booking_with(json!({"partnerId": id}));
+            let reply = acme.caller.post("/v1/bookings", &body).await;
+            assert_eq!(
+                (reply.status, reply.code().as_str()),
+                (403, "partner_mismatch")
+            );
+        }
+        let body = samples::booking_with(json!({"partnerId": acme.id}));
+        let made = acme.caller.post("/v1/bookings", &body).await.ok(201);
+        assert_eq!(made["partnerId"], acme.id.as_str());
+    })
+    .await;
 }

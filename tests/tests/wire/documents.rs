@@ -1,74 +1,81 @@
 //! What is served beside the operations: discovery documents and unknown paths.
 
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 
 #[tokio::test]
 async fn discovery_documents_are_served_to_everybody() {
-    let house = House::open().await;
-    let caller = house.caller();
-    let openapi = caller.get("/openapi.json").await;
-    assert_eq!(openapi.status, 200);
-    assert_eq!(openapi.header("content-type"), Some("application/json"));
-    assert_eq!(openapi.json()["info"]["version"], "0.1.0");
-    assert_eq!(caller.get("/api/openapi.json").await.body, openapi.body);
-    let checked_in = include_bytes!("../../../openapi/openapi.json");
-    assert!(openapi.body == checked_in, "openapi/openapi.json is old");
-    let etag = openapi.header("etag").unwrap().to_owned();
-    let again = caller.request("GET", "/openapi.json");
-    let again = caller.send(again.header("if-none-match", etag)).await;
-    assert_eq!((again.status, again.body.len()), (304, 0));
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let caller = house.caller();
+        let openapi = caller.get("/openapi.json").await;
+        assert_eq!(openapi.status, 200);
+        assert_eq!(openapi.header("content-type"), Some("application/json"));
+        assert_eq!(openapi.json()["info"]["version"], "0.1.0");
+        assert_eq!(caller.get("/api/openapi.json").await.body, openapi.body);
+        let checked_in = include_bytes!("../../../openapi/openapi.json");
+        assert!(openapi.body == checked_in, "openapi/openapi.json is old");
+        let etag = openapi.header("etag").unwrap().to_owned();
+        let again = caller.request("GET", "/openapi.json");
+        let again = caller.send(again.header("if-none-match", etag)).await;
+        assert_eq!((again.status, again.body.len()), (304, 0));
 
-    let llms = caller.get("/llms.txt").await;
-    assert_eq!(
-        llms.header("content-type"),
-        Some("text/plain; charset=utf-8")
-    );
-    assert!(
-        llms.text()
-            .contains("POST /v1/bookings/{bookingId}/protect")
-    );
-    let docs = caller.get("/docs").await;
-    assert_eq!(
-        docs.header("content-type"),
-        Some("text/html; charset=utf-8")
-    );
-    let policy = docs.header("content-security-policy").unwrap();
-    assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
+        let llms = caller.get("/llms.txt").await;
+        assert_eq!(
+            llms.header("content-type"),
+            Some("text/plain; charset=utf-8")
+        );
+        assert!(
+            llms.text()
+                .contains("POST /v1/bookings/{bookingId}/protect")
+        );
+        let docs = caller.get("/docs").await;
+        assert_eq!(
+            docs.header("content-type"),
+            Some("text/html; charset=utf-8")
+        );
+        let policy = docs.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    let mut answers = std::collections::BTreeSet::new();
-    for path in [
-        "/",
-        "/v1",
-        "/v1/",
-        "/v2/bookings",
-        "/V1/bookings",
-        "/v1/bookings/",
-        "/v1//bookings",
-        "/v1/bookings/x/unknown",
-        "/v1/health/",
-        "/v1/partners",
-        "/v1/ledger",
-        "/.well-known/mcp.json",
-        "/.env",
-        "/openapi.json/",
-        "/v1/bookings%2Fx",
-    ] {
-        for caller in [&house.caller(), &acme.caller] {
-            for method in ["GET", "POST", "DELETE", "PATCH"] {
-                let reply = caller.send(caller.request(method, path)).await;
-                assert_eq!(
-                    (reply.status, reply.code().as_str()),
-                    (404, "path_not_found"),
-                    "{path}"
-                );
-                answers.insert(reply.body);
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let mut answers = std::collections::BTreeSet::new();
+        for path in [
+            "/",
+            "/v1",
+            "/v1/",
+            "/v2/bookings",
+            "/V1/bookings",
+            "/v1/bookings/",
+            "/v1//bookings",
+            "/v1/bookings/x/unknown",
+            "/v1/health/",
+            "/v1/partners",
+            "/v1/ledger",
+            "/.well-known/mcp.json",
+            "/.env",
+            "/openapi.json/",
+            "/v1/bookings%2Fx",
+        ] {
+            for caller in [&house.caller(), &acme.caller] {
+                for method in ["GET", "POST", "DELETE", "PATCH"] {
+                    let reply = caller.send(caller.request(method, path)).await;
+                    assert_eq!(
+                        (reply.status, reply.code().as_str()),
+                        (404, "path_not_found"),
+                        "{path}"
+                    );
+                    answers.insert(reply.body);
+                }
             }
         }
-    }
-    assert_eq!(answers.len(), 1);
+        assert_eq!(answers.len(), 1);
+    })
+    .await;
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::raw::{Raw, RawReply, exchange};
 use bookguard_tests::samples;
@@ -13,8 +14,8 @@ struct Desk {
 }
 
 impl Desk {
-    async fn open() -> Self {
-        let house = House::open().await;
+    async fn open(engine: Engine) -> Self {
+        let house = House::open(engine).await;
         let acme = house.partner("Acme").await;
         let addr = house.server().addr();
         Self { house, acme, addr }
@@ -45,448 +46,484 @@ const JSON: &str = "content-type: application/json\r\n";
 
 #[tokio::test]
 async fn a_get_needs_no_content_length_and_may_have_one() {
-    let desk = Desk::open().await;
-    for headers in ["", "content-length: 0\r\n", "connection: close\r\n"] {
-        let reply = desk.ask("GET /v1/bookings", headers, "").await;
-        assert_eq!(reply.status, 200, "{headers}");
-    }
-    let old = format!(
-        "GET /v1/bookings HTTP/1.0\r\nx-api-key: {}\r\n\r\n",
-        desk.acme.key
-    );
-    assert_eq!(exchange(desk.addr, old).await.status, 200);
-    let absolute = desk.ask("GET http://x/v1/bookings", "", "").await;
-    assert_eq!(absolute.status, 200);
-    let with_body = desk.ask(
-        "GET /v1/bookings",
-        "content-type: application/json\r\ncontent-length: 2\r\n",
-        "{}",
-    );
-    assert_eq!(with_body.await.status, 200);
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        for headers in ["", "content-length: 0\r\n", "connection: close\r\n"] {
+            let reply = desk.ask("GET /v1/bookings", headers, "").await;
+            assert_eq!(reply.status, 200, "{headers}");
+        }
+        let old = format!(
+            "GET /v1/bookings HTTP/1.0\r\nx-api-key: {}\r\n\r\n",
+            desk.acme.key
+        );
+        assert_eq!(exchange(desk.addr, old).await.status, 200);
+        let absolute = desk.ask("GET http://x/v1/bookings", "", "").await;
+        assert_eq!(absolute.status, 200);
+        let with_body = desk.ask(
+            "GET /v1/bookings",
+            "content-type: application/json\r\ncontent-length: 2\r\n",
+            "{}",
+        );
+        assert_eq!(with_body.await.status, 200);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_head_is_the_get_without_its_body() {
-    let desk = Desk::open().await;
-    let booking = desk.acme.book().await;
-    for path in [
-        "/v1/health".to_owned(),
-        format!("/v1/bookings/{booking}"),
-        "/openapi.json".to_owned(),
-        "/v1/bookings/x".to_owned(),
-    ] {
-        let get = desk.ask(&format!("GET {path}"), "", "").await;
-        let mut raw = Raw::connect(desk.addr).await;
-        raw.send(desk.request(&format!("HEAD {path}"), "", ""))
-            .await;
-        let head = raw.reply(true).await;
-        assert_eq!(head.status, get.status, "{path}");
-        for name in ["content-type", "content-length", "etag"] {
-            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let booking = desk.acme.book().await;
+        for path in [
+            "/v1/health".to_owned(),
+            format!("/v1/bookings/{booking}"),
+            "/openapi.json".to_owned(),
+            "/v1/bookings/x".to_owned(),
+        ] {
+            let get = desk.ask(&format!("GET {path}"), "", "").await;
+            let mut raw = Raw::connect(desk.addr).await;
+            raw.send(desk.request(&format!("HEAD {path}"), "", ""))
+                .await;
+            let head = raw.reply(true).await;
+            assert_eq!(head.status, get.status, "{path}");
+            for name in ["content-type", "content-length", "etag"] {
+                assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+            }
+            // The next answer on the connection begins where a body would have stood.
+            raw.send(desk.request("GET /v1/partners/me", "", "")).await;
+            assert_eq!(
+                raw.reply(false).await.json()["partnerId"],
+                desk.acme.id.as_str()
+            );
         }
-        // The next answer on the connection begins where a body would have stood.
-        raw.send(desk.request("GET /v1/partners/me", "", "")).await;
-        assert_eq!(
-            raw.reply(false).await.json()["partnerId"],
-            desk.acme.id.as_str()
-        );
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn bodies_may_come_in_chunks() {
-    let desk = Desk::open().await;
-    let body = samples::booking().to_string();
-    let (one, two) = body.split_at(30);
-    let chunked = format!("{JSON}transfer-encoding: chunked\r\n");
-    let chunks = format!(
-        "{:x}\r\n{one}\r\n{:X};ext=1\r\n{two}\r\n0\r\ntrailer: x\r\n\r\n",
-        one.len(),
-        two.len()
-    );
-    let reply = desk.ask("POST /v1/bookings", &chunked, &chunks).await;
-    assert_eq!(reply.status, 201, "{reply:?}");
-    // Byte by byte, as slow clients send.
-    let mut raw = Raw::connect(desk.addr).await;
-    for byte in desk
-        .request("POST /v1/bookings", &chunked, &chunks)
-        .as_bytes()
-    {
-        raw.send([*byte]).await;
-    }
-    assert_eq!(raw.reply(false).await.status, 201);
-    // Too much, although it never says how much.
-    let chunk = format!("{:x}\r\n{}\r\n", 8192, " ".repeat(8192));
-    let endless = format!("{}0\r\n\r\n", chunk.repeat(9));
-    let reply = desk.ask("POST /v1/bookings", &chunked, &endless).await;
-    assert_eq!(
-        (reply.status, code(&reply).as_str()),
-        (413, "body_too_large")
-    );
-    for broken in [
-        "zz\r\n{}\r\n0\r\n\r\n",
-        "-1\r\n{}\r\n0\r\n\r\n",
-        "ffffffffffffffffff\r\n{}\r\n",
-    ] {
-        let reply = desk.ask("POST /v1/bookings", &chunked, broken).await;
-        assert_eq!(reply.status, 400, "{broken:?}");
-    }
-    assert_eq!(desk.bookings().await, 2);
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let body = samples::booking().to_string();
+        let (one, two) = body.split_at(30);
+        let chunked = format!("{JSON}transfer-encoding: chunked\r\n");
+        let chunks = format!(
+            "{:x}\r\n{one}\r\n{:X};ext=1\r\n{two}\r\n0\r\ntrailer: x\r\n\r\n",
+            one.len(),
+            two.len()
+        );
+        let reply = desk.ask("POST /v1/bookings", &chunked, &chunks).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        // Byte by byte, as slow clients send.
+        let mut raw = Raw::connect(desk.addr).await;
+        for byte in desk
+            .request("POST /v1/bookings", &chunked, &chunks)
+            .as_bytes()
+        {
+            raw.send([*byte]).await;
+        }
+        assert_eq!(raw.reply(false).await.status, 201);
+        // Too much, although it never says how much.
+        let chunk = format!("{:x}\r\n{}\r\n", 8192, " ".repeat(8192));
+        let endless = format!("{}0\r\n\r\n", chunk.repeat(9));
+        let reply = desk.ask("POST /v1/bookings", &chunked, &endless).await;
+        assert_eq!(
+            (reply.status, code(&reply).as_str()),
+            (413, "body_too_large")
+        );
+        for broken in [
+            "zz\r\n{}\r\n0\r\n\r\n",
+            "-1\r\n{}\r\n0\r\n\r\n",
+            "ffffffffffffffffff\r\n{}\r\n",
+        ] {
+            let reply = desk.ask("POST /v1/bookings", &chunked, broken).await;
+            assert_eq!(reply.status, 400, "{broken:?}");
+        }
+        assert_eq!(desk.bookings().await, 2);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_client_that_waits_to_continue_is_told_to_or_refused_at_once() {
-    let desk = Desk::open().await;
-    let body = samples::booking().to_string();
-    let expect =
-        |length: usize| format!("{JSON}expect: 100-continue\r\ncontent-length: {length}\r\n");
-    let mut raw = Raw::connect(desk.addr).await;
-    raw.send(desk.request("POST /v1/bookings", &expect(body.len()), ""))
-        .await;
-    assert_eq!(raw.reply(false).await.status, 100);
-    raw.send(&body).await;
-    assert_eq!(raw.reply(false).await.status, 201);
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let body = samples::booking().to_string();
+        let expect =
+            |length: usize| format!("{JSON}expect: 100-continue\r\ncontent-length: {length}\r\n");
+        let mut raw = Raw::connect(desk.addr).await;
+        raw.send(desk.request("POST /v1/bookings", &expect(body.len()), ""))
+            .await;
+        assert_eq!(raw.reply(false).await.status, 100);
+        raw.send(&body).await;
+        assert_eq!(raw.reply(false).await.status, 201);
 
-    let mut raw = Raw::connect(desk.addr).await;
-    raw.send(desk.request("POST /v1/bookings", &expect(70_000), ""))
-        .await;
-    assert_eq!(
-        raw.reply(false).await.status,
-        413,
-        "without asking for the body"
-    );
-    let stranger = format!(
-        "POST /v1/bookings HTTP/1.1\r\nhost: x\r\n{}\r\n",
-        expect(body.len())
-    );
-    assert_eq!(exchange(desk.addr, stranger).await.status, 401);
-    assert_eq!(desk.bookings().await, 1);
+        let mut raw = Raw::connect(desk.addr).await;
+        raw.send(desk.request("POST /v1/bookings", &expect(70_000), ""))
+            .await;
+        assert_eq!(
+            raw.reply(false).await.status,
+            413,
+            "without asking for the body"
+        );
+        let stranger = format!(
+            "POST /v1/bookings HTTP/1.1\r\nhost: x\r\n{}\r\n",
+            expect(body.len())
+        );
+        assert_eq!(exchange(desk.addr, stranger).await.status, 401);
+        assert_eq!(desk.bookings().await, 1);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_body_that_ends_early_writes_nothing() {
-    let desk = Desk::open().await;
-    let body = samples::booking().to_string();
-    for framing in [
-        format!("content-length: {}\r\n\r\n{body}", body.len() + 1),
-        format!(
-            "transfer-encoding: chunked\r\n\r\n{:x}\r\n{body}",
-            body.len() + 1
-        ),
-        format!(
-            "transfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n",
-            body.len()
-        ),
-    ] {
-        let key = &desk.acme.key;
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let body = samples::booking().to_string();
+        for framing in [
+            format!("content-length: {}\r\n\r\n{body}", body.len() + 1),
+            format!(
+                "transfer-encoding: chunked\r\n\r\n{:x}\r\n{body}",
+                body.len() + 1
+            ),
+            format!(
+                "transfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n",
+                body.len()
+            ),
+        ] {
+            let key = &desk.acme.key;
+            let mut raw = Raw::connect(desk.addr).await;
+            raw.send(format!(
+                "POST /v1/bookings HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n{JSON}{framing}"
+            ))
+            .await;
+            raw.finish().await;
+            let reply = raw.reply(false).await;
+            assert_eq!(
+                (reply.status, code(&reply).as_str()),
+                (400, "body_incomplete")
+            );
+        }
+        // And one that vanishes without a word.
         let mut raw = Raw::connect(desk.addr).await;
-        raw.send(format!(
-            "POST /v1/bookings HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n{JSON}{framing}"
+        raw.send(desk.request(
+            "POST /v1/bookings",
+            &format!("{JSON}content-length: 900\r\n"),
+            &body,
         ))
         .await;
-        raw.finish().await;
-        let reply = raw.reply(false).await;
-        assert_eq!(
-            (reply.status, code(&reply).as_str()),
-            (400, "body_incomplete")
-        );
-    }
-    // And one that vanishes without a word.
-    let mut raw = Raw::connect(desk.addr).await;
-    raw.send(desk.request(
-        "POST /v1/bookings",
-        &format!("{JSON}content-length: 900\r\n"),
-        &body,
-    ))
+        drop(raw);
+        assert_eq!(desk.bookings().await, 0);
+    })
     .await;
-    drop(raw);
-    assert_eq!(desk.bookings().await, 0);
 }
 
 #[tokio::test]
 async fn lengths_that_contradict_each_other_smuggle_nothing() {
-    let desk = Desk::open().await;
-    let body = samples::booking().to_string();
-    let smuggled = format!(
-        "0\r\n\r\n{}",
-        desk.request(
-            "POST /v1/bookings",
-            &format!("{JSON}content-length: {}\r\n", body.len()),
-            &body
-        )
-    );
-    for (headers, status) in [
-        ("content-length: 2\r\ncontent-length: 3\r\n", 400),
-        ("content-length: 2, 3\r\n", 400),
-        ("content-length: -2\r\n", 400),
-        ("content-length: 0x2\r\n", 400),
-        ("content-length: 99999999999999999999999\r\n", 400),
-        ("transfer-encoding: identity\r\n", 400),
-        ("transfer-encoding: chunked, identity\r\n", 400),
-    ] {
-        let reply = desk
-            .ask("POST /v1/bookings", &format!("{JSON}{headers}"), "{}")
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let body = samples::booking().to_string();
+        let smuggled = format!(
+            "0\r\n\r\n{}",
+            desk.request(
+                "POST /v1/bookings",
+                &format!("{JSON}content-length: {}\r\n", body.len()),
+                &body
+            )
+        );
+        for (headers, status) in [
+            ("content-length: 2\r\ncontent-length: 3\r\n", 400),
+            ("content-length: 2, 3\r\n", 400),
+            ("content-length: -2\r\n", 400),
+            ("content-length: 0x2\r\n", 400),
+            ("content-length: 99999999999999999999999\r\n", 400),
+            ("transfer-encoding: identity\r\n", 400),
+            ("transfer-encoding: chunked, identity\r\n", 400),
+        ] {
+            let reply = desk
+                .ask("POST /v1/bookings", &format!("{JSON}{headers}"), "{}")
+                .await;
+            assert_eq!(reply.status, status, "{headers}");
+        }
+        let both = format!(
+            "{JSON}content-length: {}\r\ntransfer-encoding: chunked\r\n",
+            smuggled.len()
+        );
+        let mut raw = Raw::connect(desk.addr).await;
+        raw.send(desk.request("POST /v1/bookings", &both, &smuggled))
             .await;
-        assert_eq!(reply.status, status, "{headers}");
-    }
-    let both = format!(
-        "{JSON}content-length: {}\r\ntransfer-encoding: chunked\r\n",
-        smuggled.len()
-    );
-    let mut raw = Raw::connect(desk.addr).await;
-    raw.send(desk.request("POST /v1/bookings", &both, &smuggled))
-        .await;
-    let first = raw.reply(false).await;
-    assert_eq!(first.status, 400, "the chunks count: an empty body");
-    // What follows the last chunk is a request of its own or the end of the connection, never part of the first.
-    if !raw.closed().await {
-        assert_eq!(raw.reply(false).await.status, 201);
-    }
+        let first = raw.reply(false).await;
+        assert_eq!(first.status, 400, "the chunks count: an empty body");
+        // What follows the last chunk is a request of its own or the end of the connection, never part of the first.
+        if !raw.closed().await {
+            assert_eq!(raw.reply(false).await.status, 201);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn what_is_no_http_is_refused_and_the_server_goes_on() {
-    let desk = Desk::open().await;
-    let key = &desk.acme.key;
-    let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
-    let garbage: Vec<Vec<u8>> = vec![
-        b"hello\r\n\r\n".to_vec(),
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(),
-        b"GET\r\n\r\n".to_vec(),
-        b"GET / HTTP/9.9\r\n\r\n".to_vec(),
-        b"GET /v1/a b HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
-        b"GET /v1/health\x00 HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
-        b"GET /v1/health HTTP/1.1\r\nhost x\r\n\r\n".to_vec(),
-        b"GET /v1/health HTTP/1.1\r\nx: a\x00b\r\n\r\n".to_vec(),
-        b"GET /v1/health HTTP/1.1\r\n: empty\r\n\r\n".to_vec(),
-        b"GET /v1/health HTTP/1.1\r\nx : y\r\n\r\n".to_vec(),
-        format!("GET /v1/health HTTP/1.1\r\n{many}\r\n").into_bytes(),
-        format!(
-            "GET /v1/health HTTP/1.1\r\nx: {}\r\n\r\n",
-            "y".repeat(70_000)
-        )
-        .into_bytes(),
-        format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70_000)).into_bytes(),
-    ];
-    for bytes in garbage {
-        let reply = exchange(desk.addr, &bytes).await;
-        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(50)]).into_owned();
-        assert!(
-            [400, 414, 431, 505].contains(&reply.status),
-            "{shown:?}: {}",
-            reply.status
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let key = &desk.acme.key;
+        let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
+        let garbage: Vec<Vec<u8>> = vec![
+            b"hello\r\n\r\n".to_vec(),
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(),
+            b"GET\r\n\r\n".to_vec(),
+            b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+            b"GET /v1/a b HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+            b"GET /v1/health\x00 HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+            b"GET /v1/health HTTP/1.1\r\nhost x\r\n\r\n".to_vec(),
+            b"GET /v1/health HTTP/1.1\r\nx: a\x00b\r\n\r\n".to_vec(),
+            b"GET /v1/health HTTP/1.1\r\n: empty\r\n\r\n".to_vec(),
+            b"GET /v1/health HTTP/1.1\r\nx : y\r\n\r\n".to_vec(),
+            format!("GET /v1/health HTTP/1.1\r\n{many}\r\n").into_bytes(),
+            format!(
+                "GET /v1/health HTTP/1.1\r\nx: {}\r\n\r\n",
+                "y".repeat(70_000)
+            )
+            .into_bytes(),
+            format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70_000)).into_bytes(),
+        ];
+        for bytes in garbage {
+            let reply = exchange(desk.addr, &bytes).await;
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(50)]).into_owned();
+            assert!(
+                [400, 414, 431, 505].contains(&reply.status),
+                "{shown:?}: {}",
+                reply.status
+            );
+        }
+        // HTTP/2 is the proxy's in front; who begins with it finds the connection closed.
+        let mut raw = Raw::connect(desk.addr).await;
+        raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        assert!(raw.closed().await);
+        let long = format!(
+            "GET /v1/bookings/{} HTTP/1.1\r\nx-api-key: {key}\r\n\r\n",
+            "y".repeat(8000)
         );
-    }
-    // HTTP/2 is the proxy's in front; who begins with it finds the connection closed.
-    let mut raw = Raw::connect(desk.addr).await;
-    raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    assert!(raw.closed().await);
-    let long = format!(
-        "GET /v1/bookings/{} HTTP/1.1\r\nx-api-key: {key}\r\n\r\n",
-        "y".repeat(8000)
-    );
-    let reply = exchange(desk.addr, long).await;
-    assert_eq!((reply.status, code(&reply).as_str()), (404, "not_found"));
-    desk.house.caller().get("/v1/health").await.ok(200);
+        let reply = exchange(desk.addr, long).await;
+        assert_eq!((reply.status, code(&reply).as_str()), (404, "not_found"));
+        desk.house.caller().get("/v1/health").await.ok(200);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn paths_that_do_not_decode_name_nothing() {
-    let desk = Desk::open().await;
-    let booking = desk.acme.book().await;
-    let unknown = desk
-        .ask(
-            "GET /v1/bookings/bkg_00000000000000000000000000000000",
-            "",
-            "",
-        )
-        .await;
-    assert_eq!(unknown.status, 404);
-    for id in [
-        "%zz",
-        "%",
-        "%4",
-        "%00",
-        "%ff",
-        "%2e%2e",
-        "..",
-        ".",
-        "a%2Fb",
-        "%0d%0aset-cookie:x",
-        "*",
-        "'",
-        "{bookingId}",
-    ] {
-        let reply = desk.ask(&format!("GET /v1/bookings/{id}"), "", "").await;
-        assert_eq!((reply.status, &reply.body), (404, &unknown.body), "{id}");
-    }
-    // The same id in other spelling is the same id.
-    let spelled = format!("GET /v1/bookings/%62{}", &booking[1..]);
-    assert_eq!(desk.ask(&spelled, "", "").await.status, 200);
-    for path in [
-        "/v1/../v1/health",
-        "/v1/bookings/../health",
-        "//v1/health",
-        "/v1%2Fhealth",
-        "/v1/health;x",
-    ] {
-        assert_eq!(
-            desk.ask(&format!("GET {path}"), "", "").await.status,
-            404,
-            "{path}"
-        );
-    }
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let booking = desk.acme.book().await;
+        let unknown = desk
+            .ask(
+                "GET /v1/bookings/bkg_00000000000000000000000000000000",
+                "",
+                "",
+            )
+            .await;
+        assert_eq!(unknown.status, 404);
+        for id in [
+            "%zz",
+            "%",
+            "%4",
+            "%00",
+            "%ff",
+            "%2e%2e",
+            "..",
+            ".",
+            "a%2Fb",
+            "%0d%0aset-cookie:x",
+            "*",
+            "'",
+            "{bookingId}",
+        ] {
+            let reply = desk.ask(&format!("GET /v1/bookings/{id}"), "", "").await;
+            assert_eq!((reply.status, &reply.body), (404, &unknown.body), "{id}");
+        }
+        // The same id in other spelling is the same id.
+        let spelled = format!("GET /v1/bookings/%62{}", &booking[1..]);
+        assert_eq!(desk.ask(&spelled, "", "").await.status, 200);
+        for path in [
+            "/v1/../v1/health",
+            "/v1/bookings/../health",
+            "//v1/health",
+            "/v1%2Fhealth",
+            "/v1/health;x",
+        ] {
+            assert_eq!(
+                desk.ask(&format!("GET {path}"), "", "").await.status,
+                404,
+                "{path}"
+            );
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn keys_come_in_one_header_and_nowhere_else() {
-    let desk = Desk::open().await;
-    let key = &desk.acme.key;
-    for (line, headers, status) in [
-        ("GET /v1/partners/me", format!("x-api-key: {key}"), 200),
-        ("GET /v1/partners/me", format!("X-API-Key:   {key}  "), 200),
-        (
-            "GET /v1/partners/me",
-            format!("x-api-key: {key}\r\nx-api-key: {key}"),
-            401,
-        ),
-        ("GET /v1/partners/me", format!("x-api-key: \"{key}\""), 401),
-        ("GET /v1/partners/me", format!("x-api-key: {key}x"), 401),
-        (
-            "GET /v1/partners/me",
-            format!("x-api-key: {}", key.to_uppercase()),
-            401,
-        ),
-        ("GET /v1/partners/me", "x-api-key:".to_owned(), 401),
-        ("GET /v1/partners/me", "x-api-key: é".to_owned(), 401),
-        (
-            "GET /v1/partners/me",
-            format!("authorization: Bearer {key}"),
-            401,
-        ),
-        (
-            "GET /v1/partners/me",
-            format!("cookie: x-api-key={key}"),
-            401,
-        ),
-        ("GET /v1/partners/me?x-api-key=KEY", "a: b".to_owned(), 401),
-        ("GET /v1/health", "x-api-key: nonsense".to_owned(), 200),
-    ] {
-        let line = line.replace("KEY", key);
-        let reply = exchange(
-            desk.addr,
-            format!("{line} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n"),
-        )
-        .await;
-        assert_eq!(reply.status, status, "{line} {headers}");
-        assert_eq!(reply.header("www-authenticate").is_some(), status == 401);
-    }
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let key = &desk.acme.key;
+        for (line, headers, status) in [
+            ("GET /v1/partners/me", format!("x-api-key: {key}"), 200),
+            ("GET /v1/partners/me", format!("X-API-Key:   {key}  "), 200),
+            (
+                "GET /v1/partners/me",
+                format!("x-api-key: {key}\r\nx-api-key: {key}"),
+                401,
+            ),
+            ("GET /v1/partners/me", format!("x-api-key: \"{key}\""), 401),
+            ("GET /v1/partners/me", format!("x-api-key: {key}x"), 401),
+            (
+                "GET /v1/partners/me",
+                format!("x-api-key: {}", key.to_uppercase()),
+                401,
+            ),
+            ("GET /v1/partners/me", "x-api-key:".to_owned(), 401),
+            ("GET /v1/partners/me", "x-api-key: é".to_owned(), 401),
+            (
+                "GET /v1/partners/me",
+                format!("authorization: Bearer {key}"),
+                401,
+            ),
+            (
+                "GET /v1/partners/me",
+                format!("cookie: x-api-key={key}"),
+                401,
+            ),
+            ("GET /v1/partners/me?x-api-key=KEY", "a: b".to_owned(), 401),
+            ("GET /v1/health", "x-api-key: nonsense".to_owned(), 200),
+        ] {
+            let line = line.replace("KEY", key);
+            let reply = exchange(
+                desk.addr,
+                format!("{line} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n"),
+            )
+            .await;
+            assert_eq!(reply.status, status, "{line} {headers}");
+            assert_eq!(reply.header("www-authenticate").is_some(), status == 401);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_caller_s_request_id_is_kept_when_it_is_a_sane_one() {
-    let desk = Desk::open().await;
-    for (line, status) in [
-        ("GET /v1/health", 200),
-        ("GET /v1/partners/me", 200),
-        ("GET /nowhere", 404),
-        ("PUT /v1/health", 405),
-        ("GET /v1/health?x", 400),
-    ] {
-        let reply = desk.ask(line, "x-request-id: my-id-1\r\n", "").await;
-        assert_eq!(
-            (reply.status, reply.header("x-request-id")),
-            (status, Some("my-id-1")),
-            "{line}"
-        );
-    }
-    for bad in ["two words", "é", "", &"x".repeat(129)] {
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        for (line, status) in [
+            ("GET /v1/health", 200),
+            ("GET /v1/partners/me", 200),
+            ("GET /nowhere", 404),
+            ("PUT /v1/health", 405),
+            ("GET /v1/health?x", 400),
+        ] {
+            let reply = desk.ask(line, "x-request-id: my-id-1\r\n", "").await;
+            assert_eq!(
+                (reply.status, reply.header("x-request-id")),
+                (status, Some("my-id-1")),
+                "{line}"
+            );
+        }
+        for bad in ["two words", "é", "", &"x".repeat(129)] {
+            let reply = desk
+                .ask("GET /v1/health", &format!("x-request-id: {bad}\r\n"), "")
+                .await;
+            let id = reply.header("x-request-id").unwrap();
+            assert!(id.starts_with("req_") && id.len() == 36, "{id}");
+        }
+        // A line break ends the header: what follows is the caller's own header and comes back nowhere.
         let reply = desk
-            .ask("GET /v1/health", &format!("x-request-id: {bad}\r\n"), "")
+            .ask("GET /v1/health", "x-request-id: a\r\nx-evil: b\r\n", "")
             .await;
-        let id = reply.header("x-request-id").unwrap();
-        assert!(id.starts_with("req_") && id.len() == 36, "{id}");
-    }
-    // A line break ends the header: what follows is the caller's own header and comes back nowhere.
-    let reply = desk
-        .ask("GET /v1/health", "x-request-id: a\r\nx-evil: b\r\n", "")
-        .await;
-    assert_eq!(
-        (reply.header("x-request-id"), reply.header("x-evil")),
-        (Some("a"), None)
-    );
-    let folded = desk
-        .ask("GET /v1/health", "x-request-id: a\r\n b\r\n", "")
-        .await;
-    assert_eq!(folded.status, 400);
+        assert_eq!(
+            (reply.header("x-request-id"), reply.header("x-evil")),
+            (Some("a"), None)
+        );
+        let folded = desk
+            .ask("GET /v1/health", "x-request-id: a\r\n b\r\n", "")
+            .await;
+        assert_eq!(folded.status, 400);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn requests_follow_each_other_on_one_connection_also_after_a_refusal() {
-    let desk = Desk::open().await;
-    let body = samples::booking().to_string();
-    let post = |body: &str| {
-        let headers = format!("{JSON}content-length: {}\r\n", body.len());
-        desk.request("POST /v1/bookings", &headers, body)
-    };
-    let mut raw = Raw::connect(desk.addr).await;
-    // Sent before any is answered.
-    let requests = [
-        post(&body),
-        post("{"),
-        post(&" ".repeat(70_000)),
-        desk.request("GET /nowhere", "", ""),
-        desk.request("PATCH /v1/bookings", "content-length: 5\r\n", "hello"),
-        post(&body),
-    ];
-    raw.send(requests.concat()).await;
-    let mut statuses = Vec::new();
-    for _ in &requests {
-        statuses.push(raw.reply(false).await.status);
-    }
-    assert_eq!(statuses, [201, 400, 413, 404, 405, 201]);
-    raw.send(desk.request("GET /v1/health", "connection: close\r\n", ""))
-        .await;
-    assert_eq!(raw.reply(false).await.status, 200);
-    assert!(raw.closed().await);
-    assert_eq!(desk.bookings().await, 2);
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let body = samples::booking().to_string();
+        let post = |body: &str| {
+            let headers = format!("{JSON}content-length: {}\r\n", body.len());
+            desk.request("POST /v1/bookings", &headers, body)
+        };
+        let mut raw = Raw::connect(desk.addr).await;
+        // Sent before any is answered.
+        let requests = [
+            post(&body),
+            post("{"),
+            post(&" ".repeat(70_000)),
+            desk.request("GET /nowhere", "", ""),
+            desk.request("PATCH /v1/bookings", "content-length: 5\r\n", "hello"),
+            post(&body),
+        ];
+        raw.send(requests.concat()).await;
+        let mut statuses = Vec::new();
+        for _ in &requests {
+            statuses.push(raw.reply(false).await.status);
+        }
+        assert_eq!(statuses, [201, 400, 413, 404, 405, 201]);
+        raw.send(desk.request("GET /v1/health", "connection: close\r\n", ""))
+            .await;
+        assert_eq!(raw.reply(false).await.status, 200);
+        assert!(raw.closed().await);
+        assert_eq!(desk.bookings().await, 2);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn media_types_are_judged_by_what_they_mean() {
-    let desk = Desk::open().await;
-    let body = samples::booking().to_string();
-    for (headers, status) in [
-        ("content-type: application/json; charset=utf-8", 201),
-        ("Content-Type: Application/JSON;charset=\"UTF-8\"", 201),
-        ("content-type: application/json\r\naccept: */*", 201),
-        (
-            "content-type: application/json\r\naccept: text/html, application/*;q=0.2",
-            201,
-        ),
-        (
-            "content-type: application/json\r\ncontent-encoding: identity",
-            201,
-        ),
-        ("a: b", 415),
-        ("content-type:", 415),
-        ("content-type: text/plain", 415),
-        ("content-type: application/x-www-form-urlencoded", 415),
-        ("content-type: application/json; charset=utf-16", 415),
-        ("content-type: application/vnd.api+json", 415),
-        (
-            "content-type: application/json\r\ncontent-encoding: gzip",
-            415,
-        ),
-        ("content-type: application/json\r\naccept: text/html", 406),
-        (
-            "content-type: application/json\r\naccept: application/json;q=0",
-            406,
-        ),
-    ] {
-        let headers = format!("{headers}\r\ncontent-length: {}\r\n", body.len());
-        let reply = desk.ask("POST /v1/bookings", &headers, &body).await;
-        assert_eq!(reply.status, status, "{headers}");
-    }
-    assert_eq!(desk.bookings().await, 5);
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let body = samples::booking().to_string();
+        for (headers, status) in [
+            ("content-type: application/json; charset=utf-8", 201),
+            ("Content-Type: Application/JSON;charset=\"UTF-8\"", 201),
+            ("content-type: application/json\r\naccept: */*", 201),
+            (
+                "content-type: application/json\r\naccept: text/html, application/*;q=0.2",
+                201,
+            ),
+            (
+                "content-type: application/json\r\ncontent-encoding: identity",
+                201,
+            ),
+            ("a: b", 415),
+            ("content-type:", 415),
+            ("content-type: text/plain", 415),
+            ("content-type: application/x-www-form-urlencoded", 415),
+            ("content-type: application/json; charset=utf-16", 415),
+            ("content-type: application/vnd.api+json", 415),
+            (
+                "content-type: application/json\r\ncontent-encoding: gzip",
+                415,
+            ),
+            ("content-type: application/json\r\naccept: text/html", 406),
+            (
+                "content-type: application/json\r\naccept: application/json;q=0",
+                406,
+            ),
+        ] {
+            let headers = format!("{headers}\r\ncontent-length: {}\r\n", body.len());
+            let reply = desk.ask("POST /v1/bookings", &headers, &body).await;
+            assert_eq!(reply.status, status, "{headers}");
+        }
+        assert_eq!(desk.bookings().await, 5);
+    })
+    .await;
 }

@@ -4,99 +4,107 @@ use std::sync::Arc;
 
 use bookguard_core::command::{Ask, Command};
 use bookguard_server::config::Config;
+use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
-use rusqlite::Connection;
 
 #[tokio::test]
 async fn a_key_that_asks_too_often_waits_and_others_do_not() {
-    let house = House::with(|config| Config {
-        rate_limit_per_second: 2,
-        rate_limit_burst: 3,
-        ..config
-    });
-    let house = house.await;
-    let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
-    let mut remaining = Vec::new();
-    for _ in 0..3 {
-        let reply = acme.caller.get("/v1/partners/me").await;
-        assert_eq!(reply.header("ratelimit-policy"), Some("\"key\";q=3;w=2"));
-        remaining.push(reply.header("ratelimit").unwrap().to_owned());
-    }
-    assert_eq!(
-        remaining,
-        ["\"key\";r=2;t=1", "\"key\";r=1;t=1", "\"key\";r=0;t=2"]
-    );
-    let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
-    assert_eq!(
-        (refused.status, refused.header("retry-after")),
-        (429, Some("1"))
-    );
-    other.caller.get("/v1/partners/me").await.ok(200);
-    // Open routes and other keys of the same partner are not its business.
-    acme.caller.get("/v1/health").await.ok(200);
-    house.advance(500);
-    acme.caller.get("/v1/partners/me").await.ok(200);
-    assert_eq!(acme.caller.get("/v1/partners/me").await.status, 429);
-    house.advance(60_000);
-    let bookings = acme.caller.get("/v1/bookings").await.ok(200);
-    assert_eq!(
-        bookings["data"].as_array().unwrap().len(),
-        0,
-        "what was refused was not done"
-    );
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            rate_limit_per_second: 2,
+            rate_limit_burst: 3,
+            ..config
+        });
+        let house = house.await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let mut remaining = Vec::new();
+        for _ in 0..3 {
+            let reply = acme.caller.get("/v1/partners/me").await;
+            assert_eq!(reply.header("ratelimit-policy"), Some("\"key\";q=3;w=2"));
+            remaining.push(reply.header("ratelimit").unwrap().to_owned());
+        }
+        assert_eq!(
+            remaining,
+            ["\"key\";r=2;t=1", "\"key\";r=1;t=1", "\"key\";r=0;t=2"]
+        );
+        let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (429, Some("1"))
+        );
+        other.caller.get("/v1/partners/me").await.ok(200);
+        // Open routes and other keys of the same partner are not its business.
+        acme.caller.get("/v1/health").await.ok(200);
+        house.advance(500);
+        acme.caller.get("/v1/partners/me").await.ok(200);
+        assert_eq!(acme.caller.get("/v1/partners/me").await.status, 429);
+        house.advance(60_000);
+        let bookings = acme.caller.get("/v1/bookings").await.ok(200);
+        assert_eq!(
+            bookings["data"].as_array().unwrap().len(),
+            0,
+            "what was refused was not done"
+        );
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn registrations_are_rationed_by_address() {
-    let house = House::with(|config| Config {
-        registrations_per_minute: 2,
-        ..config
-    });
-    let house = house.await;
-    let register = async |name: &str| {
-        let body = samples::partner(name);
-        house.caller().post("/v1/partners/register", &body).await
-    };
-    let first = register("A").await;
-    assert_eq!(
-        (first.status, first.header("ratelimit")),
-        (201, Some("\"registration\";r=1;t=30"))
-    );
-    register("B").await.ok(201);
-    let refused = register("C").await;
-    assert_eq!(
-        (refused.status, refused.header("retry-after")),
-        (429, Some("30"))
-    );
-    house.advance(30_000);
-    register("D").await.ok(201);
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            registrations_per_minute: 2,
+            ..config
+        });
+        let house = house.await;
+        let register = async |name: &str| {
+            let body = samples::partner(name);
+            house.caller().post("/v1/partners/register", &body).await
+        };
+        let first = register("A").await;
+        assert_eq!(
+            (first.status, first.header("ratelimit")),
+            (201, Some("\"registration\";r=1;t=30"))
+        );
+        register("B").await.ok(201);
+        let refused = register("C").await;
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (429, Some("30"))
+        );
+        house.advance(30_000);
+        register("D").await.ok(201);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
-    let house = House::open().await;
-    let acme = house.partner("Acme").await;
-    // Whoever holds the write turn keeps the writer from its inbox.
-    let turn = Connection::open(house.db()).unwrap();
-    turn.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let service = Arc::clone(house.server().service());
-    assert_eq!(fill(&service), "busy");
-    let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
-    assert_eq!((refused.status, refused.code().as_str()), (503, "busy"));
-    assert_eq!(refused.header("retry-after"), Some("1"));
-    // Reads go on.
-    acme.caller.get("/v1/bookings").await.ok(200);
-    turn.execute_batch("ROLLBACK").unwrap();
-    drop(service);
-    let made = until("room in the inbox", async || {
-        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
-        (reply.status == 201).then_some(reply)
-    });
-    made.await;
-    let bookings = acme.caller.get("/v1/bookings").await.ok(200);
-    assert_eq!(bookings["data"].as_array().unwrap().len(), 1);
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        // Whoever holds the write turn keeps the writer from its inbox.
+        let turn = house.site().hold_turn();
+        let service = Arc::clone(house.server().service());
+        assert_eq!(fill(&service), "busy");
+        let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        assert_eq!((refused.status, refused.code().as_str()), (503, "busy"));
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        // Reads go on.
+        acme.caller.get("/v1/bookings").await.ok(200);
+        drop(turn);
+        drop(service);
+        let made = until("room in the inbox", async || {
+            let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+            (reply.status == 201).then_some(reply)
+        });
+        made.await;
+        let bookings = acme.caller.get("/v1/bookings").await.ok(200);
+        assert_eq!(bookings["data"].as_array().unwrap().len(), 1);
+    })
+    .await;
 }
 
 /// Hands over commands until the inbox stays full; the refusal's code. The first refusal may come before the writer

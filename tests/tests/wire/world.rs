@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::Engine;
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
@@ -46,8 +47,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) async fn new() -> Self {
-        let house = House::open().await;
+    pub(crate) async fn new(engine: Engine) -> Self {
+        let house = House::open(engine).await;
         let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
         let receiver = Receiver::start().await;
         Self {

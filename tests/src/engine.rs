@@ -1,0 +1,215 @@
+//! What a test's database is on, and the database itself.
+//!
+//! Tests of what the service does run on every engine; only those of a file's or a server's own ways name one. Without
+//! PostgreSQL on the machine its half is left out, which `bookguard_test_postgres` says once.
+//!
+//! Invariant: a site's database and folder are nobody else's, and gone when it is dropped.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bookguard_core::store::Database;
+use bookguard_test_postgres::{Held, Postgres, database_of};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::program::{CommandLine, bookguard};
+
+/// What a database is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// A file.
+    Sqlite,
+    /// A server.
+    Postgres,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        })
+    }
+}
+
+/// Runs a test on every engine the service has.
+pub async fn on_every_engine(body: impl AsyncFn(Engine)) {
+    on(Engine::Sqlite, &body).await;
+}
+
+/// Runs a test on PostgreSQL where there is one.
+pub async fn on_postgres(body: impl AsyncFn(Engine)) {
+    if Postgres::shared().is_some() {
+        on(Engine::Postgres, &body).await;
+    }
+}
+
+async fn on(engine: Engine, body: &impl AsyncFn(Engine)) {
+    let failing = Failing(engine);
+    // On the heap: tests are long, and so are their futures.
+    Box::pin(body(engine)).await;
+    drop(failing);
+}
+
+/// Says which engine a test failed on.
+struct Failing(Engine);
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("this was on {}", self.0);
+        }
+    }
+}
+
+/// An empty database, and a folder for its key and the test's files.
+pub struct Site {
+    db: Database,
+    folder: TempDir,
+    /// The server and the database's URL there.
+    postgres: Option<(&'static Postgres, String)>,
+}
+
+impl Site {
+    /// A new one. A file is not made yet.
+    pub fn new(engine: Engine) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory can be made");
+        match engine {
+            Engine::Sqlite => Self {
+                db: folder.path().join("bookguard.db").into(),
+                folder,
+                postgres: None,
+            },
+            Engine::Postgres => {
+                let postgres = Postgres::shared().expect("the test asked whether there is one");
+                let url = postgres.fresh_database();
+                Self {
+                    db: url.clone().into(),
+                    folder,
+                    postgres: Some((postgres, url)),
+                }
+            }
+        }
+    }
+
+    /// A database of the test's choosing, such as one that is reached through a proxy; its folder is new.
+    pub fn at(db: impl Into<Database>) -> Self {
+        Self {
+            db: db.into(),
+            folder: tempfile::tempdir().expect("a temporary directory can be made"),
+            postgres: None,
+        }
+    }
+
+    /// The database.
+    pub fn db(&self) -> &Database {
+        &self.db
+    }
+
+    /// The database's file.
+    pub fn file(&self) -> &Path {
+        self.db.file().expect("this test is about a file")
+    }
+
+    /// Where the ledger's key is, when that is not beside the database.
+    pub fn ledger_key(&self) -> Option<PathBuf> {
+        let server = self.db.file().is_none();
+        server.then(|| self.folder.path().join("bookguard.key"))
+    }
+
+    /// A place for files of the test's own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `bookguard` with these arguments, on this database.
+    pub fn command<S: AsRef<str>>(&self, args: impl IntoIterator<Item = S>) -> CommandLine {
+        let line = bookguard(args).arg("--db");
+        let line = match &self.db {
+            Database::File(path) => line.arg(path),
+            Database::Postgres(url) => line.arg(url.reveal()),
+        };
+        match self.ledger_key() {
+            Some(key) => line.arg("--ledger-key").arg(key),
+            None => line,
+        }
+    }
+
+    /// Checks the whole ledger, as the administrator does; the report.
+    ///
+    /// Panics unless everything holds and there are this many bookings.
+    pub async fn verify(&self, bookings: usize) -> serde_json::Value {
+        let report = self.command(["ledger", "verify"]).run().await.json();
+        assert_eq!(
+            (&report["verified"], &report["findings"]),
+            (&true.into(), &serde_json::json!([])),
+            "{report}"
+        );
+        assert_eq!(report["bookings"], bookings, "{report}");
+        report
+    }
+
+    /// Does what only somebody with the database in hand can: statements as they stand, all or none.
+    pub fn tamper(&self, sql: &str) {
+        if let Some((postgres, url)) = &self.postgres {
+            postgres.sql(database_of(url), sql);
+            return;
+        }
+        // As the statements say and no more: references stay as they are written.
+        let own = "PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON";
+        let store = Connection::open(self.file()).expect("a database that can be opened");
+        let done = store.execute_batch(&format!("{own}; BEGIN IMMEDIATE; {sql}; COMMIT"));
+        done.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    }
+
+    /// The names of its tables, but for the one that says which schema it has.
+    pub fn tables(&self) -> Vec<String> {
+        let mut names: Vec<String> = if let Some((postgres, url)) = &self.postgres {
+            let tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
+            let names = postgres.sql(database_of(url), tables);
+            names.lines().map(str::to_owned).collect()
+        } else {
+            let store = Connection::open(self.file()).expect("a database that can be opened");
+            let query = store.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'");
+            let mut query = query.expect("the schema has such columns");
+            let names = query.query_map([], |row| row.get(0));
+            names
+                .and_then(Iterator::collect::<Result<_, _>>)
+                .expect("names can be read")
+        };
+        names.retain(|name| name != "schema_version");
+        names
+    }
+
+    /// Keeps every writer waiting until what this gives is dropped.
+    pub fn hold_turn(&self) -> Turn {
+        if let Some((postgres, url)) = &self.postgres {
+            let turn = "SELECT id FROM head FOR UPDATE";
+            return Turn::Postgres(postgres.hold(database_of(url), turn));
+        }
+        let store = Connection::open(self.file()).expect("a database that can be opened");
+        let begun = store.execute_batch("PRAGMA busy_timeout = 10000; BEGIN IMMEDIATE");
+        begun.expect("a turn that can be had");
+        Turn::Sqlite(store)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // A second panic would hide the first.
+        if let Some((postgres, url)) = self.postgres.take()
+            && !std::thread::panicking()
+        {
+            postgres.drop_database(&url);
+        }
+    }
+}
+
+/// The write turn, held.
+pub enum Turn {
+    /// A transaction on the file.
+    Sqlite(Connection),
+    /// A transaction on the server.
+    Postgres(Held),
+}
