@@ -20,6 +20,7 @@ use bookguard_core::ops::partners::{ApprovePartner, GetPartner, ListPartners, Re
 use bookguard_core::ops::{self, Request};
 use clap::CommandFactory as _;
 use serde_json::json;
+use tokio::task::block_in_place;
 
 use crate::args::{
     ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsCommand,
@@ -289,7 +290,9 @@ async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Res
         }
         LedgerCommand::Checkpoint => {
             let note = match target {
-                Target::Local(local) => ops::ledger::checkpoint(local.service())?,
+                Target::Local(local) => {
+                    block_in_place(|| ops::ledger::checkpoint(local.service()))?
+                }
                 Target::Remote(remote) => remote.text("/v1/ledger/checkpoint").await?,
             };
             text("checkpoint", &note, screen)

@@ -335,10 +335,8 @@ pub(crate) fn query<T>(
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
 ) -> Result<T, Error> {
     let mut reader = session.service.reader()?;
-    reader
-        .snapshot()
-        .and_then(|()| ask(&mut reader))
-        .map_err(|e| session.service.fault(&e))
+    reader.snapshot();
+    ask(&mut reader).map_err(|e| session.service.fault(&e))
 }
 
 /// The id in the path; anything that is no such id names nothing.

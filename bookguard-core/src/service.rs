@@ -180,8 +180,8 @@ impl Service {
         Error::unavailable("The store does not answer at present. Try again.")
     }
 
-    /// Forgets remembered answers whose time is over, until none is left. To be called now and then.
-    pub async fn forget_expired_answers(&self) -> Result<(), Error> {
+    /// Forgets remembered answers whose time is over, until none is left. To be called now and then; blocks.
+    pub fn forget_expired_answers(&self) -> Result<(), Error> {
         loop {
             let at = self.clock.now();
             if !self
@@ -191,12 +191,14 @@ impl Service {
             {
                 return Ok(());
             }
-            self.submit_patiently(Command {
+            let forgotten = self.submit(Command {
                 at,
                 ask: Ask::Forget,
                 remember: None,
-            })
-            .await?;
+            })?;
+            forgotten
+                .blocking_recv()
+                .unwrap_or_else(|_| Err(writer_gone()))?;
         }
     }
 

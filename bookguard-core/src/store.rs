@@ -9,9 +9,12 @@ pub(crate) mod conn;
 pub mod database;
 pub mod fsck;
 pub(crate) mod load;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub mod read;
 pub(crate) mod seal;
 pub(crate) mod slow;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 pub(crate) mod terms;
 
@@ -67,12 +70,18 @@ impl Store {
     ///
     /// Errors: as [`StoreError`] says, each a sentence that names the way out.
     pub fn open(database: &Database, create: bool) -> Result<Self, StoreError> {
-        let Database::File(path) = database else {
-            return Err(StoreError::Failed(format!(
-                "this program was built without the engine for {database}"
-            )));
+        let engine: Arc<dyn Engine> = match database {
+            #[cfg(feature = "sqlite")]
+            Database::File(path) => Arc::new(sqlite::File::open(path, create)?),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(url) => Arc::new(postgres::Server::open(url, create)?),
+            #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+            other => {
+                return Err(StoreError::Failed(format!(
+                    "this program was built without the engine for {other}"
+                )));
+            }
         };
-        let engine = Arc::new(sqlite::File::open(path, create)?);
         Ok(Self { engine })
     }
 
@@ -187,3 +196,6 @@ fn schema_version(conn: &mut dyn Conn) -> Result<i64, StoreError> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

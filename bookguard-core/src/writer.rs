@@ -459,7 +459,7 @@ pub(crate) fn read_tile(
     tile_bytes(&conn.one(tile_statement(level, index))?)
 }
 
-fn tile_statement(level: u8, index: u64) -> Statement<'static> {
+pub(crate) fn tile_statement(level: u8, index: u64) -> Statement<'static> {
     Statement::new(
         "SELECT hashes FROM tile WHERE level = $1 AND idx = $2",
         vec![
@@ -469,7 +469,7 @@ fn tile_statement(level: u8, index: u64) -> Statement<'static> {
     )
 }
 
-fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
+pub(crate) fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
     rows.rows
         .first()
         .map(|row| row.blob(0).map(<[u8]>::to_vec))

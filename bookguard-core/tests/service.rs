@@ -200,7 +200,7 @@ fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
     assert!(expired(&partner));
     let later = create(BOOKING).unwrap();
     assert!(!later.replayed && later.body != first.body);
-    block_on(partner.service.forget_expired_answers()).unwrap();
+    partner.service.forget_expired_answers().unwrap();
     assert!(!expired(&partner));
     assert!(
         create(BOOKING).unwrap().replayed,
@@ -368,18 +368,6 @@ fn a_missing_or_foreign_ledger_key_stops_the_start_and_changes_nothing() {
 
 fn service_key(db: &Path) -> std::path::PathBuf {
     bookguard_core::key_file::default_path(&db.into())
-}
-
-/// Polls until done. What the service awaits is another thread's work, so there is nothing to drive meanwhile.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    loop {
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(value) => return value,
-            std::task::Poll::Pending => std::thread::yield_now(),
-        }
-    }
 }
 
 #[test]

@@ -200,7 +200,8 @@ async fn keep_house(service: Arc<Service>) {
     let mut turn = tokio::time::interval(HOUSEKEEPING);
     loop {
         turn.tick().await;
-        let _ = service.forget_expired_answers().await;
+        let service = Arc::clone(&service);
+        let _ = tokio::task::spawn_blocking(move || service.forget_expired_answers()).await;
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::service::Service;
 use serde_json::json;
+use tokio::task::block_in_place;
 
 use super::verify::conclude;
 use crate::args::Format;
@@ -19,7 +20,7 @@ use crate::text::plain;
 /// Errors: [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
 pub fn run(service: &Service, screen: &Screen) -> Result<(), Failure> {
     let mut bar = Bar::new();
-    let report = service.verify_ledger(|done, total| bar.draw(done, total));
+    let report = block_in_place(|| service.verify_ledger(|done, total| bar.draw(done, total)));
     bar.clear();
     let report = report?;
     let rate = report.entries_per_second().round() as u64;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::command::Answer as Written;
+use bookguard_core::error::Error;
 use bookguard_core::key_file;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{EventId, PartnerId};
@@ -17,6 +18,7 @@ use bookguard_core::service::{self, Closing, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_server::config::Config;
 use bookguard_server::courier::{self, Courier, endpoint_rule};
+use tokio::task::block_in_place;
 
 use super::{Answer, Purpose};
 use crate::failure::Failure;
@@ -54,7 +56,7 @@ impl Local {
                 key.display()
             )
         });
-        let (service, closing) = Service::open(service::Config {
+        let opening = service::Config {
             create: purpose == Purpose::Begin,
             outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
             endpoint_rule: endpoint_rule(rules.clone()),
@@ -72,8 +74,9 @@ impl Local {
             clock: config.clock,
             report: config.report,
             commit_delay: config.commit_delay,
-        })
-        .map_err(Failure::Unexpected)?;
+        };
+        let (service, closing) =
+            block_in_place(|| Service::open(opening)).map_err(Failure::Unexpected)?;
         if let Some(made) = made {
             say(&made);
         }
@@ -108,9 +111,16 @@ impl Local {
 
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
-        let json = match ops::prepare::<O>(&self.session, &request)? {
-            Action::Read(run) => ops::to_json(&run(&self.session)?),
-            Action::Write(writing) => self.write::<O>(*writing).await?,
+        // The store blocks, and may have a runtime of its own.
+        let step = block_in_place(|| {
+            Ok::<_, Error>(match ops::prepare::<O>(&self.session, &request)? {
+                Action::Read(run) => Ok(ops::to_json(&run(&self.session)?)),
+                Action::Write(writing) => Err(writing),
+            })
+        })?;
+        let json = match step {
+            Ok(read) => read,
+            Err(writing) => self.write::<O>(*writing).await?,
         };
         super::read::<O>(json).map_err(|why| {
             Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))
@@ -164,6 +174,6 @@ impl Local {
             courier,
         } = self;
         drop((session, courier));
-        closing.wait();
+        block_in_place(|| closing.wait());
     }
 }

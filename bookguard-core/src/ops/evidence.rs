@@ -68,7 +68,7 @@ struct Source {
 
 impl Source {
     fn read(reader: &mut Reader<'_>, booking_id: &BookingId) -> Result<Option<Self>, StoreError> {
-        reader.snapshot()?;
+        reader.snapshot();
         let Some(state) = reader.booking(booking_id)? else {
             return Ok(None);
         };

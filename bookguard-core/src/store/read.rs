@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::load::{self, BOOKINGS, delivery, event_type};
 use super::seal::Seal;
-use super::{StoredHead, head};
+use super::{StoredHead, head_statement, read_head};
 use crate::change::{DeliveryState, Phase};
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
@@ -18,11 +18,13 @@ use crate::model::{
 };
 use crate::webhook::{Attempt, Secret};
 use crate::work::BookingState;
-use crate::writer::read_tile;
+use crate::writer::{tile_bytes, tile_statement};
 
 /// A connection that reads.
 pub struct Reader<'a> {
     conn: Box<dyn Conn>,
+    /// Whether the next question begins the snapshot: it travels with it.
+    to_begin: bool,
     seal: &'a Seal,
 }
 
@@ -128,16 +130,28 @@ type Read<T> = Result<T, StoreError>;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(conn: Box<dyn Conn>, seal: &'a Seal) -> Self {
-        Self { conn, seal }
+        Self {
+            conn,
+            to_begin: false,
+            seal,
+        }
     }
 
     /// Everything read from here on is of one moment, until the reader is dropped.
-    pub fn snapshot(&mut self) -> Read<()> {
-        self.conn.begin(&[]).map(drop)
+    pub fn snapshot(&mut self) {
+        self.to_begin = true;
+    }
+
+    fn ask(&mut self, statement: Statement<'_>) -> Read<Rows> {
+        if !std::mem::take(&mut self.to_begin) {
+            return self.conn.one(statement);
+        }
+        let mut results = self.conn.begin(&[statement])?;
+        Ok(results.pop().unwrap_or_default())
     }
 
     fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Vec<Row>> {
-        Ok(self.conn.one(Statement::new(sql, args))?.rows)
+        Ok(self.ask(Statement::new(sql, args))?.rows)
     }
 
     fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Option<Row>> {
@@ -146,7 +160,7 @@ impl<'a> Reader<'a> {
 
     /// The head.
     pub fn head(&mut self) -> Read<StoredHead> {
-        head(&mut *self.conn)?
+        read_head(&self.ask(head_statement())?)?
             .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))
     }
 
@@ -233,7 +247,7 @@ impl<'a> Reader<'a> {
         let Some(statement) = select_in(BOOKINGS, &keys) else {
             return Ok(None);
         };
-        let rows = self.conn.one(statement)?;
+        let rows = self.ask(statement)?;
         rows.rows.first().map(load::booking).transpose()
     }
 
@@ -298,7 +312,7 @@ impl<'a> Reader<'a> {
         let Some(statement) = select_in(BOOKINGS, &keys) else {
             return Ok((Vec::new(), next));
         };
-        let rows = self.conn.one(statement)?;
+        let rows = self.ask(statement)?;
         let mut found: HashMap<[u8; 16], BookingState> = rows
             .rows
             .iter()
@@ -444,7 +458,7 @@ impl<'a> Reader<'a> {
 
     /// A tile's bytes as far as it has grown.
     pub fn tile(&mut self, level: u8, index: u64) -> Read<Option<Vec<u8>>> {
-        read_tile(&mut *self.conn, level, index)
+        tile_bytes(&self.ask(tile_statement(level, index))?)
     }
 }
 

@@ -1,0 +1,332 @@
+//! One session on the server: opened, checked, and driven on a runtime of its own.
+//!
+//! Invariants: a session that was opened is one on a server that keeps what it commits; a wait that takes too long
+//! leaves no session behind.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Statement as Prepared};
+
+use super::address::Address;
+use super::faults::Fault;
+use super::{Leg, in_order, place};
+use crate::store::conn::{Statement, StoreError};
+
+/// The oldest server this program is made for, as `server_version_num` counts.
+const OLDEST: i32 = 150_000;
+/// How long opening a session may take, with every server of the address tried.
+const OPEN_TIME: Duration = Duration::from_secs(15);
+
+/// What the server is asked before anything else.
+const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current_setting('server_encoding')::TEXT, \
+     CASE WHEN pg_is_in_recovery() THEN 'on' ELSE 'off' END, current_setting('default_transaction_read_only')::TEXT, \
+     current_setting('fsync')::TEXT, current_setting('synchronous_commit')::TEXT";
+
+/// An open session.
+pub(super) struct Session {
+    client: Client,
+    /// Taken when the session ends: a runtime may not wait for its own end where others run.
+    runtime: Option<Runtime>,
+    warnings: Warnings,
+}
+
+/// What the server warned of since it was last asked.
+type Warnings = Arc<Mutex<Vec<String>>>;
+
+impl Session {
+    /// Opens a session and refuses a server that may not be relied on.
+    pub fn open(address: &Address, settings: &str) -> Result<Self, StoreError> {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|e| StoreError::Failed(format!("a connection cannot be set up: {e}")))?;
+        let warnings = Warnings::default();
+        let opened = runtime.block_on(async {
+            let opening = open(address, settings, &warnings);
+            let opened = tokio::time::timeout(OPEN_TIME, opening).await;
+            opened.unwrap_or_else(|_| Err(Fault::silence(OPEN_TIME)))
+        });
+        let session = opened.map(|client| Self {
+            client,
+            runtime: None,
+            warnings,
+        });
+        match session {
+            Ok(mut session) => {
+                session.runtime = Some(runtime);
+                Ok(session)
+            }
+            Err(fault) => {
+                runtime.shutdown_background();
+                Err(fault.into_error(address))
+            }
+        }
+    }
+
+    /// Whether the server has not closed the session, as far as is known here.
+    pub fn is_open(&mut self) -> bool {
+        if let Some(runtime) = &self.runtime {
+            // Lets the connection see what has arrived since it was last waited for: once to hear of it, once to read.
+            runtime.block_on(async {
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
+            });
+        }
+        !self.client.is_closed()
+    }
+
+    /// Waits for what `ask` asks, no longer than `patience`.
+    pub fn wait<'a, T, E: Into<Fault>, F: Future<Output = Result<T, E>> + 'a>(
+        &'a self,
+        patience: Duration,
+        ask: impl FnOnce(&'a Client) -> F,
+    ) -> Result<T, Fault> {
+        let Some(runtime) = &self.runtime else {
+            return Err(Fault::Lost("it was closed".to_owned()));
+        };
+        runtime.block_on(async {
+            match tokio::time::timeout(patience, ask(&self.client)).await {
+                Ok(answer) => answer.map_err(Into::into),
+                Err(_) => Err(Fault::silence(patience)),
+            }
+        })
+    }
+
+    /// Sends a command and does not wait for its answer; what is asked next is answered after it.
+    pub fn send(&self, command: &str) {
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(async {
+                let mut sent = std::pin::pin!(self.client.batch_execute(command));
+                std::future::poll_fn(|context| Poll::Ready(sent.as_mut().poll(context).is_ready()))
+                    .await;
+                // The connection puts it on the wire.
+                tokio::task::yield_now().await;
+            });
+        }
+    }
+
+    /// Makes the session know all of these statements: those it does not know, in one flight.
+    pub fn prepare(
+        &self,
+        known: &mut HashMap<(usize, usize), Prepared>,
+        statements: &[Statement<'_>],
+        patience: Duration,
+    ) -> Result<(), Fault> {
+        let mut unknown: Vec<&'static str> = Vec::new();
+        for statement in statements {
+            let sql = statement.sql;
+            if !known.contains_key(&place(sql)) && !unknown.contains(&sql) {
+                unknown.push(sql);
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let prepared = self.wait(patience, |client| {
+            let ask = |sql: &&'static str| -> Leg<'_, Prepared> {
+                let asked = client.prepare(sql);
+                Box::pin(async { Ok(asked.await?) })
+            };
+            in_order(unknown.iter().map(ask).collect())
+        })?;
+        known.extend(unknown.iter().map(|sql| place(sql)).zip(prepared));
+        Ok(())
+    }
+
+    /// From here on only new warnings count.
+    pub fn forget_warnings(&mut self) {
+        self.warnings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
+    /// The first warning since then.
+    pub fn warning(&mut self) -> Option<String> {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        (!warnings.is_empty()).then(|| warnings.remove(0))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn open(address: &Address, settings: &str, warnings: &Warnings) -> Result<Client, Fault> {
+    let client = match &address.tls {
+        Some(tls) => {
+            let (client, connection) = address.config.connect(tls.clone()).await?;
+            drive(connection, Arc::clone(warnings));
+            client
+        }
+        None => {
+            let (client, connection) = address.config.connect(NoTls).await?;
+            drive(connection, Arc::clone(warnings));
+            client
+        }
+    };
+    let row = client.query_one(CHECKS, &[]).await?;
+    let text = |column| row.try_get::<_, String>(column);
+    let version: i32 = row.try_get(0)?;
+    let found = Found {
+        version,
+        encoding: text(1)?,
+        standby: text(2)? == "on",
+        read_only: text(3)? == "on",
+        fsync: text(4)? != "off",
+        waits_for_disk: text(5)? != "off",
+    };
+    found
+        .check()
+        .map_err(|why| Fault::Told(StoreError::Failed(format!("{address} {why}"))))?;
+    client.batch_execute(settings).await?;
+    Ok(client)
+}
+
+/// Lets the connection run whenever something is waited for.
+fn drive<S, T>(mut connection: Connection<S, T>, warnings: Warnings)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Some(Ok(message)) =
+            std::future::poll_fn(|context| connection.poll_message(context)).await
+        {
+            if let AsyncMessage::Notice(notice) = message
+                && notice.severity() == "WARNING"
+            {
+                let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
+                warnings.push(notice.message().to_owned());
+            }
+        }
+    });
+}
+
+/// What the server says of itself.
+struct Found {
+    version: i32,
+    encoding: String,
+    standby: bool,
+    read_only: bool,
+    fsync: bool,
+    waits_for_disk: bool,
+}
+
+impl Found {
+    /// Why this server may not be relied on, as the end of a sentence that begins with its address.
+    fn check(&self) -> Result<(), String> {
+        let refuse = |wrong: bool, why: &str| if wrong { Err(why.to_owned()) } else { Ok(()) };
+        if self.version < OLDEST {
+            return Err(format!(
+                "is PostgreSQL {}, and 15 is the oldest that will do; upgrade the server",
+                self.version / 10_000
+            ));
+        }
+        refuse(
+            self.encoding != "UTF8",
+            "does not keep text as UTF8; make the database with ENCODING 'UTF8'",
+        )?;
+        refuse(
+            self.standby,
+            "is a standby, which cannot be written; name the primary, or all servers: postgres://user@first,second/database",
+        )?;
+        refuse(
+            self.read_only,
+            "lets this user only read (default_transaction_read_only is on); allow writing",
+        )?;
+        refuse(
+            !self.fsync,
+            "runs with fsync = off, so that a crash could lose what was acknowledged; switch it on",
+        )?;
+        refuse(
+            !self.waits_for_disk,
+            "runs with synchronous_commit = off, so that a crash could lose what was acknowledged; switch it on for this user or database",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> Found {
+        Found {
+            version: 150_004,
+            encoding: "UTF8".to_owned(),
+            standby: false,
+            read_only: false,
+            fsync: true,
+            waits_for_disk: true,
+        }
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_relied_on_is_refused_with_its_reason() {
+        assert_eq!(sound().check(), Ok(()));
+        for (found, why) in [
+            (
+                Found {
+                    version: 140_011,
+                    ..sound()
+                },
+                "is PostgreSQL 14,",
+            ),
+            (
+                Found {
+                    version: 90_624,
+                    ..sound()
+                },
+                "is PostgreSQL 9,",
+            ),
+            (
+                Found {
+                    encoding: "SQL_ASCII".to_owned(),
+                    ..sound()
+                },
+                "UTF8",
+            ),
+            (
+                Found {
+                    standby: true,
+                    ..sound()
+                },
+                "is a standby",
+            ),
+            (
+                Found {
+                    read_only: true,
+                    ..sound()
+                },
+                "only read",
+            ),
+            (
+                Found {
+                    fsync: false,
+                    ..sound()
+                },
+                "fsync = off",
+            ),
+            (
+                Found {
+                    waits_for_disk: false,
+                    ..sound()
+                },
+                "synchronous_commit = off",
+            ),
+        ] {
+            assert!(found.check().unwrap_err().contains(why), "{why}");
+        }
+    }
+}

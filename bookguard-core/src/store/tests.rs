@@ -1,0 +1,270 @@
+//! What both engines must do alike, and what a database may not look like.
+
+#![cfg(all(feature = "sqlite", feature = "postgres"))]
+
+use std::sync::mpsc;
+use std::thread;
+
+use bookguard_test_postgres::Postgres;
+
+use super::conn::{Arg, Cell, Row, Rows};
+use super::*;
+
+/// Runs a test on an empty database of every engine there is.
+fn on_every_engine(test: impl Fn(&Database)) {
+    let folder = tempfile::tempdir().unwrap();
+    test(&folder.path().join("b.db").into());
+    if let Some(postgres) = Postgres::shared() {
+        let url = postgres.fresh_database();
+        println!("on PostgreSQL:");
+        test(&url.as_str().into());
+        postgres.drop_database(&url);
+    }
+}
+
+fn on_every_store(test: impl Fn(&Store)) {
+    on_every_engine(|database| test(&Store::open(database, true).unwrap()));
+}
+
+fn secret(owner: &[u8], sealed: &[u8]) -> Statement<'static> {
+    let args = vec![owner.to_vec().into(), Arg::Int(1), sealed.to_vec().into()];
+    Statement::new(
+        "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+        args,
+    )
+}
+
+fn secrets(conn: &mut dyn Conn) -> i64 {
+    let sql = "SELECT COUNT(*) FROM secret";
+    first(&conn.one(Statement::new(sql, vec![])).unwrap())
+}
+
+fn first(rows: &Rows) -> i64 {
+    rows.rows[0].int(0).unwrap()
+}
+
+#[test]
+fn values_come_back_as_they_went() {
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        let texts = [
+            "",
+            "it's \"so\" \\ %s $1",
+            "ÄΩ漢😀\u{feff}\r\n\t",
+            "{\"a\":\"\\u0000\"}",
+        ];
+        let every_byte: Vec<u8> = (0..=255).collect();
+        conn.begin(&[]).unwrap();
+        for (n, text) in (0..).zip(texts) {
+            conn.run(&[Statement::new(
+                "INSERT INTO policy (hash, body) VALUES ($1, $2)",
+                vec![n.to_string().into(), text.into()],
+            )])
+            .unwrap();
+        }
+        let numbers = [i64::MIN, -1, 0, i64::MAX];
+        let insert = |(n, owner): (i64, &[u8])| {
+            Statement::new(
+                "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+                vec![owner.to_vec().into(), n.into(), every_byte.clone().into()],
+            )
+        };
+        let list: Vec<_> = numbers.iter().map(|n| insert((*n, b"o"))).collect();
+        conn.commit(&list).unwrap();
+        let read = conn
+            .run(&[
+                Statement::new("SELECT body FROM policy ORDER BY hash", vec![]),
+                Statement::new(
+                    "SELECT made_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
+                    vec![b"o".as_slice().into()],
+                ),
+                Statement::new("SELECT revoked_ms FROM api_key", vec![]),
+                Statement::new("SELECT NULL, 1", vec![]),
+            ])
+            .unwrap();
+        let bodies: Vec<_> = read[0]
+            .rows
+            .iter()
+            .map(|row| row.text(0).unwrap())
+            .collect();
+        assert_eq!(bodies, texts);
+        let found: Vec<_> = read[1].rows.iter().map(|row| row.int(0).unwrap()).collect();
+        assert_eq!(found, numbers);
+        assert!(
+            read[1]
+                .rows
+                .iter()
+                .all(|row| row.blob(1).unwrap() == every_byte)
+        );
+        assert!(read[2].rows.is_empty());
+        assert_eq!(read[3].rows, [Row(vec![Cell::Null, Cell::Int(1)])]);
+    });
+}
+
+#[test]
+fn text_sorts_by_its_bytes() {
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        let sorted = ["", "A", "B", "_", "a", "a b", "ab", "b", "z", "ä"];
+        let insert = |hash: &&'static str| {
+            Statement::new(
+                "INSERT INTO policy (hash, body) VALUES ($1, $2)",
+                vec![(*hash).into(), "".into()],
+            )
+        };
+        conn.begin(&[]).unwrap();
+        conn.commit(&sorted.iter().rev().map(insert).collect::<Vec<_>>())
+            .unwrap();
+        let rows = conn
+            .one(Statement::new(
+                "SELECT hash FROM policy ORDER BY hash",
+                vec![],
+            ))
+            .unwrap();
+        let found: Vec<_> = rows.rows.iter().map(|row| row.text(0).unwrap()).collect();
+        assert_eq!(found, sorted);
+    });
+}
+
+#[test]
+fn a_list_answers_in_its_order_and_ends_with_its_first_failure() {
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        let ask = |n: i64| Statement::new("SELECT CAST($1 AS BIGINT)", vec![n.into()]);
+        let list: Vec<_> = (0..300).map(ask).collect();
+        let answers: Vec<i64> = conn.run(&list).unwrap().iter().map(first).collect();
+        assert_eq!(answers, (0..300).collect::<Vec<i64>>());
+        conn.begin(&[]).unwrap();
+        let failed = conn.run(&[secret(b"1", b""), secret(b"1", b""), secret(b"2", b"")]);
+        assert!(failed.is_err());
+        conn.rollback();
+        assert_eq!(secrets(&mut *conn), 0);
+    });
+}
+
+#[test]
+fn a_transaction_that_fails_leaves_nothing_and_the_connection_goes_on() {
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        let orphan = Statement::new(
+            "INSERT INTO api_key (id, partner_id, hash, body) VALUES ($1, $2, $3, $4)",
+            vec![vec![1].into(), vec![2].into(), vec![3].into(), "{}".into()],
+        );
+        let failing = [
+            vec![secret(b"1", b""), secret(b"2", b""), secret(b"1", b"")],
+            // Nobody's key: references are checked by the commit at the latest.
+            vec![secret(b"1", b""), orphan],
+        ];
+        for batch in failing {
+            conn.begin(&[]).unwrap();
+            assert!(conn.commit(&batch).is_err());
+            conn.rollback();
+            assert_eq!(secrets(&mut *conn), 0);
+        }
+        conn.begin(&[]).unwrap();
+        conn.commit(&[secret(b"1", b""), secret(b"2", b"")])
+            .unwrap();
+        assert_eq!(secrets(&mut *conn), 2);
+        // Not begun: nothing to undo, and nothing to make durable but the statement itself.
+        conn.rollback();
+        assert_eq!(secrets(&mut *conn), 2);
+    });
+}
+
+#[test]
+fn the_write_turn_is_waited_for_and_shows_what_was_written_in_the_last() {
+    on_every_store(|store| {
+        store.begin_log("log", "log+vkey", "checkpoint").unwrap();
+        let mut first_turn = store.writer().unwrap();
+        first_turn.begin(&[]).unwrap();
+        let (told, begun) = mpsc::channel();
+        let second = store.clone();
+        let waiting = thread::spawn(move || {
+            let mut conn = second.writer().unwrap();
+            told.send(()).unwrap();
+            let count = Statement::new("SELECT COUNT(*) FROM secret", vec![]);
+            let seen = conn.begin(&[count]).unwrap();
+            conn.rollback();
+            first(&seen[0])
+        });
+        begun.recv().unwrap();
+        first_turn.run(&[secret(b"1", b"")]).unwrap();
+        assert!(!waiting.is_finished());
+        first_turn.commit(&[secret(b"2", b"")]).unwrap();
+        assert_eq!(waiting.join().unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_reader_sees_one_moment_and_cannot_write() {
+    on_every_store(|store| {
+        let mut writer = store.writer().unwrap();
+        let mut reader = store.reader().unwrap();
+        let count = || Statement::new("SELECT COUNT(*) FROM secret", vec![]);
+        let seen = reader.begin(&[count()]).unwrap();
+        assert_eq!(first(&seen[0]), 0);
+        writer.begin(&[]).unwrap();
+        writer.commit(&[secret(b"1", b"")]).unwrap();
+        assert_eq!(secrets(&mut *reader), 0);
+        reader.rollback();
+        assert_eq!(secrets(&mut *reader), 1);
+        assert!(reader.run(&[secret(b"2", b"")]).is_err());
+        assert_eq!(secrets(&mut *reader), 1);
+    });
+}
+
+#[test]
+fn a_database_is_made_only_when_it_may_be() {
+    on_every_engine(|database| {
+        let refused = Store::open(database, false).err().unwrap().to_string();
+        assert!(
+            refused.contains("there is no") && refused.contains("bookguard serve --db"),
+            "{refused}"
+        );
+        Store::open(database, true).unwrap();
+        Store::open(database, false).unwrap();
+    });
+}
+
+#[test]
+fn a_schema_from_the_future_is_refused() {
+    on_every_engine(|database| {
+        let store = Store::open(database, true).unwrap();
+        let mut conn = store.writer().unwrap();
+        conn.run(&[Statement::new(
+            "INSERT INTO schema_version (version) VALUES ($1)",
+            vec![99.into()],
+        )])
+        .unwrap();
+        let known = MIGRATIONS.len() as i64;
+        assert_eq!(
+            Store::open(database, true).err(),
+            Some(StoreError::Newer { found: 99, known })
+        );
+    });
+}
+
+#[test]
+fn several_that_open_in_the_same_moment_all_do() {
+    on_every_engine(|database| {
+        let opening: Vec<_> = (0..6)
+            .map(|_| {
+                let database = database.clone();
+                thread::spawn(move || Store::open(&database, true).map(drop))
+            })
+            .collect();
+        for opened in opening {
+            opened.join().unwrap().unwrap();
+        }
+        let store = Store::open(database, true).unwrap();
+        let versions = store
+            .reader()
+            .unwrap()
+            .one(Statement::new(
+                "SELECT COUNT(*) FROM schema_version",
+                vec![],
+            ))
+            .unwrap();
+        assert_eq!(first(&versions), MIGRATIONS.len() as i64);
+    });
+}
