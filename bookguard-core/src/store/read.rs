@@ -586,6 +586,55 @@ mod tests {
         assert!(seen >= 25, "only {seen} statements were found");
     }
 
+    /// With everything forbidden that can be avoided, what is left is what a statement needs.
+    #[test]
+    #[cfg(feature = "postgres")]
+    fn no_question_scans_or_sorts_a_whole_table_on_postgresql() {
+        let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {
+            return;
+        };
+        let url = postgres.fresh_database();
+        Store::open(&url.as_str().into(), true).unwrap();
+        let source = include_str!("read.rs")
+            .split("#[cfg(test)]")
+            .next()
+            .unwrap();
+        let mut script =
+            "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; \
+                          SET plan_cache_mode = force_generic_plan;"
+                .to_owned();
+        let texts = select_texts(source).chain(select_texts(include_str!("load.rs")));
+        for (n, sql) in texts.enumerate() {
+            let sql = sql.replace("{}", "$1,$2");
+            let nulls = (1..10)
+                .take_while(|n| sql.contains(&format!("${n}")))
+                .map(|_| "NULL")
+                .collect::<Vec<_>>()
+                .join(",");
+            let arguments = if nulls.is_empty() {
+                nulls
+            } else {
+                format!("({nulls})")
+            };
+            script += &format!(
+                "PREPARE q{n} AS {sql}; SELECT $${sql}$$; EXPLAIN EXECUTE q{n}{arguments};"
+            );
+        }
+        let plans = postgres.sql(bookguard_test_postgres::database_of(&url), &script);
+        let mut asked = "";
+        for line in plans.lines() {
+            if line.starts_with("SELECT") {
+                asked = line;
+            }
+            assert!(
+                !line.contains("Seq Scan") && !line.contains("Sort "),
+                "{line}: {asked}"
+            );
+        }
+        assert!(plans.matches("Index").count() >= 25, "{plans}");
+        postgres.drop_database(&url);
+    }
+
     /// The string literals of a source text that begin with SELECT, continued lines joined.
     fn select_texts(source: &'static str) -> impl Iterator<Item = String> {
         source
