@@ -17,6 +17,7 @@ pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 pub(crate) mod terms;
+pub mod transfer;
 
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub struct Store {
 trait Engine: Send + Sync {
     /// A connection that takes the write turn when it begins.
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// A connection that takes the write turn and keeps it for minutes, while nobody hears of it.
+    fn mover(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection that only reads.
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection of its own that reads for minutes; begun, it sees one moment.
@@ -88,6 +91,11 @@ impl Store {
     /// A connection that takes the write turn when it begins.
     pub(crate) fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.writer()
+    }
+
+    /// A connection that takes the write turn and keeps it for minutes.
+    pub(crate) fn mover(&self) -> Result<Box<dyn Conn>, StoreError> {
+        self.engine.mover()
     }
 
     /// A connection that only reads.

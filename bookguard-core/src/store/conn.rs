@@ -84,6 +84,17 @@ impl Arg<'_> {
     }
 }
 
+impl<'a> From<&'a Cell> for Arg<'a> {
+    fn from(cell: &'a Cell) -> Self {
+        match cell {
+            Cell::Null => Self::Null,
+            Cell::Int(n) => Self::Int(*n),
+            Cell::Text(text) => Self::Text(Cow::Borrowed(text)),
+            Cell::Blob(bytes) => Self::Blob(Cow::Borrowed(bytes)),
+        }
+    }
+}
+
 impl<'a> From<&'a Vec<u8>> for Arg<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
         bytes.as_slice().into()

@@ -14,7 +14,7 @@ mod others;
 mod page;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

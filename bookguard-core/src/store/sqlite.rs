@@ -73,6 +73,10 @@ impl Engine for File {
         Ok(Box::new(open_writer(&self.path, false)?))
     }
 
+    fn mover(&self) -> Result<Box<dyn Conn>, StoreError> {
+        self.writer()
+    }
+
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {
         let connection = self
             .readers

@@ -10,7 +10,7 @@ use super::*;
 
 mod bench;
 mod changes;
-mod desk;
+pub(in crate::store) mod desk;
 
 use bench::Bench;
 use changes::others;

@@ -15,10 +15,13 @@ use crate::session::{Authority, Session};
 use crate::store::conn::Statement;
 use crate::webhook::{Attempt, FailureClass, Phase};
 
-pub(super) const START_MS: i64 = 1_790_000_000_000;
+pub(in crate::store) const START_MS: i64 = 1_790_000_000_000;
 pub(super) const HOUR: i64 = 60 * 60 * 1000;
 
-pub(super) fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), String> {
+pub(in crate::store) fn open(
+    db: &Path,
+    clock: &Arc<AtomicI64>,
+) -> Result<(Arc<Service>, Closing), String> {
     Service::open(Config {
         db: db.into(),
         create: true,
@@ -191,7 +194,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
 
 /// A database with two partners, bookings in every state, deliveries in every phase, an endpoint that is gone and one
 /// that is deleted, a revoked key and remembered answers. The steps lie hours apart.
-pub(super) fn everything(db: &Path) -> Arc<AtomicI64> {
+pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let desk = Desk { service, clock };

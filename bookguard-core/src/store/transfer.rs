@@ -1,0 +1,331 @@
+//! Moves a whole database to another place, from either engine to either: what `bookguard migrate` does.
+//!
+//! The write turns of both are held from the first row to the last, so that nothing changes meanwhile. Everything is one
+//! transaction of the target: until that is committed, nothing is there, and a transfer that fails or is killed is simply
+//! begun again. The one thing that must never happen is that two databases go on with the same log. So the source is marked
+//! as moved, durably, before the target is committed; between the two there is a moment in which neither can be written,
+//! and none in which both can. A source marked by a transfer that came to nothing is read by the next one to the same
+//! place; for anything else the mark is taken away by an operator's word alone ([`reopen`]).
+
+mod copy;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::conn::{Arg, Conn, Statement, StoreError};
+use super::{Database, Store, StoredHead, head};
+use crate::error::Error;
+use crate::key_file::LedgerKey;
+use crate::ledger::{Hash, Signer};
+use table::TABLES;
+
+/// What was moved. The log goes on in its new place under the same name and key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transferred {
+    /// The log's name.
+    pub origin: String,
+    /// Entries of the log.
+    pub size: u64,
+    /// Its root.
+    pub root: Hash,
+    /// The rows of every table, the same in both databases.
+    pub tables: Vec<(&'static str, u64)>,
+    /// Whether an earlier transfer to the same place had come as far as marking the source.
+    pub again: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl Transferred {
+    /// Rows of all tables.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.tables.iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// Rows copied and compared per second.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    pub fn rows_per_second(&self) -> f64 {
+        self.rows() as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Why nothing was moved. Unless it says otherwise, both databases are as they were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransferError {
+    /// What was asked makes no sense with these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
+    /// `ledger_moved`, `not_moved`, `target_not_empty`.
+    Refused(Error),
+    /// The source is damaged, or the copy is not what the source is.
+    NotVerified(String),
+    /// A database failed, in a sentence that names it.
+    Failed(String),
+}
+
+/// As [`TransferError`], as far as it is known where two connections are all that is known.
+#[derive(Debug)]
+enum Trouble {
+    Source(StoreError),
+    Target(StoreError),
+    /// The target holds something.
+    NotEmpty(String),
+    /// The source contradicts itself.
+    Damaged(String),
+    /// The copy is not the source.
+    Differs(String),
+    /// The source may be marked as moved.
+    Marking(StoreError),
+    /// The source is marked, and whether the target has everything or nothing is not known.
+    Committing(StoreError),
+}
+
+/// Moves everything from `from` to `to`, which must be empty; both may be in use, and whoever wants to write waits and is
+/// told that the database is busy. `key` is the log's, which goes on under it and which is not stored in either. `progress`
+/// is told how many of how many rows are done, each counted when it is copied and when it is compared.
+///
+/// Errors: as [`TransferError`] says.
+pub fn transfer(
+    from: &Database,
+    to: &Database,
+    key: &LedgerKey,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Transferred, TransferError> {
+    let began = Instant::now();
+    if same(from, to) {
+        return Err(refused(
+            "same_database",
+            format!("{from} is both what to move and where to; name an empty database to move to"),
+        ));
+    }
+    let source = Store::open(from, false).map_err(|e| failed(from, &e))?;
+    let place = place(to);
+    let stored = source.head().map_err(|e| failed(from, &e))?;
+    let again = may_go(stored.as_ref(), from, &place, key)?;
+    let target = Store::open(to, true).map_err(|e| failed(to, &e))?;
+    let explained = |trouble| explain(trouble, from, to);
+    // Before anything waits for a turn: the common mistake is told at once.
+    let looked = target.reader().map_err(Trouble::Target);
+    looked
+        .and_then(|mut conn| require_empty(&mut *conn))
+        .map_err(explained)?;
+    let mut source = source.mover().map_err(|e| failed(from, &e))?;
+    let mut target = target.mover().map_err(|e| failed(to, &e))?;
+    let carried = carry(&mut *source, &mut *target, &place, progress);
+    let (head, tables) = carried.map_err(explained)?;
+    Ok(Transferred {
+        origin: head.origin,
+        size: head.head.size,
+        root: head.head.root,
+        tables,
+        again,
+        elapsed: began.elapsed(),
+    })
+}
+
+/// Where a database's log was moved to; `None` when it is in use here.
+///
+/// Errors: [`TransferError::Failed`].
+pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
+    let stored = Store::open(database, false).and_then(|store| store.head());
+    let stored = stored.map_err(|e| failed(database, &e))?;
+    Ok(stored.and_then(|head| head.moved_to))
+}
+
+/// Takes away the mark of a transfer that came to nothing, so that the database is written again. Only somebody who
+/// knows that the log does not go on in the other place may ask for it; where it went is given back.
+///
+/// Errors: as [`TransferError`] says.
+pub fn reopen(database: &Database) -> Result<String, TransferError> {
+    let at = |e: StoreError| failed(database, &e);
+    let store = Store::open(database, false).map_err(at)?;
+    let mut conn = store.writer().map_err(at)?;
+    conn.begin(&[]).map_err(at)?;
+    let stored = head(&mut *conn).map_err(at)?;
+    let Some(place) = stored.and_then(|head| head.moved_to) else {
+        conn.rollback();
+        return Err(refused(
+            "not_moved",
+            format!("{database}: its ledger was not moved anywhere; there is nothing to take back"),
+        ));
+    };
+    let unmarked = conn.commit(&[mark(None)]);
+    if unmarked.is_err() {
+        conn.rollback();
+    }
+    unmarked.map_err(at)?;
+    Ok(place)
+}
+
+/// Whether the log of `from` may be moved to `place` with this key; and whether that was tried before.
+fn may_go(
+    stored: Option<&StoredHead>,
+    from: &Database,
+    place: &str,
+    key: &LedgerKey,
+) -> Result<bool, TransferError> {
+    let Some(stored) = stored else {
+        return Err(refused(
+            "nothing_to_move",
+            format!(
+                "{from} has no ledger yet: there is nothing to move, serve the other database right away"
+            ),
+        ));
+    };
+    let vkey = Signer::from_seed(&stored.origin, key.seed()).map(|s| s.verifier().to_string());
+    if vkey.as_ref() != Ok(&stored.vkey) {
+        return Err(refused(
+            "wrong_ledger_key",
+            format!(
+                "the ledger of {from} (log {}) was signed with another key than the one given; without its own it cannot go \
+                 on anywhere, so give the key made with it as --ledger-key",
+                stored.origin
+            ),
+        ));
+    }
+    match &stored.moved_to {
+        None => Ok(false),
+        Some(before) if before == place => Ok(true),
+        Some(before) => Err(refused(
+            "ledger_moved",
+            format!(
+                "the ledger of {from} was moved to {before} and goes on there: move that one. If it came to nothing there, \
+                 take it back first: `bookguard migrate --reopen {from}`"
+            ),
+        )),
+    }
+}
+
+/// Everything from one connection to the other, both transactions from their beginning to their end.
+fn carry(
+    source: &mut dyn Conn,
+    target: &mut dyn Conn,
+    place: &str,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(StoredHead, Vec<(&'static str, u64)>), Trouble> {
+    let carried = copied(source, target, progress).and_then(|carried| {
+        source
+            .commit(&[mark(Some(place))])
+            .map_err(Trouble::Marking)?;
+        target.commit(&[]).map_err(Trouble::Committing)?;
+        Ok(carried)
+    });
+    if carried.is_err() {
+        target.rollback();
+        source.rollback();
+    }
+    carried
+}
+
+/// Takes both turns, copies and compares.
+fn copied(
+    source: &mut dyn Conn,
+    target: &mut dyn Conn,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(StoredHead, Vec<(&'static str, u64)>), Trouble> {
+    source.begin(&[]).map_err(Trouble::Source)?;
+    let stored = head(source).map_err(Trouble::Source)?;
+    let stored = stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
+    target.begin(&[]).map_err(Trouble::Target)?;
+    require_empty(target)?;
+    let tables = copy::copy(source, target, stored.head, progress)?;
+    Ok((stored, tables))
+}
+
+fn require_empty(conn: &mut dyn Conn) -> Result<(), Trouble> {
+    if let Some(found) = head(conn).map_err(Trouble::Target)? {
+        return Err(Trouble::NotEmpty(format!(
+            "it holds the ledger {} with {} entries",
+            found.origin, found.head.size
+        )));
+    }
+    for table in &TABLES {
+        if !table.is_empty(conn).map_err(Trouble::Target)? {
+            return Err(Trouble::NotEmpty(format!(
+                "its table {} has rows",
+                table.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Says in the head that the log went there, or that it is here.
+fn mark(place: Option<&str>) -> Statement<'_> {
+    Statement::new(
+        "UPDATE head SET moved_to = $1 WHERE id = 1",
+        vec![place.map_or(Arg::Null, Arg::from)],
+    )
+}
+
+/// What a database is called in the mark: the same wherever the program is started, and without a password.
+fn place(database: &Database) -> String {
+    match database.file() {
+        Some(path) => resolved(path).display().to_string(),
+        None => database.to_string(),
+    }
+}
+
+fn same(a: &Database, b: &Database) -> bool {
+    match (a.file(), b.file()) {
+        (Some(a), Some(b)) => resolved(a) == resolved(b),
+        _ => a == b,
+    }
+}
+
+/// The path without links and detours, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(resolved) = whole.canonicalize() {
+        return resolved;
+    }
+    // The file is yet to be made.
+    match (whole.parent().map(Path::canonicalize), whole.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => whole,
+    }
+}
+
+fn refused(code: &'static str, message: String) -> TransferError {
+    TransferError::Refused(Error::conflict(code, message))
+}
+
+fn failed(database: &Database, error: &StoreError) -> TransferError {
+    TransferError::Failed(format!("{database}: {error}"))
+}
+
+fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {
+    match trouble {
+        Trouble::Source(error) => {
+            TransferError::Failed(format!("{from}: {error}. Nothing was moved"))
+        }
+        Trouble::Target(error) => {
+            TransferError::Failed(format!("{to}: {error}. Nothing was moved"))
+        }
+        Trouble::NotEmpty(why) => refused(
+            "target_not_empty",
+            format!(
+                "{to} is not empty: {why}. Nothing was moved; name an empty database to move to"
+            ),
+        ),
+        Trouble::Damaged(why) => TransferError::NotVerified(format!(
+            "{from} is damaged: {why}. Nothing was moved; `bookguard ledger verify --db {from}` says more"
+        )),
+        Trouble::Differs(why) => TransferError::NotVerified(format!(
+            "the copy in {to} is not what {from} holds: {why}. Nothing was moved"
+        )),
+        Trouble::Marking(error) => TransferError::Failed(format!(
+            "{from}: {error}. Nothing was moved, but {from} may be marked as moved and then takes no writes. Run the same \
+             command again; or, to stay, `bookguard migrate --reopen {from}`"
+        )),
+        Trouble::Committing(error) => TransferError::Failed(format!(
+            "{to}: {error}. Whether everything or nothing is there is not known; {from} is whole, and is marked as moved and \
+             takes no writes. Run the same command again: if it says that {to} is not empty, everything is there. To stay \
+             instead, only if nothing is there: `bookguard migrate --reopen {from}`"
+        )),
+    }
+}

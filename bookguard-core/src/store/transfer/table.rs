@@ -1,0 +1,214 @@
+//! The tables, in an order in which no row refers to one that comes later, and how each is read in pages and written.
+//!
+//! Invariant: they and their columns are the schema's, all but [`LEFT_BEHIND`]; a test compares them.
+
+use crate::store::conn::{Arg, Cell, Conn, Row, Statement, StoreError, insert};
+
+/// Rows of one page: with the largest documents allowed, some ten megabytes.
+const PAGE: i64 = 500;
+
+/// Columns that are not copied, because they say something about the database itself.
+#[cfg(test)]
+pub(super) const LEFT_BEHIND: [(&str, &str); 1] = [("head", "moved_to")];
+
+/// A table.
+pub(super) struct Table {
+    pub name: &'static str,
+    /// How many of its columns are its key; they come first.
+    keys: usize,
+    /// Which of its columns are the ledger's leaves.
+    pub leaf: Option<usize>,
+    #[cfg(test)]
+    pub columns: &'static [&'static str],
+    count: &'static str,
+    first: &'static str,
+    next: &'static str,
+    insert: &'static str,
+}
+
+/// A table's name, its key, its other columns: everything else about it follows.
+macro_rules! table {
+    ($name:ident ($a:ident) $($column:ident)+) => {
+        table!(@ $name 1 "$1" "$2" ($a) $a $($column)+)
+    };
+    ($name:ident ($a:ident $b:ident) $($column:ident)+) => {
+        table!(@ $name 2 "$1, $2" "$3" ($a $b) $a $b $($column)+)
+    };
+    ($name:ident ($a:ident $b:ident $c:ident) $($column:ident)+) => {
+        table!(@ $name 3 "$1, $2, $3" "$4" ($a $b $c) $a $b $c $($column)+)
+    };
+    (@ $name:ident $keys:literal $after:literal $limit:literal ($k:ident $($key:ident)*) $c:ident $($column:ident)*) => {
+        Table {
+            name: stringify!($name),
+            keys: $keys,
+            leaf: None,
+            #[cfg(test)]
+            columns: &[stringify!($c), $(stringify!($column)),*],
+            count: concat!("SELECT COUNT(*) FROM ", stringify!($name)),
+            first: concat!(
+                "SELECT ", stringify!($c), $(", ", stringify!($column),)* " FROM ", stringify!($name),
+                " ORDER BY ", stringify!($k), $(", ", stringify!($key),)* " LIMIT $1"
+            ),
+            next: concat!(
+                "SELECT ", stringify!($c), $(", ", stringify!($column),)* " FROM ", stringify!($name),
+                " WHERE (", stringify!($k), $(", ", stringify!($key),)* ") > (", $after, ")",
+                " ORDER BY ", stringify!($k), $(", ", stringify!($key),)* " LIMIT ", $limit
+            ),
+            insert: concat!(
+                "INSERT INTO ", stringify!($name), " (", stringify!($c), $(", ", stringify!($column),)* ") VALUES {}"
+            ),
+        }
+    };
+}
+
+/// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
+pub(super) const TABLES: [Table; 14] = [
+    table!(head (id) origin vkey size root checkpoint),
+    table!(partner (id) status events body),
+    table!(secret (owner made_ms) sealed),
+    table!(api_key (id) partner_id hash revoked_ms body),
+    table!(policy (hash) body),
+    table!(booking (id) partner_id status event_ms protected_ms protected_leaf canceled_ms stream entries tip
+        policy_hash body terms),
+    Table {
+        leaf: Some(3),
+        ..table!(entry (idx) booking_id seq leaf kind salt facts salts)
+    },
+    table!(tile (level idx) hashes),
+    table!(checkpoint (size) at_ms note),
+    table!(endpoint (id) partner_id enabled deleted_ms body),
+    table!(event (id) partner_id seq booking_id type retries body),
+    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease),
+    table!(attempt (event_id endpoint_id number) body),
+    table!(answer (key) at_ms request body),
+];
+
+impl Table {
+    /// How many rows it has.
+    pub fn count(&self, conn: &mut dyn Conn) -> Result<u64, StoreError> {
+        let counted = conn.one(Statement::new(self.count, vec![]))?;
+        counted.rows.first().map_or(Ok(0), |row| row.size(0))
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self, conn: &mut dyn Conn) -> Result<bool, StoreError> {
+        let one = conn.one(Statement::new(self.first, vec![Arg::Int(1)]))?;
+        Ok(one.rows.is_empty())
+    }
+
+    /// Reads every row in the order of its key, a page at a time, until there are no more or `take` says so.
+    pub fn read<E: From<StoreError>>(
+        &self,
+        conn: &mut dyn Conn,
+        mut take: impl FnMut(Vec<Row>) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let mut after: Option<Vec<Cell>> = None;
+        loop {
+            let mut args: Vec<Arg<'_>> = after.iter().flatten().map(Arg::from).collect();
+            args.push(PAGE.into());
+            let sql = if after.is_none() {
+                self.first
+            } else {
+                self.next
+            };
+            let rows = conn.one(Statement::new(sql, args))?.rows;
+            let Some(last) = rows.last() else {
+                return Ok(());
+            };
+            after = Some(last.0.iter().take(self.keys).cloned().collect());
+            if !take(rows)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes rows as [`Self::read`] gave them.
+    pub fn write(&self, conn: &mut dyn Conn, rows: &[Row]) -> Result<(), StoreError> {
+        let mut statements = Vec::new();
+        insert(&mut statements, self.insert, rows, |row, args| {
+            args.extend(row.0.iter().map(Arg::from));
+        });
+        conn.run(&statements).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::store::Store;
+
+    fn texts(conn: &mut dyn Conn, sql: &'static str, args: Vec<Arg<'_>>) -> Vec<String> {
+        let rows = conn.one(Statement::new(sql, args)).unwrap().rows;
+        rows.iter()
+            .map(|row| row.text(0).unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn the_tables_are_the_schemas_column_for_column_and_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
+        let conn = &mut *store.writer().unwrap();
+        let sql =
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'schema_version'";
+        let stored: BTreeSet<String> = texts(conn, sql, vec![]).into_iter().collect();
+        let known: BTreeSet<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+        assert_eq!(known, stored);
+        let mut met = BTreeSet::new();
+        for table in &TABLES {
+            let name = || vec![Arg::from(table.name)];
+            let mut columns: BTreeSet<String> =
+                texts(conn, "SELECT name FROM pragma_table_info($1)", name())
+                    .into_iter()
+                    .collect();
+            for (_, column) in LEFT_BEHIND.iter().filter(|(name, _)| *name == table.name) {
+                assert!(columns.remove(*column), "{} has no {column}", table.name);
+            }
+            let copied = table.columns.iter().map(|name| (*name).to_owned());
+            assert_eq!(copied.collect::<BTreeSet<_>>(), columns, "{}", table.name);
+            let sql = "SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk";
+            assert_eq!(table.columns[..table.keys], texts(conn, sql, name()));
+            let sql = "SELECT \"table\" FROM pragma_foreign_key_list($1)";
+            for parent in texts(conn, sql, name()) {
+                assert!(met.contains(&parent), "{} before {parent}", table.name);
+            }
+            let leaf = table.columns.iter().position(|name| *name == "leaf");
+            assert_eq!(table.leaf, leaf, "{}", table.name);
+            met.insert(table.name.to_owned());
+        }
+    }
+
+    #[test]
+    fn pages_give_every_row_once_whatever_the_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
+        let conn = &mut *store.writer().unwrap();
+        let count = PAGE * 2 + 3;
+        // One key for all and one for each, negative numbers among them: pages end within the first column's runs.
+        let rows: Vec<Row> = (0..count)
+            .map(|n| {
+                Row(vec![
+                    Cell::Int(n / 700),
+                    Cell::Int(n - 9),
+                    Cell::Blob(vec![7]),
+                ])
+            })
+            .collect();
+        let table = TABLES.iter().find(|table| table.name == "tile").unwrap();
+        assert!(table.is_empty(conn).unwrap());
+        conn.begin(&[]).unwrap();
+        table.write(conn, &rows).unwrap();
+        conn.commit(&[]).unwrap();
+        assert!(!table.is_empty(conn).unwrap());
+        assert_eq!(table.count(conn).unwrap(), count as u64);
+        let mut read = Vec::new();
+        let all: Result<(), StoreError> = table.read(conn, |page| {
+            read.extend(page);
+            Ok(true)
+        });
+        all.unwrap();
+        assert_eq!(read, rows);
+    }
+}

@@ -1,0 +1,399 @@
+//! A database with everything in it, moved: what arrives, what is refused, and what every failure leaves behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::key_file;
+use crate::store::Seal;
+use crate::store::conn::{Row, Rows};
+use crate::store::fsck::{self, tests::desk};
+
+/// A folder with a database that has something in every table, and its key.
+struct Bench {
+    folder: TempDir,
+    key: LedgerKey,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("old.db");
+        desk::everything(&db);
+        let key = LedgerKey::load(&key_file::default_path(&db.as_path().into()));
+        Self {
+            folder,
+            key: key.unwrap().unwrap(),
+        }
+    }
+
+    fn db(&self, name: &str) -> Database {
+        self.folder.path().join(name).into()
+    }
+
+    fn go(&self, from: &str, to: &str) -> Result<Transferred, TransferError> {
+        transfer(&self.db(from), &self.db(to), &self.key, &mut |_, _| {})
+    }
+
+    /// The whole check of the ledger finds nothing.
+    fn clean(&self, name: &str) {
+        self.is_clean(&self.db(name));
+    }
+
+    fn is_clean(&self, database: &Database) {
+        let store = Store::open(database, false).unwrap();
+        let (seal, signer) = (Seal::derive(self.key.seed()), self.key.signer().unwrap());
+        let report = fsck::verify(&store, &seal, signer.verifier(), &mut |_, _| {}).unwrap();
+        assert_eq!(report.findings, [], "{database}");
+    }
+}
+
+/// Every row of every table.
+fn rows(database: &Database) -> Vec<Vec<Row>> {
+    let store = Store::open(database, false).unwrap();
+    let mut conn = store.reader().unwrap();
+    let all = TABLES.iter().map(|table| {
+        let mut rows = Vec::new();
+        let read: Result<(), StoreError> = table.read(&mut *conn, |page| {
+            rows.extend(page);
+            Ok(true)
+        });
+        read.unwrap();
+        rows
+    });
+    all.collect()
+}
+
+fn code(refused: Result<Transferred, TransferError>) -> String {
+    match refused.unwrap_err() {
+        TransferError::Refused(error) => error.code.into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn everything_arrives_and_the_log_goes_on_in_one_place_only() {
+    let bench = Bench::new();
+    let before = rows(&bench.db("old.db"));
+    let empty: Vec<&str> = (TABLES.iter().zip(&before))
+        .filter_map(|(table, rows)| rows.is_empty().then_some(table.name))
+        .collect();
+    assert_eq!(empty, [""; 0], "a table without rows would prove nothing");
+    let mut steps = Vec::new();
+    let moved = transfer(
+        &bench.db("old.db"),
+        &bench.db("new.db"),
+        &bench.key,
+        &mut |done, total| steps.push((done, total)),
+    )
+    .unwrap();
+    assert_eq!(rows(&bench.db("new.db")), before);
+    assert_eq!(rows(&bench.db("old.db")), before);
+    let counted: Vec<u64> = moved.tables.iter().map(|(_, rows)| *rows).collect();
+    let held: Vec<u64> = before.iter().map(|rows| rows.len() as u64).collect();
+    assert_eq!((counted, moved.size, moved.again), (held, 5, false));
+    assert_eq!(steps.first(), Some(&(0, moved.rows() * 2)));
+    assert_eq!(steps.last(), Some(&(moved.rows() * 2, moved.rows() * 2)));
+    assert!(steps.is_sorted() && moved.rows_per_second() > 0.0);
+    let place = moved_to(&bench.db("old.db")).unwrap().unwrap();
+    assert!(
+        place.ends_with("new.db") && place.starts_with('/'),
+        "{place}"
+    );
+    assert_eq!(moved_to(&bench.db("new.db")).unwrap(), None);
+    for name in ["old.db", "new.db"] {
+        bench.clean(name);
+    }
+    bench.go("new.db", "third.db").unwrap();
+    assert_eq!(rows(&bench.db("third.db")), before);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn everything_arrives_on_the_other_engine_and_comes_back() {
+    let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {
+        return;
+    };
+    let bench = Bench::new();
+    let before = rows(&bench.db("old.db"));
+    let url = postgres.fresh_database();
+    let server = Database::from(url.as_str());
+    let go = |from: &Database, to: &Database| transfer(from, to, &bench.key, &mut |_, _| {});
+    let there = go(&bench.db("old.db"), &server).unwrap();
+    assert_eq!(rows(&server), before);
+    bench.is_clean(&server);
+    assert_eq!(code(go(&bench.db("old.db"), &server)), "target_not_empty");
+    let back = go(&server, &bench.db("new.db")).unwrap();
+    assert_eq!((there.tables, there.root), (back.tables, back.root));
+    assert_eq!(rows(&bench.db("new.db")), before);
+    bench.clean("new.db");
+    assert_eq!(code(go(&server, &bench.db("x.db"))), "ledger_moved");
+    assert!(reopen(&server).unwrap().ends_with("new.db"));
+    assert_eq!(moved_to(&server).unwrap(), None);
+    postgres.drop_database(&url);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_changes_nothing() {
+    let bench = Bench::new();
+    let path = |name: &str| bench.folder.path().join(name);
+    let before = rows(&bench.db("old.db"));
+    assert_eq!(code(bench.go("old.db", "old.db")), "same_database");
+    assert_eq!(code(bench.go("old.db", "./old.db")), "same_database");
+    std::os::unix::fs::symlink(path("old.db"), path("link.db")).unwrap();
+    assert_eq!(code(bench.go("old.db", "link.db")), "same_database");
+    // Another name of the same file that no path tells of: it is simply not empty.
+    std::fs::hard_link(path("old.db"), path("hard.db")).unwrap();
+    assert_eq!(code(bench.go("old.db", "hard.db")), "target_not_empty");
+    std::fs::remove_file(path("hard.db")).unwrap();
+    // A log that has begun, without an entry yet.
+    let clock = Arc::new(std::sync::atomic::AtomicI64::new(desk::START_MS));
+    let (service, closing) = desk::open(&path("begun.db"), &clock).unwrap();
+    drop(service);
+    closing.wait();
+    assert_eq!(code(bench.go("old.db", "begun.db")), "target_not_empty");
+    // No log, but a row.
+    let some = Store::open(&bench.db("some.db"), true).unwrap();
+    let sql = "INSERT INTO policy (hash, body) VALUES ('x', '{}')";
+    (some.writer().unwrap().one(Statement::new(sql, vec![]))).unwrap();
+    assert_eq!(code(bench.go("old.db", "some.db")), "target_not_empty");
+    Store::open(&bench.db("empty.db"), true).unwrap();
+    assert_eq!(code(bench.go("empty.db", "new.db")), "nothing_to_move");
+    let other = LedgerKey::generate();
+    let wrong = transfer(
+        &bench.db("old.db"),
+        &bench.db("new.db"),
+        &other,
+        &mut |_, _| {},
+    );
+    assert_eq!(code(wrong), "wrong_ledger_key");
+    let missing = bench.go("nowhere.db", "new.db").unwrap_err();
+    assert!(matches!(missing, TransferError::Failed(why) if why.contains("there is no database")));
+    assert!(!path("new.db").exists() && !path("nowhere.db").exists());
+    assert_eq!(rows(&bench.db("old.db")), before);
+    assert_eq!(moved_to(&bench.db("old.db")).unwrap(), None);
+    // An empty database is as good as none.
+    bench.go("old.db", "empty.db").unwrap();
+    bench.clean("empty.db");
+}
+
+#[test]
+fn a_database_that_was_moved_goes_to_the_same_place_again_or_nowhere() {
+    let bench = Bench::new();
+    bench.go("old.db", "new.db").unwrap();
+    assert_eq!(code(bench.go("old.db", "new.db")), "target_not_empty");
+    assert_eq!(code(bench.go("old.db", "other.db")), "ledger_moved");
+    std::fs::remove_file(bench.folder.path().join("new.db")).unwrap();
+    assert!(bench.go("old.db", "new.db").unwrap().again);
+    bench.clean("new.db");
+    let place = reopen(&bench.db("old.db")).unwrap();
+    assert!(place.ends_with("new.db"), "{place}");
+    assert_eq!(moved_to(&bench.db("old.db")).unwrap(), None);
+    assert!(
+        matches!(reopen(&bench.db("old.db")), Err(TransferError::Refused(why)) if why.code == "not_moved")
+    );
+    assert!(!bench.go("old.db", "other.db").unwrap().again);
+}
+
+#[test]
+fn a_source_that_contradicts_itself_is_not_moved() {
+    let damages = [
+        (
+            "UPDATE entry SET leaf = x'00' WHERE idx = 2",
+            "its entries give",
+        ),
+        ("DELETE FROM entry WHERE idx = 4", "its entries give"),
+        (
+            "UPDATE tile SET hashes = zeroblob(160) WHERE level = 0",
+            "tiles do not give",
+        ),
+        ("UPDATE head SET size = 4", "its entries give"),
+    ];
+    let bench = Bench::new();
+    for (n, (damage, words)) in damages.into_iter().enumerate() {
+        let (from, to) = (format!("damaged-{n}.db"), format!("new-{n}.db"));
+        let file = bench.folder.path().join(&from);
+        std::fs::copy(bench.folder.path().join("old.db"), file).unwrap();
+        let store = Store::open(&bench.db(&from), false).unwrap();
+        let mut conn = store.writer().unwrap();
+        conn.one(Statement::new(damage, vec![])).unwrap();
+        drop(conn);
+        let refused = bench.go(&from, &to).unwrap_err();
+        assert!(
+            matches!(&refused, TransferError::NotVerified(why) if why.contains(words)),
+            "{damage}: {refused:?}"
+        );
+        assert!(rows(&bench.db(&to)).iter().all(Vec::is_empty), "{damage}");
+        assert_eq!(moved_to(&bench.db(&from)).unwrap(), None, "{damage}");
+    }
+}
+
+/// A connection with a fault.
+struct Faulty {
+    inner: Box<dyn Conn>,
+    /// Steps of both connections so far, and the one that fails.
+    steps: Arc<AtomicUsize>,
+    fail_at: usize,
+    /// Whether a COMMIT that fails was carried out all the same, as when only its answer is lost.
+    commit_happens: bool,
+    /// What becomes of the text of statements on their way.
+    altered: fn(&Statement<'_>) -> &'static str,
+}
+
+impl Faulty {
+    fn step(&self) -> Result<(), StoreError> {
+        if self.steps.fetch_add(1, Ordering::SeqCst) == self.fail_at {
+            return Err(StoreError::Full);
+        }
+        Ok(())
+    }
+}
+
+impl Conn for Faulty {
+    fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.step()?;
+        let altered: Vec<_> = (statements.iter())
+            .map(|statement| Statement {
+                sql: (self.altered)(statement),
+                args: statement.args.clone(),
+            })
+            .collect();
+        self.inner.run(&altered)
+    }
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.step()?;
+        self.inner.begin(statements)
+    }
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        let failed = self.step();
+        if failed.is_ok() || self.commit_happens {
+            let results = self.inner.commit(statements)?;
+            return failed.map(|()| results);
+        }
+        failed.map(|()| Vec::new())
+    }
+    fn rollback(&mut self) {
+        self.inner.rollback();
+    }
+}
+
+/// Both ends of a transfer, of which one fails at that step.
+fn ends(bench: &Bench, to: &str, fail_at: usize, commit_happens: bool) -> [Faulty; 2] {
+    let steps = Arc::new(AtomicUsize::new(0));
+    ["old.db", to].map(|name| Faulty {
+        inner: (Store::open(&bench.db(name), true).unwrap().mover()).unwrap(),
+        steps: Arc::clone(&steps),
+        fail_at,
+        commit_happens,
+        altered: |statement| statement.sql,
+    })
+}
+
+#[test]
+fn a_failure_at_any_step_leaves_nothing_behind_and_never_two_that_go_on() {
+    let bench = Bench::new();
+    let before = rows(&bench.db("old.db"));
+    for commit_happens in [false, true] {
+        let mut unclear = Vec::new();
+        for fail_at in 0.. {
+            let to = format!("{commit_happens}-{fail_at}.db");
+            let place = place(&bench.db(&to));
+            let [mut source, mut target] = ends(&bench, &to, fail_at, commit_happens);
+            let carried = carry(&mut source, &mut target, &place, &mut |_, _| {});
+            drop((source, target));
+            let marked = moved_to(&bench.db("old.db")).unwrap();
+            let there = rows(&bench.db(&to));
+            assert_eq!(rows(&bench.db("old.db")), before, "step {fail_at}");
+            let nothing = there.iter().all(Vec::is_empty);
+            assert!(nothing || there == before, "step {fail_at}: half of it");
+            assert!(
+                nothing || marked.is_some(),
+                "step {fail_at}: two that go on"
+            );
+            let done = carried.is_ok();
+            match carried {
+                Ok(_) => assert!(!nothing),
+                Err(Trouble::Marking(_)) => {
+                    unclear.push("marking");
+                    assert_eq!((nothing, marked.is_some()), (true, commit_happens));
+                }
+                Err(Trouble::Committing(_)) => {
+                    unclear.push("committing");
+                    assert_eq!((nothing, marked.is_some()), (!commit_happens, true));
+                }
+                Err(_) => assert!(nothing && marked.is_none(), "step {fail_at}"),
+            }
+            if marked.is_some() {
+                // Whatever happened, asking again tells it or does it.
+                match bench.go("old.db", &to) {
+                    Ok(moved) => assert!(moved.again && nothing),
+                    refused => assert_eq!(
+                        (code(refused).as_str(), nothing),
+                        ("target_not_empty", false)
+                    ),
+                }
+                bench.clean(&to);
+                reopen(&bench.db("old.db")).unwrap();
+            }
+            if done {
+                assert!(
+                    fail_at > TABLES.len() * 4,
+                    "there are more steps than {fail_at}"
+                );
+                break;
+            }
+        }
+        assert_eq!(unclear, ["marking", "committing"]);
+    }
+}
+
+#[test]
+fn a_copy_that_is_not_the_original_is_noticed() {
+    let bench = Bench::new();
+    // An engine that stores something else than it was given, without a word.
+    let lies: [fn(&Statement<'_>) -> &'static str; 2] = [
+        |statement| match statement.sql.starts_with("INSERT INTO answer") {
+            true => Box::leak(statement.sql.replacen("$2,", "$2 + 1,", 1).into_boxed_str()),
+            false => statement.sql,
+        },
+        // What is left of the statement stores nothing.
+        |statement| match statement.sql.split_once("VALUES") {
+            Some((into, _)) if into.starts_with("INSERT INTO attempt") => {
+                &statement.sql[into.len()..]
+            }
+            _ => statement.sql,
+        },
+    ];
+    for (n, lie) in lies.into_iter().enumerate() {
+        let to = format!("lied-{n}.db");
+        let [mut source, target] = ends(&bench, &to, usize::MAX, false);
+        let mut target = Faulty {
+            altered: lie,
+            ..target
+        };
+        let carried = carry(&mut source, &mut target, "there", &mut |_, _| {});
+        assert!(
+            matches!(&carried, Err(Trouble::Differs(_))),
+            "{n}: {carried:?}"
+        );
+        drop((source, target));
+        assert!(rows(&bench.db(&to)).iter().all(Vec::is_empty));
+        assert_eq!(moved_to(&bench.db("old.db")).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_source_somebody_writes_all_the_time_is_waited_for_only_so_long() {
+    let bench = Bench::new();
+    let mut other = (Store::open(&bench.db("old.db"), false).unwrap().writer()).unwrap();
+    other.begin(&[]).unwrap();
+    let refused = bench.go("old.db", "new.db").unwrap_err();
+    assert!(
+        matches!(&refused, TransferError::Failed(why) if why.contains("write turn")),
+        "{refused:?}"
+    );
+    other.rollback();
+    bench.go("old.db", "new.db").unwrap();
+}
