@@ -33,9 +33,12 @@ impl fmt::Display for Engine {
     }
 }
 
-/// Runs a test on every engine the service has.
+/// Runs a test on SQLite, then on PostgreSQL where there is one.
 pub async fn on_every_engine(body: impl AsyncFn(Engine)) {
     on(Engine::Sqlite, &body).await;
+    if Postgres::shared().is_some() {
+        on(Engine::Postgres, &body).await;
+    }
 }
 
 /// Runs a test on PostgreSQL where there is one.

@@ -15,21 +15,36 @@ use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 use bookguard_tests::samples;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
-/// What the administrator does on the database's own machine, beside the server.
-async fn administer<O: Operation>(
+/// What the administrator does on the database, beside the server: as the command line does it, on a thread of its own.
+async fn administer<O: Operation + 'static>(
     house: &House,
     id: &str,
+) -> Result<O::Output, bookguard_core::Error>
+where
+    O::Output: Send,
+{
+    let (config, id) = (house.config().clone(), id.to_owned());
+    let runtime = Handle::current();
+    let administering =
+        tokio::task::spawn_blocking(move || administer_here::<O>(&runtime, config, id));
+    administering.await.unwrap()
+}
+
+fn administer_here<O: Operation>(
+    runtime: &Handle,
+    config: Config,
+    id: String,
 ) -> Result<O::Output, bookguard_core::Error> {
-    let config = house.config();
     let (service, closing) = Service::open(service::Config {
-        db: config.db.clone(),
+        db: config.db,
         create: false,
-        ledger_key: config.ledger_key.clone(),
+        ledger_key: config.ledger_key,
         public_url: "http://localhost".to_owned(),
         registration: config.registration,
         library_policies: true,
-        clock: config.clock.clone(),
+        clock: config.clock,
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| println!("administrator: {line}"),
@@ -41,21 +56,19 @@ async fn administer<O: Operation>(
         authority: Authority::Administrator { partner_id: None },
     };
     let request = Request {
-        path: vec![id.to_owned()],
+        path: vec![id],
         ..Request::default()
     };
     let outcome = match ops::prepare::<O>(&session, &request)? {
         Action::Read(read) => read(&session),
         Action::Write(writing) => {
-            let answer = session.service.submit_patiently(writing.command).await?;
+            let answer = runtime.block_on(session.service.submit_patiently(writing.command))?;
             let body = ops::finish_write::<O>(answer)?.body;
             Ok(serde_json::from_slice(&body).unwrap())
         }
     };
     drop(session);
-    tokio::task::spawn_blocking(|| closing.wait())
-        .await
-        .unwrap();
+    closing.wait();
     outcome
 }
 
