@@ -96,7 +96,8 @@ pub struct SettingsArgs {
         help_heading = "Settings of the service"
     )]
     pub config: Option<PathBuf>,
-    /// The ledger's key file [env: BOOKGUARD_LEDGER_KEY] [default: beside the database]
+    /// The ledger's key file, the same for every node [env: BOOKGUARD_LEDGER_KEY, which may hold the key itself]
+    /// [default: beside the database file, else ./bookguard.key]
     #[arg(
         long,
         value_name = "FILE",

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::PartnerId;
 use bookguard_core::store::Database;
 use bookguard_server::config::{Config, Settings};
@@ -72,10 +73,12 @@ pub fn place(place: &Place, var: Var<'_>) -> Result<Where, Failure> {
 ///
 /// Errors: [`Failure::Usage`] for a setting that makes no sense.
 pub fn config(place: &Place, serve: Option<&ServeArgs>, var: Var<'_>) -> Result<Config, Failure> {
+    let ledger_key = place.settings.ledger_key.clone();
+    let ledger_key = ledger_key.map(LedgerKeySource::file).transpose();
     let flags = Settings {
         db: place.db.clone(),
         public_url: place.settings.public_url.clone(),
-        ledger_key: place.settings.ledger_key.clone(),
+        ledger_key: ledger_key.map_err(|e| Failure::Usage(e.to_string()))?,
         dev: place.settings.dev.then_some(true),
         ..serve.map(of_serve).unwrap_or_default()
     };
@@ -108,7 +111,7 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
         db: var("BOOKGUARD_DB").map(Database::from),
         listen: text(var, "BOOKGUARD_LISTEN")?,
         public_url: text(var, "BOOKGUARD_PUBLIC_URL")?,
-        ledger_key: path(var, "BOOKGUARD_LEDGER_KEY"),
+        ledger_key: var("BOOKGUARD_LEDGER_KEY").map(LedgerKeySource::from_variable),
         dev: switch(var, "BOOKGUARD_DEV")?,
         registration: text(var, "BOOKGUARD_REGISTRATION")?,
         library_policies: switch(var, "BOOKGUARD_LIBRARY_POLICIES")?,
@@ -194,6 +197,7 @@ pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Fail
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::SettingsArgs;
 
     fn vars<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<OsString> + 'a {
         move |name| {
@@ -273,7 +277,7 @@ mod tests {
             db: Some("a.db".into()),
             listen: Some("127.0.0.1:0".to_owned()),
             public_url: Some("https://b.example".to_owned()),
-            ledger_key: Some("a.key".into()),
+            ledger_key: Some(LedgerKeySource::File("a.key".into())),
             dev: Some(true),
             registration: Some("closed".to_owned()),
             library_policies: Some(true),
@@ -293,6 +297,33 @@ mod tests {
                 matches!(&failure, Failure::Usage(why) if why.starts_with(name)),
                 "{failure:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_ledger_key_is_taken_from_the_environment_only_and_never_shown() {
+        let key = "PRIVATE+KEY+b+0123abcd+ASECRETSECRETSECRETSECRETSECRETSECRETSECRETSE";
+        let settings = of_environment(&vars(&[("BOOKGUARD_LEDGER_KEY", key)])).unwrap();
+        assert!(matches!(
+            settings.ledger_key,
+            Some(LedgerKeySource::Text(_))
+        ));
+        assert!(!format!("{settings:?}").contains("SECRET"));
+        let place = Place {
+            settings: SettingsArgs {
+                ledger_key: Some(key.into()),
+                ..SettingsArgs::default()
+            },
+            ..Place::default()
+        };
+        match config(&place, None, &vars(&[])).unwrap_err() {
+            Failure::Usage(why) => {
+                assert!(
+                    why.contains("names a file") && !why.contains("SECRET"),
+                    "{why}"
+                );
+            }
+            other => panic!("{other:?}"),
         }
     }
 

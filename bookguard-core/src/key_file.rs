@@ -1,6 +1,10 @@
-//! The ledger key's file: a signed-note private key in the usual text form, readable by its owner only.
+//! The ledger key: a signed-note private key in the usual text form, in a file that only its owner reads or given as
+//! text by the platform.
 //!
-//! It is made once, with the log. Losing it must be loud, so a log that exists is never given a new one.
+//! A file is made once, with the log. Losing it must be loud, so a log that exists is never given a new one. Where a
+//! node gets its key from is [`LedgerKeySource`]'s to say; which key belongs to the log is the service's.
+
+mod source;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::entropy;
 use crate::ledger::Signer;
 use crate::store::Database;
+pub use source::{KeyNotFile, KeyText, LedgerKeySource};
 
 /// The key's file when nothing else is said: beside a database file, else in the folder the program works in.
 pub fn default_path(db: &Database) -> PathBuf {
@@ -90,6 +95,19 @@ impl LedgerKey {
         Ok(key)
     }
 
+    /// Reads the key from where it is; `None` when its file is not there.
+    pub fn find(source: &LedgerKeySource) -> Result<Option<Self>, String> {
+        match source {
+            LedgerKeySource::File(path) => Self::load(path),
+            LedgerKeySource::Text(text) => Self::parse(text.reveal()).map(Some).map_err(|why| {
+                format!(
+                    "BOOKGUARD_LEDGER_KEY holds no whole ledger key: {why}. It must hold the one line of the key's file, \
+                     or the file's path"
+                )
+            }),
+        }
+    }
+
     /// The file's text.
     fn text(&self) -> Result<String, String> {
         let vkey = self.signer()?.verifier().to_string();
@@ -125,8 +143,8 @@ impl LedgerKey {
         })
     }
 
-    /// Makes the key file, whole or not at all, never over another.
-    pub fn save(&self, path: &Path) -> Result<(), String> {
+    /// Makes the key file, whole or not at all, never over another; says whether it did, or there was one.
+    pub fn save(&self, path: &Path) -> Result<bool, String> {
         let fail =
             |e: io::Error| format!("the ledger key {} cannot be written: {e}", path.display());
         let mut temporary = path.as_os_str().to_owned();
@@ -143,14 +161,18 @@ impl LedgerKey {
         // A link, not a rename: it fails where a key already stands.
         let placed = written.and_then(|()| fs::hard_link(&temporary, path));
         let _ = fs::remove_file(&temporary);
-        placed.map_err(fail)?;
+        match placed {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            placed => placed.map_err(fail)?,
+        }
         let folder = path
             .parent()
             .filter(|p| !p.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
         File::open(folder)
             .and_then(|folder| folder.sync_all())
-            .map_err(fail)
+            .map_err(fail)?;
+        Ok(true)
     }
 }
 
@@ -164,15 +186,10 @@ mod tests {
         let path = default_path(&folder.path().join("b.db").into());
         assert!(LedgerKey::load(&path).unwrap().is_none());
         let key = LedgerKey::generate();
-        key.save(&path).unwrap();
+        assert!(key.save(&path).unwrap());
         let loaded = LedgerKey::load(&path).unwrap().unwrap();
         assert_eq!((loaded.origin, loaded.seed), (key.origin, key.seed));
-        assert!(
-            LedgerKey::generate()
-                .save(&path)
-                .unwrap_err()
-                .contains("cannot be written")
-        );
+        assert!(!LedgerKey::generate().save(&path).unwrap());
         assert_eq!(LedgerKey::load(&path).unwrap().unwrap().seed, key.seed);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         #[cfg(unix)]

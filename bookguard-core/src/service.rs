@@ -1,6 +1,6 @@
 //! The service: one store, one writer, one log. Everything a frontend calls goes through here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::command::{Ask, Command, Outcome};
 use crate::error::Error;
-use crate::key_file::{self, LedgerKey};
+use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::ops::endpoints::AddressRefused;
@@ -51,8 +51,8 @@ pub struct Config {
     pub db: Database,
     /// Whether to make the database when it is not there.
     pub create: bool,
-    /// The ledger key's file; beside the database when not given.
-    pub ledger_key: Option<PathBuf>,
+    /// Where the ledger key is; in the file [`key_file::default_path`] names when not given.
+    pub ledger_key: Option<LedgerKeySource>,
     /// The address partners reach the service at, without a slash at its end; evidence addresses begin with it.
     pub public_url: String,
     /// Who may register.
@@ -79,6 +79,7 @@ pub struct Service {
     seal: Seal,
     signer: Signer,
     origin: String,
+    begun: Option<String>,
     vkey: String,
     public_url: String,
     registration: Registration,
@@ -104,11 +105,12 @@ impl Service {
     pub fn open(config: Config) -> Result<(Arc<Self>, Closing), String> {
         let at = |e: StoreError| format!("{}: {e}", config.db);
         let store = Store::open(&config.db, config.create).map_err(at)?;
-        let key_path = config
+        let source = config
             .ledger_key
             .clone()
-            .unwrap_or_else(|| key_file::default_path(&config.db));
-        let key = open_key(&store, &key_path).map_err(|why| format!("{}: {why}", config.db))?;
+            .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
+        let (key, made_key) =
+            open_key(&store, &source).map_err(|why| format!("{}: {why}", config.db))?;
         let seal = Seal::derive(key.seed());
         let signer = key.signer()?;
         let vkey = signer.verifier().to_string();
@@ -133,6 +135,7 @@ impl Service {
             seal,
             signer,
             origin: key.origin,
+            begun: made_key.map(|key| begun(&config.db, &key)),
             vkey,
             public_url: config.public_url,
             registration: config.registration,
@@ -226,6 +229,11 @@ impl Service {
         &self.origin
     }
 
+    /// What the operator must be told once: this service has begun the log and made its key.
+    pub fn begun(&self) -> Option<&str> {
+        self.begun.as_deref()
+    }
+
     /// The key the log's checkpoints verify under, in note form.
     pub fn vkey(&self) -> &str {
         &self.vkey
@@ -273,54 +281,87 @@ fn writer_gone() -> Error {
     )
 }
 
-/// The key of this log: the one its head is signed with, or a new one for a new log.
-fn open_key(store: &Store, path: &std::path::Path) -> Result<LedgerKey, String> {
-    let key = LedgerKey::load(path)?;
+fn begun(db: &Database, key: &Path) -> String {
+    let nodes = match db {
+        Database::File(_) => "",
+        Database::Postgres(_) => ", and give one to every other node before it starts",
+    };
+    format!(
+        "began the ledger of {db} and made its key {}; keep a copy of it{nodes}",
+        key.display()
+    )
+}
+
+/// The key of this log: the one its head is signed with, or a new one for a new log; and its file, if it was made.
+fn open_key(
+    store: &Store,
+    source: &LedgerKeySource,
+) -> Result<(LedgerKey, Option<PathBuf>), String> {
+    let key = LedgerKey::find(source)?;
     match (store.head().map_err(|e| e.to_string())?, key) {
         (Some(head), Some(key)) => {
             if key.signer()?.verifier().to_string() == head.vkey {
-                Ok(key)
+                Ok((key, None))
             } else {
-                Err(format!(
-                    "the ledger was signed with another key than {} (log {}); give the key made with this database as --ledger-key",
-                    path.display(),
-                    head.origin
-                ))
+                Err(other_key(source, &head.origin))
             }
         }
         (Some(head), None) => Err(format!(
-            "the ledger key {} is missing and the ledger (log {}) cannot go on without it; restore the file or name it with --ledger-key",
-            path.display(),
+            "{source} is missing and the ledger (log {}) cannot go on without it; restore the file, or give this node a \
+             copy of the key the log was begun with: its file with --ledger-key, or its text in BOOKGUARD_LEDGER_KEY",
             head.origin
         )),
-        (None, found) => {
-            let key = match found {
-                Some(key) => key,
-                None => {
-                    let key = LedgerKey::generate();
-                    key.save(path)?;
-                    key
-                }
-            };
-            begin_log(store, &key)?;
-            Ok(key)
-        }
+        (None, Some(key)) => begin_log(store, source, &key).map(|()| (key, None)),
+        (None, None) => begin_with_new_key(store, source),
     }
 }
 
-fn begin_log(store: &Store, key: &LedgerKey) -> Result<(), String> {
+fn other_key(source: &LedgerKeySource, origin: &str) -> String {
+    format!(
+        "the ledger was signed with another key than {source} (log {origin}); give this node the key that was made with \
+         this database: its file with --ledger-key, or its text in BOOKGUARD_LEDGER_KEY"
+    )
+}
+
+/// Begins the log with a key made for it. The key is on disk first: a log whose key is lost could not go on.
+fn begin_with_new_key(
+    store: &Store,
+    source: &LedgerKeySource,
+) -> Result<(LedgerKey, Option<PathBuf>), String> {
+    let path = source
+        .path()
+        .ok_or("a key given as text is always there")?
+        .to_owned();
+    let key = LedgerKey::generate();
+    if !key.save(&path)? {
+        // Another process made one in the same moment, for the same log.
+        let key =
+            LedgerKey::load(&path)?.ok_or_else(|| format!("{source} was there and is gone"))?;
+        return begin_log(store, source, &key).map(|()| (key, None));
+    }
+    begin_log(store, source, &key).inspect_err(|_| {
+        // Only when the log certainly has another key is this one good for nothing.
+        let vkey = key.signer().map(|signer| signer.verifier().to_string());
+        if let (Ok(Some(head)), Ok(vkey)) = (store.head(), vkey)
+            && head.vkey != vkey
+        {
+            let _ = std::fs::remove_file(&path);
+        }
+    })?;
+    Ok((key, Some(path)))
+}
+
+fn begin_log(store: &Store, source: &LedgerKeySource, key: &LedgerKey) -> Result<(), String> {
     let signer = key.signer()?;
     let checkpoint = Checkpoint::sign(&signer, 0, EMPTY_ROOT);
     let vkey = signer.verifier().to_string();
     store
         .begin_log(&key.origin, &vkey, &checkpoint)
         .map_err(|e| e.to_string())?;
-    // Another process may have begun it in the same moment, with the same key file or another.
+    // Another process may have begun it in the same moment, with the same key or another.
     match store.head().map_err(|e| e.to_string())? {
         Some(head) if head.vkey == vkey => Ok(()),
-        _ => Err(
-            "another process began this ledger with another key in the same moment; start again"
-                .to_owned(),
-        ),
+        Some(head) => Err(other_key(source, &head.origin)),
+        None => Err("the log was begun and is gone".to_owned()),
     }
 }

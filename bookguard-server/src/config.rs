@@ -5,10 +5,11 @@
 //! environment is the command line's. Invariant: a [`Config`] out of `resolve` needs no further checks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::service::Registration;
 use bookguard_core::store::Database;
 use serde::Deserialize;
@@ -39,8 +40,8 @@ pub struct Settings {
     pub listen: Option<String>,
     /// The address partners reach the service at.
     pub public_url: Option<String>,
-    /// The ledger key's file; beside the database when not given.
-    pub ledger_key: Option<PathBuf>,
+    /// Where the ledger key is. A configuration file may name only the key's file.
+    pub ledger_key: Option<LedgerKeySource>,
     /// Local development: webhooks may go to this machine and over plain http.
     pub dev: Option<bool>,
     /// Who may register: `open`, `approval` or `closed`.
@@ -224,8 +225,9 @@ pub struct Config {
     pub listen: String,
     /// The address partners reach the service at, without a slash at its end; `http://<address>` when not given.
     pub public_url: Option<String>,
-    /// The ledger key's file; beside the database when not given.
-    pub ledger_key: Option<PathBuf>,
+    /// Where the ledger key is; in a file beside the database, or `bookguard.key` in the working directory when the
+    /// database is no file, when not given.
+    pub ledger_key: Option<LedgerKeySource>,
     /// Who may register.
     pub registration: Registration,
     /// Whether bookings without a policy of their own get one from the library.

@@ -115,6 +115,10 @@ impl Server {
         let opened = tokio::task::spawn_blocking(|| Service::open(settings)).await;
         let (service, closing) =
             opened.map_err(|e| format!("the database was not opened: {e}"))??;
+        // Beside a database file the key is where everybody looks for it; of a server's, other nodes need a copy.
+        if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
+            (config.report)(begun);
+        }
         let deliveries = courier::Settings::new(config.webhooks.clone(), config.report);
         let courier = Courier::start(Arc::clone(&service), outbox, parcels, deliveries)
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
+use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::webhook::Secret;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
@@ -60,7 +61,7 @@ impl House {
             registrations_per_minute: 0,
             webhooks: AddressRules::dev(),
             clock: Clock::Set(Arc::clone(&clock)),
-            ledger_key: site.ledger_key(),
+            ledger_key: site.ledger_key().map(LedgerKeySource::File),
             report: |line| println!("server: {line}"),
             ..Config::of(site.db().clone())
         });

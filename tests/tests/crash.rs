@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bookguard_core::clock::Clock;
+use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::limits::LEASE_MS;
 use bookguard_core::webhook::verify;
 use bookguard_server::Server;
@@ -224,7 +225,7 @@ async fn delivered_in_the_end(
         rate_limit_per_second: 0,
         webhooks: AddressRules::dev(),
         clock: Clock::Set(Arc::new(AtomicI64::new(later))),
-        ledger_key: site.ledger_key(),
+        ledger_key: site.ledger_key().map(LedgerKeySource::File),
         ..Config::of(site.db().clone())
     });
     let server = server.await.unwrap();

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bookguard_core::command::Answer as Written;
 use bookguard_core::error::Error;
-use bookguard_core::key_file;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{EventId, PartnerId};
 use bookguard_core::ops::{self, Action, Operation, Request, Writing};
@@ -46,16 +45,6 @@ impl Local {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
         let rules = config.webhooks.clone();
-        let file = config.db.file().filter(|file| !file.exists());
-        let made = file.filter(|_| purpose == Purpose::Begin).map(|file| {
-            let key = config.ledger_key.clone();
-            let key = key.unwrap_or_else(|| key_file::default_path(&config.db));
-            format!(
-                "made the database {} and its ledger key {}; keep a copy of the key",
-                file.display(),
-                key.display()
-            )
-        });
         let opening = service::Config {
             create: purpose == Purpose::Begin,
             outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
@@ -77,8 +66,8 @@ impl Local {
         };
         let (service, closing) =
             block_in_place(|| Service::open(opening)).map_err(Failure::Unexpected)?;
-        if let Some(made) = made {
-            say(&made);
+        if let Some(begun) = service.begun() {
+            say(begun);
         }
         let courier = match purpose {
             Purpose::Retry => {

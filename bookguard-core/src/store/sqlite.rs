@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -114,7 +114,7 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     if is_foreign(&connection)? {
         return Err(StoreError::Foreign);
     }
-    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    let mode = write_ahead(&connection)?;
     if mode != "wal" {
         return Err(StoreError::Failed(format!(
             "the file system cannot keep SQLite's write-ahead log (journal mode stays {mode}); use a local disk"
@@ -128,6 +128,23 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
         begin: "BEGIN IMMEDIATE",
         inserts: Inserts::default(),
     })
+}
+
+/// Turns the write-ahead log on; the mode that came of it.
+///
+/// While a new file goes over to it, SQLite tells others that come in that moment to come back, instead of having them
+/// wait as for any other turn.
+fn write_ahead(connection: &Connection) -> Result<String, StoreError> {
+    let until = Instant::now() + Duration::from_millis(TURN_MS);
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        match mode.map_err(StoreError::from) {
+            Err(StoreError::Busy) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            mode => return mode,
+        }
+    }
 }
 
 /// Whether there is something in the database, and it is not a database of Bookguard.

@@ -56,6 +56,23 @@ fn a_fault_in_the_file_names_line_and_key() {
 }
 
 #[test]
+fn a_file_names_the_ledger_key_s_file_and_never_holds_the_key() {
+    let text = "ledger_key = \"/run/secrets/ledger.key\"";
+    let source = Settings::parse(text).unwrap().ledger_key.unwrap();
+    assert_eq!(source.path(), Some(Path::new("/run/secrets/ledger.key")));
+    for value in [
+        "\"PRIVATE+KEY+b+0123abcd+ASECRET\"",
+        "PRIVATE+KEY+b+0123abcd+ASECRET",
+        "[\"PRIVATE+KEY+b+0123abcd+ASECRET\"]",
+    ] {
+        let why = Settings::parse(&format!("\nledger_key = {value}\n")).unwrap_err();
+        assert!(why.starts_with(", line 2"), "{why}");
+        assert!(why.contains("ledger_key"), "{why}");
+        assert!(!why.contains("SECRET") && !why.contains("0123"), "{why}");
+    }
+}
+
+#[test]
 fn every_wrong_value_is_refused_with_its_name() {
     for (text, named) in [
         ("registration = \"opn\"", "registration"),

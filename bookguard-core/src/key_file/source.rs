@@ -1,0 +1,160 @@
+//! Where a node gets the ledger key from: a file, or the key's own text, as container platforms hand out secrets.
+//!
+//! Invariant: the text of a key is shown by nothing here, not even in part, and neither is what merely looks like one.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where the ledger key comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub enum LedgerKeySource {
+    /// A file, made with a new log when it is not there.
+    File(PathBuf),
+    /// The key itself, from the environment. It is never written to a file.
+    Text(KeyText),
+}
+
+/// The text of a ledger key, or what was meant to be one; never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyText(String);
+
+/// The text of a key stands where the name of a file belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyNotFile;
+
+impl LedgerKeySource {
+    /// The setting of an environment variable: the key itself, or else the path of its file.
+    ///
+    /// What holds a key in another form than its own (in quotes, say, or without its beginning) is taken for the key
+    /// and refused later, because a path would be shown in messages.
+    #[must_use]
+    pub fn from_variable(value: OsString) -> Self {
+        let Some(text) = value.to_str().filter(|text| looks_like_key(text)) else {
+            return Self::File(value.into());
+        };
+        Self::Text(KeyText(text.trim().to_owned()))
+    }
+
+    /// The path of a key's file, from a place that others can read and that must therefore not hold the key itself.
+    ///
+    /// Errors: [`KeyNotFile`].
+    pub fn file(path: PathBuf) -> Result<Self, KeyNotFile> {
+        if looks_like_key(&path.to_string_lossy()) {
+            return Err(KeyNotFile);
+        }
+        Ok(Self::File(path))
+    }
+
+    /// The file, when it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Text(_) => None,
+        }
+    }
+}
+
+impl KeyText {
+    /// The text, to be read as a key.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether it has the beginning of a key, or its id: 8 hex digits between plus signs.
+fn looks_like_key(text: &str) -> bool {
+    text.to_ascii_uppercase().contains("PRIVATE+KEY")
+        || text.as_bytes().windows(10).any(|part| {
+            part.starts_with(b"+")
+                && part.ends_with(b"+")
+                && part[1..9].iter().all(u8::is_ascii_hexdigit)
+        })
+}
+
+impl fmt::Display for LedgerKeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "the ledger key {}", path.display()),
+            Self::Text(_) => f.write_str("the ledger key given as text"),
+        }
+    }
+}
+
+impl fmt::Debug for LedgerKeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(…)")
+    }
+}
+
+impl fmt::Display for KeyNotFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "ledger_key (--ledger-key) names a file and was given what looks like a key itself; others may read it \
+             there, so put the key into a file, or into the environment variable BOOKGUARD_LEDGER_KEY",
+        )
+    }
+}
+
+impl std::error::Error for KeyNotFile {}
+
+impl<'de> serde::Deserialize<'de> for LedgerKeySource {
+    /// From a configuration file, which may name a file only.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let path = PathBuf::deserialize(deserializer)?;
+        Self::file(path).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LedgerKey;
+    use super::*;
+
+    #[test]
+    fn a_variable_holds_a_path_or_a_key() {
+        let key = LedgerKey::generate().text().unwrap();
+        let rest = key.strip_prefix("PRIVATE+KEY+").unwrap();
+        for (value, is_key) in [
+            ("/run/secrets/ledger.key", false),
+            ("a+b.key", false),
+            ("c++/12345678.key", false),
+            (&key, true),
+            (&format!("{key}\n"), true),
+            // What cannot be a key but holds one.
+            (&format!("\"{key}\""), true),
+            (rest, true),
+            (&key.to_lowercase(), true),
+        ] {
+            let source = LedgerKeySource::from_variable(value.into());
+            assert_eq!(source.path().is_none(), is_key, "{source}");
+            assert_eq!(LedgerKeySource::file(value.into()).is_err(), is_key);
+        }
+    }
+
+    #[test]
+    fn no_form_of_it_shows_the_key() {
+        let key = LedgerKey::generate().text().unwrap();
+        let source = LedgerKeySource::from_variable(key.clone().into());
+        let LedgerKeySource::Text(text) = &source else {
+            panic!("{source} is a key")
+        };
+        let refused = LedgerKeySource::file(key.clone().into()).unwrap_err();
+        let toml: Result<LedgerKeySource, serde_json::Error> =
+            serde_json::from_value(key.clone().into());
+        let shown = format!(
+            "{source} {source:?} {text:?} {refused} {refused:?} {}",
+            toml.unwrap_err()
+        );
+        for part in key.split('+').filter(|part| part.len() > 7) {
+            assert!(!shown.contains(part), "{shown}");
+        }
+    }
+}
