@@ -72,7 +72,8 @@ const MOVER: Role = Role {
 
 const READER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    settings: "SET default_transaction_read_only = on; SET statement_timeout = '8s'",
+    settings: "SET default_transaction_read_only = on; SET statement_timeout = '8s'; \
+               SET idle_in_transaction_session_timeout = '60s'",
     patience: Duration::from_secs(10),
     repeats: true,
 };

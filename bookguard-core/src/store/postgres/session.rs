@@ -28,6 +28,10 @@ const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current
      CASE WHEN pg_is_in_recovery() THEN 'on' ELSE 'off' END, current_setting('default_transaction_read_only')::TEXT, \
      current_setting('fsync')::TEXT, current_setting('synchronous_commit')::TEXT";
 
+/// The server finds out within two minutes that a node's machine is gone, and gives its place to others.
+const NOTICED: &str =
+    "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 15; SET tcp_keepalives_count = 4";
+
 /// An open session.
 pub(super) struct Session {
     client: Client,
@@ -190,7 +194,9 @@ async fn open(address: &Address, settings: &str, warnings: &Warnings) -> Result<
     found
         .check()
         .map_err(|why| Fault::Told(StoreError::Failed(format!("{address} {why}"))))?;
-    client.batch_execute(settings).await?;
+    client
+        .batch_execute(&format!("{NOTICED}; {settings}"))
+        .await?;
     Ok(client)
 }
 
