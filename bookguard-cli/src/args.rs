@@ -9,7 +9,7 @@ mod nouns;
 use std::path::PathBuf;
 
 use bookguard_core::store::Database;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use nouns::{
@@ -160,6 +160,13 @@ pub enum Command {
     /// For receivers of webhooks
     #[command(subcommand)]
     Webhook(WebhookCommand),
+    /// Move everything to another database, from a file to PostgreSQL or back
+    Migrate(MigrateArgs),
+    /// Copy a database file into one file, also while a server runs on it
+    Backup {
+        /// The file to make; the ledger's key is not in it
+        file: PathBuf,
+    },
     /// Print the interface description (OpenAPI)
     Openapi,
     /// Print the completions of a shell
@@ -201,6 +208,24 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub webhook_allow_subnets: Vec<String>,
+}
+
+/// From where to where.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["from", "reopen"])))]
+pub struct MigrateArgs {
+    /// The database to move: a file, or postgres://…; from then on it only answers reads
+    #[arg(long, value_name = "DATABASE", requires = "to")]
+    pub from: Option<Database>,
+    /// Where to: an empty database, or a file yet to be made
+    #[arg(long, value_name = "DATABASE", requires = "from")]
+    pub to: Option<Database>,
+    /// Take back a move that came to nothing: this database, which it was to be moved from, takes writes again
+    #[arg(long, value_name = "DATABASE")]
+    pub reopen: Option<Database>,
+    /// Answer the question of --reopen with yes
+    #[arg(long, requires = "reopen")]
+    pub yes: bool,
 }
 
 /// A page of a list.
@@ -274,6 +299,9 @@ mod tests {
             "webhook verify --secret-file s --body - --header sha256=00",
             "openapi",
             "completions bash",
+            "migrate --from a.db --to postgres://h/b --ledger-key k",
+            "migrate --reopen a.db --yes",
+            "backup copy.db --db a.db",
             "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
         ] {
             if let Err(error) = parse(line) {
@@ -321,6 +349,18 @@ mod tests {
                 ErrorKind::MissingRequiredArgument,
             ),
             ("bookings list --output yaml", ErrorKind::InvalidValue),
+            ("migrate", ErrorKind::MissingRequiredArgument),
+            ("migrate --from a.db", ErrorKind::MissingRequiredArgument),
+            ("migrate --to a.db", ErrorKind::MissingRequiredArgument),
+            (
+                "migrate --from a.db --to b.db --reopen a.db",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "migrate --from a.db --to b.db --yes",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            ("backup", ErrorKind::MissingRequiredArgument),
         ] {
             assert_eq!(parse(line).expect_err(line).kind(), kind, "{line}");
         }

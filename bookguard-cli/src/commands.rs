@@ -2,6 +2,8 @@
 //!
 //! No rule is here; a request goes out as it was typed and the core says what is wrong with it.
 
+mod backup;
+mod migrate;
 mod new_booking;
 mod verify;
 mod verify_ledger;
@@ -43,6 +45,8 @@ pub async fn run(cli: Cli, screen: &Screen) -> Result<(), Failure> {
             verify::packet(&packet, &key, screen)
         }
         Command::Webhook(WebhookCommand::Verify(args)) => verify::webhook(&args, screen),
+        Command::Migrate(args) => migrate::run(&place, &args, screen),
+        Command::Backup { file } => backup::run(&place, &file, screen),
         Command::Openapi => screen.json(bookguard_server::openapi_json()),
         Command::Completions { shell } => completions(shell),
         command => on_target(&place, command, screen).await,
@@ -88,6 +92,8 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         | Command::Demo
         | Command::Evidence(EvidenceCommand::Verify { .. })
         | Command::Webhook(_)
+        | Command::Migrate(_)
+        | Command::Backup { .. }
         | Command::Openapi
         | Command::Completions { .. } => {
             unreachable!("these need no target and were run before one was opened")

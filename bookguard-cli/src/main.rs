@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod consent;
 mod demo;
 mod exit;
 mod failure;

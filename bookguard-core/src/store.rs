@@ -4,6 +4,8 @@
 //! everything against the ledger. Rules are the lifecycle's; when a batch runs is the writer's. Only this module's
 //! engine files name a database driver.
 
+#[cfg(feature = "sqlite")]
+pub mod backup;
 pub(crate) mod commit;
 pub(crate) mod conn;
 pub mod database;

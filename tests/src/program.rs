@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -142,6 +143,16 @@ impl CommandLine {
         let mut child = self.spawn(Stdio::null());
         drop(child.stdout.take());
         self.end(child).await
+    }
+
+    /// Kills it (SIGKILL) after so long, unless it has ended by itself; whether it was killed.
+    pub async fn killed_after(self, time: Duration) -> bool {
+        let mut child = self.spawn(Stdio::null());
+        let ended = timeout(time, child.wait()).await;
+        if ended.is_err() {
+            child.kill().await.expect("a child can be killed");
+        }
+        ended.is_err()
     }
 
     /// Runs it to its end.

@@ -143,6 +143,19 @@ pub fn money(amount: Amount) -> String {
     format!("{} {grouped}{fraction}", amount.currency())
 }
 
+/// A number with its thousands apart: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 fn empty() -> Table {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-')));
@@ -226,6 +239,18 @@ mod tests {
             &fields[..1],
         );
         assert_eq!(painted, "\u{1b}[1mid\u{1b}[0m  x");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The SQLite engine: WAL, every commit flushed, one connection that writes and a pool that reads.
 
+mod copy;
+
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, migrate};
+pub(super) use copy::{CopyError, copy_into};
 
 /// How long a writer waits for the write turn while another process on the file holds it.
 const TURN_MS: u64 = 10_000;

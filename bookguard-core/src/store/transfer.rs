@@ -4,8 +4,9 @@
 //! transaction of the target: until that is committed, nothing is there, and a transfer that fails or is killed is simply
 //! begun again. The one thing that must never happen is that two databases go on with the same log. So the source is marked
 //! as moved, durably, before the target is committed; between the two there is a moment in which neither can be written,
-//! and none in which both can. A source marked by a transfer that came to nothing is read by the next one to the same
-//! place; for anything else the mark is taken away by an operator's word alone ([`reopen`]).
+//! and none in which both can. If that commit fails and certainly nothing is there, the mark is taken away again. A source
+//! left marked by a transfer that was killed is read by the next one to the same place; for anything else the mark is taken
+//! away by an operator's word alone ([`reopen`]).
 
 mod copy;
 mod table;
@@ -67,6 +68,13 @@ pub enum TransferError {
     Failed(String),
 }
 
+/// What two connections carried over.
+#[derive(Debug)]
+struct Carried {
+    stored: StoredHead,
+    tables: Vec<(&'static str, u64)>,
+}
+
 /// As [`TransferError`], as far as it is known where two connections are all that is known.
 #[derive(Debug)]
 enum Trouble {
@@ -116,11 +124,11 @@ pub fn transfer(
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
     let mut target = target.mover().map_err(|e| failed(to, &e))?;
     let carried = carry(&mut *source, &mut *target, &place, progress);
-    let (head, tables) = carried.map_err(explained)?;
+    let Carried { stored, tables } = carried.map_err(explained)?;
     Ok(Transferred {
-        origin: head.origin,
-        size: head.head.size,
-        root: head.head.root,
+        origin: stored.origin,
+        size: stored.head.size,
+        root: stored.head.root,
         tables,
         again,
         elapsed: began.elapsed(),
@@ -206,13 +214,15 @@ fn carry(
     target: &mut dyn Conn,
     place: &str,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<(StoredHead, Vec<(&'static str, u64)>), Trouble> {
+) -> Result<Carried, Trouble> {
     let carried = copied(source, target, progress).and_then(|carried| {
         source
             .commit(&[mark(Some(place))])
             .map_err(Trouble::Marking)?;
-        target.commit(&[]).map_err(Trouble::Committing)?;
-        Ok(carried)
+        match target.commit(&[]) {
+            Ok(_) => Ok(carried),
+            Err(error) => settle(source, target, error, carried),
+        }
     });
     if carried.is_err() {
         target.rollback();
@@ -221,19 +231,61 @@ fn carry(
     carried
 }
 
+/// Finds out what a commit of the target that failed came to. If certainly nothing is there, the mark is taken away again.
+fn settle(
+    source: &mut dyn Conn,
+    target: &mut dyn Conn,
+    error: StoreError,
+    carried: Carried,
+) -> Result<Carried, Trouble> {
+    target.rollback();
+    match arrived(target, &carried.stored) {
+        Ok(true) => Ok(carried),
+        Ok(false) => {
+            let unmarked = source.begin(&[]).and_then(|_| source.commit(&[mark(None)]));
+            Err(match unmarked {
+                Ok(_) => Trouble::Target(error),
+                Err(_) => Trouble::Committing(error),
+            })
+        }
+        Err(_) => Err(Trouble::Committing(error)),
+    }
+}
+
+/// Whether the head is there. A transaction that was lost from sight, and may yet be committed, has written it: a second one
+/// that writes it waits for the end of the first, and goes through only if nothing came of it.
+fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreError> {
+    target.begin(&[])?;
+    let found = head(target)?;
+    let Some(found) = found else {
+        let written = target.run(&[Statement::new(
+            "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, '', '', 0, $1, '')",
+            vec![stored.head.root.as_bytes().into()],
+        )]);
+        target.rollback();
+        return written.map(|_| false);
+    };
+    target.rollback();
+    if (&found.vkey, found.head) == (&stored.vkey, stored.head) {
+        Ok(true)
+    } else {
+        Err(StoreError::HeadMoved)
+    }
+}
+
 /// Takes both turns, copies and compares.
 fn copied(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<(StoredHead, Vec<(&'static str, u64)>), Trouble> {
+) -> Result<Carried, Trouble> {
     source.begin(&[]).map_err(Trouble::Source)?;
     let stored = head(source).map_err(Trouble::Source)?;
     let stored = stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
     target.begin(&[]).map_err(Trouble::Target)?;
     require_empty(target)?;
     let tables = copy::copy(source, target, stored.head, progress)?;
-    Ok((stored, tables))
+    Ok(Carried { stored, tables })
 }
 
 fn require_empty(conn: &mut dyn Conn) -> Result<(), Trouble> {

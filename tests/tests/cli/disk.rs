@@ -5,7 +5,7 @@ use std::process::Command;
 
 use bookguard_tests::engine::{Engine, Site};
 use bookguard_tests::house::Partner;
-use bookguard_tests::program::Serving;
+use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use tempfile::TempDir;
@@ -60,6 +60,13 @@ fn say(line: &str) {
 struct Ballast(PathBuf);
 
 impl Ballast {
+    /// Makes room for so much.
+    fn leave(&self, kib: u64) {
+        let file = std::fs::File::options().write(true).open(&self.0).unwrap();
+        let bytes = file.metadata().unwrap().len();
+        file.set_len(bytes - kib * 1024).unwrap();
+    }
+
     fn drop_overboard(self) {
         std::fs::remove_file(self.0).unwrap();
     }
@@ -133,6 +140,69 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
     // Whatever was left behind is no hindrance.
     assert_eq!(Serving::of(start()).await.terminate().await.0, Some(0));
     site.verify(0).await;
+}
+
+#[tokio::test]
+async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
+    let Some(disk) = Disk::mount(1) else {
+        say("no disk can be mounted here: moving to a full one is not tried");
+        return;
+    };
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::start(&site, &[]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    for _ in 0..150 {
+        acme.book().await;
+    }
+    let target = disk.folder.path().join("new.db");
+    disk.fill().leave(600);
+    let go = || {
+        bookguard(["migrate", "--from"])
+            .arg(site.file())
+            .arg("--to")
+            .arg(&target)
+    };
+    let ran = go().run().await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    for words in ["new.db", "disk is full", "Nothing was moved"] {
+        assert!(ran.stderr.contains(words), "{words:?} in {ran:?}");
+    }
+    acme.book().await;
+    // A file that is full of nothing is as good as none, once there is room for more.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let moved = elsewhere.path().join("new.db");
+    std::fs::copy(&target, &moved).unwrap();
+    let ran = bookguard(["migrate", "--from"]).arg(site.file());
+    let ran = ran.arg("--to").arg(&moved).run().await;
+    assert_eq!(ran.json()["tables"]["booking"], 151);
+    assert_eq!(server.terminate().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_backup_to_a_full_disk_leaves_nothing_there() {
+    let Some(disk) = Disk::mount(1) else {
+        say("no disk can be mounted here: a backup to a full one is not tried");
+        return;
+    };
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::start(&site, &[]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    for _ in 0..150 {
+        acme.book().await;
+    }
+    let ballast = disk.fill();
+    let copy = disk.folder.path().join("copy.db");
+    for _ in 0..2 {
+        let ran = site.command(["backup"]).arg(&copy).run().await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert!(ran.stderr.contains("disk is full"), "{ran:?}");
+        let left = std::fs::read_dir(disk.folder.path()).unwrap();
+        let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(left, ["ballast"], "{ran:?}");
+        // The first fails at the first byte, the second somewhere in the middle.
+        ballast.leave(500);
+    }
+    assert_eq!(server.terminate().await.0, Some(0));
 }
 
 /// Without a disk of its own: no file of the server may grow beyond 400 KiB, and writes fail as they do on a full disk.

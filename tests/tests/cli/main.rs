@@ -8,11 +8,15 @@
 //! | `secrets` | where keys may come from |
 //! | `serving` | what `serve` says and leaves alone when it cannot serve |
 //! | `disk` | a disk that is full |
+//! | `moving` | a database that moves to another, to the same engine and to the other |
+//! | `backup` | a database that is copied while it is used |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod backup;
 mod codes;
 mod disk;
+mod moving;
 mod printing;
 mod secrets;
 mod serving;

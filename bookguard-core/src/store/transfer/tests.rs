@@ -236,6 +236,8 @@ struct Faulty {
     /// Steps of both connections so far, and the one that fails.
     steps: Arc<AtomicUsize>,
     fail_at: usize,
+    /// Whether every step after it fails too.
+    lasting: bool,
     /// Whether a COMMIT that fails was carried out all the same, as when only its answer is lost.
     commit_happens: bool,
     /// What becomes of the text of statements on their way.
@@ -244,7 +246,8 @@ struct Faulty {
 
 impl Faulty {
     fn step(&self) -> Result<(), StoreError> {
-        if self.steps.fetch_add(1, Ordering::SeqCst) == self.fail_at {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst);
+        if step == self.fail_at || (self.lasting && step > self.fail_at) {
             return Err(StoreError::Full);
         }
         Ok(())
@@ -286,66 +289,77 @@ fn ends(bench: &Bench, to: &str, fail_at: usize, commit_happens: bool) -> [Fault
         inner: (Store::open(&bench.db(name), true).unwrap().mover()).unwrap(),
         steps: Arc::clone(&steps),
         fail_at,
+        lasting: false,
         commit_happens,
         altered: |statement| statement.sql,
     })
 }
 
+/// Fails at every step in turn and says which failures were such that the outcome was not certain.
+fn fail_everywhere(bench: &Bench, commit_happens: bool, lasting: bool) -> Vec<&'static str> {
+    let before = rows(&bench.db("old.db"));
+    let mut unclear = Vec::new();
+    for fail_at in 0.. {
+        let to = format!("{commit_happens}-{lasting}-{fail_at}.db");
+        let place = place(&bench.db(&to));
+        let [mut source, mut target] = ends(bench, &to, fail_at, commit_happens);
+        target.lasting = lasting;
+        let carried = carry(&mut source, &mut target, &place, &mut |_, _| {});
+        drop((source, target));
+        let marked = moved_to(&bench.db("old.db")).unwrap();
+        let there = rows(&bench.db(&to));
+        assert_eq!(rows(&bench.db("old.db")), before, "step {fail_at}");
+        let nothing = there.iter().all(Vec::is_empty);
+        assert!(nothing || there == before, "step {fail_at}: half of it");
+        assert!(
+            nothing || marked.is_some(),
+            "step {fail_at}: two that go on"
+        );
+        let through = fail_at > TABLES.len() * 6 && carried.is_ok();
+        match carried {
+            Ok(_) => assert!(!nothing && marked.is_some(), "step {fail_at}"),
+            Err(Trouble::Marking(_)) => {
+                unclear.push("marking");
+                assert_eq!((nothing, marked.is_some()), (true, commit_happens));
+            }
+            Err(Trouble::Committing(_)) => {
+                unclear.push("committing");
+                assert_eq!((nothing, marked.is_some()), (!commit_happens, true));
+            }
+            Err(_) => assert!(nothing && marked.is_none(), "step {fail_at}"),
+        }
+        if marked.is_some() {
+            // Whatever happened, asking again tells it or does it.
+            match bench.go("old.db", &to) {
+                Ok(moved) => assert!(moved.again && nothing),
+                refused => {
+                    assert_eq!(
+                        (code(refused).as_str(), nothing),
+                        ("target_not_empty", false)
+                    );
+                }
+            }
+            bench.clean(&to);
+            reopen(&bench.db("old.db")).unwrap();
+        }
+        if through {
+            break;
+        }
+    }
+    unclear
+}
+
 #[test]
 fn a_failure_at_any_step_leaves_nothing_behind_and_never_two_that_go_on() {
     let bench = Bench::new();
-    let before = rows(&bench.db("old.db"));
-    for commit_happens in [false, true] {
-        let mut unclear = Vec::new();
-        for fail_at in 0.. {
-            let to = format!("{commit_happens}-{fail_at}.db");
-            let place = place(&bench.db(&to));
-            let [mut source, mut target] = ends(&bench, &to, fail_at, commit_happens);
-            let carried = carry(&mut source, &mut target, &place, &mut |_, _| {});
-            drop((source, target));
-            let marked = moved_to(&bench.db("old.db")).unwrap();
-            let there = rows(&bench.db(&to));
-            assert_eq!(rows(&bench.db("old.db")), before, "step {fail_at}");
-            let nothing = there.iter().all(Vec::is_empty);
-            assert!(nothing || there == before, "step {fail_at}: half of it");
-            assert!(
-                nothing || marked.is_some(),
-                "step {fail_at}: two that go on"
-            );
-            let done = carried.is_ok();
-            match carried {
-                Ok(_) => assert!(!nothing),
-                Err(Trouble::Marking(_)) => {
-                    unclear.push("marking");
-                    assert_eq!((nothing, marked.is_some()), (true, commit_happens));
-                }
-                Err(Trouble::Committing(_)) => {
-                    unclear.push("committing");
-                    assert_eq!((nothing, marked.is_some()), (!commit_happens, true));
-                }
-                Err(_) => assert!(nothing && marked.is_none(), "step {fail_at}"),
-            }
-            if marked.is_some() {
-                // Whatever happened, asking again tells it or does it.
-                match bench.go("old.db", &to) {
-                    Ok(moved) => assert!(moved.again && nothing),
-                    refused => assert_eq!(
-                        (code(refused).as_str(), nothing),
-                        ("target_not_empty", false)
-                    ),
-                }
-                bench.clean(&to);
-                reopen(&bench.db("old.db")).unwrap();
-            }
-            if done {
-                assert!(
-                    fail_at > TABLES.len() * 4,
-                    "there are more steps than {fail_at}"
-                );
-                break;
-            }
-        }
-        assert_eq!(unclear, ["marking", "committing"]);
+    for (commit_happens, lasting, unclear) in [
+        // A target that can be asked again tells what its commit came to.
+        (false, false, &["marking"][..]),
+        (true, false, &["marking"]),
+        (false, true, &["marking", "committing"]),
+        (true, true, &["marking", "committing"]),
+    ] {
+        assert_eq!(fail_everywhere(&bench, commit_happens, lasting), unclear);
     }
 }
 

@@ -1,0 +1,158 @@
+//! `migrate`: everything to another database, with a bar for whoever watches; and the way back when it came to nothing.
+//!
+//! What may be moved and how is the store's; here it is asked for and shown.
+
+use std::path::{Path, PathBuf};
+
+use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
+use bookguard_core::store::Database;
+use bookguard_core::store::transfer::{self, TransferError, Transferred};
+use serde_json::{Value, json};
+use tokio::task::block_in_place;
+
+use crate::args::{Format, MigrateArgs, Place};
+use crate::consent;
+use crate::failure::Failure;
+use crate::output::bar::Bar;
+use crate::output::sheet::grouped;
+use crate::output::{self, Screen};
+use crate::settings::{self, environment};
+
+/// Moves a database, or takes a move back.
+///
+/// Errors: [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
+/// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
+/// everything that failed.
+pub fn run(place: &Place, args: &MigrateArgs, screen: &Screen) -> Result<(), Failure> {
+    if place.db.is_some() || place.url.is_some() || place.partner.is_some() {
+        return Err(Failure::Usage(
+            "migrate works on the databases that --from and --to name, or --reopen; it takes no --db, --url or --partner"
+                .to_owned(),
+        ));
+    }
+    match (&args.from, &args.to, &args.reopen) {
+        (Some(from), Some(to), _) => go(place, from, to, screen),
+        (_, _, Some(database)) => reopen(database, args.yes, screen),
+        _ => unreachable!("clap asks for one of the two, and for both ends of a move"),
+    }
+}
+
+fn go(place: &Place, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
+    let config = settings::config(place, None, &environment)?;
+    let at = config
+        .ledger_key
+        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from)));
+    let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
+    let key = key.ok_or_else(|| no_key(from, &at))?;
+    let mut bar = Bar::new();
+    let moved = block_in_place(|| {
+        transfer::transfer(from, to, &key, &mut |done, total| bar.draw(done, total))
+    });
+    bar.clear();
+    let moved = moved.map_err(failure)?;
+    match screen.format {
+        Format::Json => screen.json(&described(&moved, from, to, &at).to_string()),
+        Format::Table => output::print(&told(&moved, from, to, &at, screen)),
+    }
+}
+
+fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
+    Failure::Unexpected(format!(
+        "{from}: {at} is missing, and without it the ledger cannot go on anywhere; restore the file or name it with \
+         --ledger-key"
+    ))
+}
+
+fn failure(error: TransferError) -> Failure {
+    match error {
+        TransferError::Refused(error) => error.into(),
+        TransferError::NotVerified(why) => Failure::NotVerified(why),
+        TransferError::Failed(why) => Failure::Unexpected(why),
+    }
+}
+
+fn described(moved: &Transferred, from: &Database, to: &Database, key: &LedgerKeySource) -> Value {
+    let tables: serde_json::Map<String, Value> = (moved.tables.iter())
+        .map(|(name, rows)| ((*name).to_owned(), json!(rows)))
+        .collect();
+    json!({
+        "from": from.to_string(),
+        "to": to.to_string(),
+        "origin": moved.origin,
+        "treeSize": moved.size,
+        "rootHash": moved.root.to_base64(),
+        "tables": tables,
+        "rows": moved.rows(),
+        "rowsPerSecond": moved.rows_per_second().round() as u64,
+        "seconds": moved.elapsed.as_secs_f64(),
+        "ledgerKey": key.path().map(absolute),
+    })
+}
+
+fn told(
+    moved: &Transferred,
+    from: &Database,
+    to: &Database,
+    key: &LedgerKeySource,
+    screen: &Screen,
+) -> String {
+    let mut lines = Vec::new();
+    if moved.again {
+        lines.push(format!(
+            "An earlier move to {to} had come as far as marking {from}; this one went from the beginning."
+        ));
+    }
+    lines.push(format!(
+        "{} rows of {} tables moved and compared in {:.2} s ({} rows/s).",
+        grouped(moved.rows()),
+        moved.tables.len(),
+        moved.elapsed.as_secs_f64(),
+        grouped(moved.rows_per_second().round() as u64)
+    ));
+    lines.push(format!(
+        "The ledger {} has {} entries and the root {} in both.",
+        moved.origin,
+        grouped(moved.size),
+        moved.root.to_base64()
+    ));
+    lines.push(screen.style.good(&format!(
+        "Moved: the ledger goes on in {to}; {from} answers reads and takes no more writes."
+    )));
+    let key = key.path().map_or_else(String::new, |path| {
+        format!(" --ledger-key {}", absolute(path).display())
+    });
+    lines.push(format!(
+        "The ledger's key was not moved: it stays what it is, and whoever opens the database needs it. Now:\n  \
+         bookguard ledger verify --db {to}{key}\n  \
+         bookguard serve --db {to}{key}"
+    ));
+    lines.join("\n")
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn reopen(database: &Database, yes: bool, screen: &Screen) -> Result<(), Failure> {
+    let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
+    if let Some(place) = &moved_to {
+        consent::ask(
+            &format!(
+                "The ledger of {database} was moved to {place}. If it was written there only once, or ever will be, then taking \
+                 writes here again makes two histories under one name, and partners will be shown both."
+            ),
+            yes,
+        )?;
+    }
+    // What was not moved is refused there, in the same words whether it was asked or not.
+    let place = block_in_place(|| transfer::reopen(database)).map_err(failure)?;
+    let database = database.to_string();
+    match screen.format {
+        Format::Json => {
+            screen.json(&json!({"reopened": database, "wasMovedTo": place}).to_string())
+        }
+        Format::Table => output::print(&format!(
+            "{database} takes writes again; its ledger goes on here and not in {place}."
+        )),
+    }
+}

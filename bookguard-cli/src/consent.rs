@@ -1,0 +1,55 @@
+//! Asks before something that cannot be undone.
+//!
+//! Invariant: silence is no. Where nobody can be asked, only a flag on the command line is a yes.
+
+use std::io::{self, BufRead, IsTerminal as _, Write as _};
+
+use crate::failure::Failure;
+
+/// Goes on only if whoever started the command agrees: with `--yes`, or by typing it when asked.
+///
+/// Errors: [`Failure::Usage`] where nobody can be asked; [`Failure::Unexpected`] after a no.
+pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!(
+            "{what}\nNobody can be asked here: repeat the command with --yes if that is what you want"
+        )));
+    }
+    let _ = write!(io::stderr(), "{what}\nType yes to go on: ");
+    if agreed(io::stdin().lock()) {
+        Ok(())
+    } else {
+        Err(Failure::Unexpected(
+            "it was not agreed to; nothing was changed".to_owned(),
+        ))
+    }
+}
+
+fn agreed(mut answers: impl BufRead) -> bool {
+    let mut answer = String::new();
+    answers.read_line(&mut answer).is_ok() && answer.trim().eq_ignore_ascii_case("yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_yes_is_a_yes() {
+        for (answer, yes) in [
+            ("yes\n", true),
+            (" YES \r\n", true),
+            ("yes", true),
+            ("y\n", false),
+            ("no\n", false),
+            ("\n", false),
+            ("", false),
+            ("yes please\n", false),
+        ] {
+            assert_eq!(agreed(answer.as_bytes()), yes, "{answer:?}");
+        }
+    }
+}

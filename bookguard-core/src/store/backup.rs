@@ -1,0 +1,187 @@
+//! A copy of a database file in one file, made while others read and write it: what `bookguard backup` does.
+//!
+//! What is copied and how is the engine's; this looks after the file. Invariants: the file appears under its name whole,
+//! durable and readable by nobody who could not read the database, or not at all; nothing that is there is written over.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::conn::StoreError;
+use super::{Database, sqlite};
+use crate::entropy;
+use crate::error::Error;
+use crate::ledger::Hash;
+
+/// A backup that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The log's name.
+    pub origin: String,
+    /// Entries of the log.
+    pub size: u64,
+    /// Its root.
+    pub root: Hash,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Why there is no backup. Nothing is left of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupError {
+    /// What was asked makes no sense: `file_exists`, `not_a_file`, `no_ledger`.
+    Refused(Error),
+    /// Something failed, in a sentence that names it.
+    Failed(String),
+}
+
+/// Copies the database into `to`, which must not be there. It holds one moment: everything that was committed before, and
+/// nothing of what came later. The ledger's key is not in it. `progress` is told how many of how many pages are copied.
+///
+/// Errors: as [`BackupError`] says.
+pub fn backup(
+    database: &Database,
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<BackedUp, BackupError> {
+    let began = Instant::now();
+    let Some(from) = database.file() else {
+        return Err(refused(
+            "not_a_file",
+            format!(
+                "{database} is a PostgreSQL server, which makes its own backups: use pg_dump for a copy of one moment, or \
+                 continuous archiving for point-in-time recovery; the ledger's key is in neither"
+            ),
+        ));
+    };
+    if to.symlink_metadata().is_ok() {
+        return Err(exists(to));
+    }
+    let cannot = |e: io::Error| cannot_write(to, &e);
+    let mode = permissions(from).map_err(|e| {
+        BackupError::Failed(match e.kind() {
+            io::ErrorKind::NotFound => format!("there is no database at {}", from.display()),
+            _ => format!("{} cannot be read: {e}", from.display()),
+        })
+    })?;
+    let draft = Draft::new(to).map_err(cannot)?;
+    let head = sqlite::copy_into(from, &draft.0, progress).map_err(|e| match e {
+        sqlite::CopyError::From(e) => BackupError::Failed(format!("{}: {e}", from.display())),
+        sqlite::CopyError::Into(e) => cannot_keep(to, &e),
+    })?;
+    let head = head.ok_or_else(|| {
+        refused(
+            "no_ledger",
+            format!(
+                "{} has no ledger yet; there is nothing to back up",
+                from.display()
+            ),
+        )
+    })?;
+    let file = File::open(&draft.0).map_err(cannot)?;
+    file.set_permissions(mode).map_err(cannot)?;
+    file.sync_all().map_err(cannot)?;
+    let bytes = file.metadata().map_err(cannot)?.len();
+    draft.publish(to).map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => exists(to),
+        _ => cannot(e),
+    })?;
+    Ok(BackedUp {
+        bytes,
+        origin: head.origin,
+        size: head.head.size,
+        root: head.head.root,
+        elapsed: began.elapsed(),
+    })
+}
+
+fn permissions(file: &Path) -> io::Result<fs::Permissions> {
+    Ok(fs::metadata(file)?.permissions())
+}
+
+fn refused(code: &'static str, message: String) -> BackupError {
+    BackupError::Refused(Error::conflict(code, message))
+}
+
+fn exists(to: &Path) -> BackupError {
+    refused(
+        "file_exists",
+        format!(
+            "{} is there already and is left as it is; name a new file",
+            to.display()
+        ),
+    )
+}
+
+fn cannot_write(to: &Path, error: &io::Error) -> BackupError {
+    BackupError::Failed(match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "the folder of {} does not exist; make it first",
+            to.display()
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "this user may not write {} or its folder; name another file",
+            to.display()
+        ),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => full(to),
+        _ => format!("{} cannot be written: {error}", to.display()),
+    })
+}
+
+fn cannot_keep(to: &Path, error: &StoreError) -> BackupError {
+    BackupError::Failed(match error {
+        StoreError::Full => full(to),
+        error => format!("{} cannot be written: {error}", to.display()),
+    })
+}
+
+fn full(to: &Path) -> String {
+    format!(
+        "there is no room for {}: the disk is full; free some space or name a file on another disk. Nothing is left of this one",
+        to.display()
+    )
+}
+
+/// The file while it is made, beside where it will be; removed unless it is published.
+struct Draft(PathBuf);
+
+impl Draft {
+    fn new(to: &Path) -> io::Result<Self> {
+        let mut path = to.as_os_str().to_owned();
+        path.push(format!(".{}.part", hex::encode(entropy::bytes::<6>())));
+        let path = PathBuf::from(path);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        // Nobody else's until it is known who may read the database.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Gives the file its name, never in place of another, and makes the name durable.
+    fn publish(self, to: &Path) -> io::Result<()> {
+        match fs::hard_link(&self.0, to) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            // Not every file system has links.
+            Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
+            Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        }
+        let folder = to
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Gone already where it was renamed.
+        let _ = fs::remove_file(&self.0);
+    }
+}

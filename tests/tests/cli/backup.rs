@@ -1,0 +1,154 @@
+//! A database that is copied while it is used, and what the copy is good for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bookguard_tests::caller::Caller;
+use bookguard_tests::engine::{Engine, Site, on_postgres};
+use bookguard_tests::house::Partner;
+use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::json;
+
+/// Records bookings until it is told to stop; their ids.
+async fn write(caller: Caller, stop: Arc<AtomicBool>) -> BTreeSet<String> {
+    let mut made = BTreeSet::new();
+    while !stop.load(Ordering::Acquire) {
+        let reply = caller.post("/v1/bookings", &samples::booking()).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        made.insert(reply.string("bookingId"));
+    }
+    made
+}
+
+async fn bookings(caller: &Caller) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("/v1/bookings?limit=100{cursor}");
+        let page = caller.get(&path).await.ok(200);
+        for booking in page["data"].as_array().unwrap() {
+            found.insert(booking["bookingId"].as_str().unwrap().to_owned());
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::start(&site, &[]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..8)
+        .map(|_| tokio::spawn(write(acme.caller.clone(), Arc::clone(&stop))))
+        .collect();
+    until("some bookings", async || {
+        (bookings(&acme.caller).await.len() > 100).then_some(())
+    })
+    .await;
+    let before = bookings(&acme.caller).await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    let made = site.command(["backup"]).arg(&copy).run().await.json();
+    stop.store(true, Ordering::Release);
+    let mut all = before.clone();
+    for writer in writers {
+        all.extend(writer.await.unwrap());
+    }
+    assert_eq!(server.terminate().await.0, Some(0));
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(made["bytes"], std::fs::metadata(&copy).unwrap().len());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&copy), mode(site.file()));
+    }
+    // It verifies with the key, and says what it holds.
+    let key = site.file().with_extension("db.key");
+    let verified = bookguard(["ledger", "verify", "--db"])
+        .arg(&copy)
+        .arg("--ledger-key")
+        .arg(&key)
+        .run()
+        .await
+        .json();
+    assert_eq!(
+        (&verified["verified"], &verified["entries"]),
+        (&json!(true), &made["treeSize"])
+    );
+    // And can be served: everything answered before is there, nothing that was never asked for.
+    let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(&copy);
+    let server = Serving::of(line.arg("--ledger-key").arg(&key)).await;
+    let held = bookings(&acme.caller.at(server.url())).await;
+    assert!(before.is_subset(&held) && held.is_subset(&all));
+    assert_eq!(verified["bookings"], held.len());
+    assert_eq!(server.terminate().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
+    let site = Site::new(Engine::Sqlite);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let ran = site.command(["backup"]).arg(path("x.db")).run().await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("there is no database"), "{ran:?}");
+    let server = Serving::start(&site, &[]).await;
+    std::fs::write(path("mine"), "mine").unwrap();
+    std::fs::write(path("text.db"), "a shopping list".repeat(100)).unwrap();
+    for (db, to, code, words) in [
+        (site.file().to_owned(), path("mine"), 5, "is there already"),
+        (
+            site.file().to_owned(),
+            site.file().to_owned(),
+            5,
+            "is there already",
+        ),
+        (
+            site.file().to_owned(),
+            path("none/x.db"),
+            1,
+            "does not exist",
+        ),
+        (path("text.db"), path("x.db"), 1, "damaged"),
+        (path("nowhere.db"), path("x.db"), 1, "there is no database"),
+    ] {
+        let ran = bookguard(["backup", "--db"]).arg(&db).arg(&to).run().await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
+        assert!(ran.stderr.contains(words), "{words:?} in {ran:?}");
+    }
+    let ran = bookguard(["backup", "x.db", "--url", server.url()])
+        .run()
+        .await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(std::fs::read(path("mine")).unwrap(), b"mine");
+    let mut left: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["mine", "text.db"]);
+    assert_eq!(server.terminate().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_backup_of_postgresql_is_its_own_programs_to_make() {
+    on_postgres(async |engine| {
+        let site = Site::new(engine);
+        let ran = site.command(["backup"]).arg(site.folder().join("x.db"));
+        let ran = ran.run().await;
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+        for words in ["pg_dump", "point-in-time", "key"] {
+            assert!(ran.stderr.contains(words), "{words:?} in {ran:?}");
+        }
+    })
+    .await;
+}

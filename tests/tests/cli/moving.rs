@@ -1,0 +1,338 @@
+//! A database that moves to another: to the same engine, to the other one, and back.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bookguard_core::store::Database;
+use bookguard_core::webhook::verify;
+use bookguard_test_postgres::Postgres;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::{Engine, Site};
+use bookguard_tests::house::Partner;
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::json;
+
+/// Runs a test from every engine there is to every one.
+async fn on_every_route(body: impl AsyncFn(Engine, Engine)) {
+    let engines: &[Engine] = match Postgres::shared() {
+        Some(_) => &[Engine::Sqlite, Engine::Postgres],
+        None => &[Engine::Sqlite],
+    };
+    for from in engines {
+        for to in engines {
+            println!("from {from} to {to}:");
+            Box::pin(body(*from, *to)).await;
+        }
+    }
+}
+
+fn text(db: &Database) -> String {
+    match db {
+        Database::File(path) => path.to_str().unwrap().to_owned(),
+        Database::Postgres(url) => url.reveal().to_owned(),
+    }
+}
+
+/// Where the key of a database is.
+fn key(site: &Site) -> PathBuf {
+    let beside = || site.file().with_extension("db.key");
+    site.ledger_key().unwrap_or_else(beside)
+}
+
+fn migrate(from: &Site, to: &Site) -> CommandLine {
+    let (source, target) = (text(from.db()), text(to.db()));
+    bookguard(["migrate", "--from", &source, "--to", &target])
+        .arg("--ledger-key")
+        .arg(key(from))
+}
+
+fn reopen(site: &Site) -> CommandLine {
+    bookguard(["migrate", "--reopen", &text(site.db())])
+}
+
+/// What the operator does with the key.
+fn take_key(from: &Site, to: &Site) {
+    std::fs::copy(key(from), key(to)).unwrap();
+}
+
+/// It ends with this code and these words, and nothing on standard output.
+fn refused(ran: &Ran, code: i32, words: &[&str]) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word:?} in {ran:?}");
+    }
+}
+
+fn moved_away(reply: &Reply) {
+    assert_eq!(
+        (reply.status, reply.code().as_str()),
+        (503, "ledger_moved"),
+        "{}",
+        reply.text()
+    );
+    // Where it went is the operator's to know.
+    assert!(!reply.text().contains("postgres") && !reply.text().contains("/tmp"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_goes_on_in_the_new_place_and_only_there() {
+    on_every_route(async |engine, other| {
+        let (from, to) = (Site::new(engine), Site::new(other));
+        let receiver = Receiver::start().await;
+        let server = Serving::start(&from, &["--dev"]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.endpoint(&receiver.url()).await;
+        let once = async |caller: &Caller| {
+            let booking = samples::booking();
+            caller.post_once("/v1/bookings", "order-17", &booking).await
+        };
+        let first = once(&acme.caller).await;
+        let id = first.string("bookingId");
+        acme.protect(&id).await;
+        receiver.wait_for(2).await;
+        let delivered = until("both delivered", async || {
+            let events = acme.events(&id).await;
+            let all = events.iter().all(|event| event["status"] == "delivered");
+            all.then_some(events)
+        })
+        .await;
+        // One more whose delivery fails and waits for its next attempt.
+        receiver.answer(Answer::Status(500));
+        let waiting = acme.book().await;
+        until("a failed attempt", async || {
+            let events = acme.events(&waiting).await;
+            (events[0]["deliveries"][0]["lastStatusCode"] == 500).then_some(())
+        })
+        .await;
+        let vkey = acme.caller.get("/v1/ledger/key").await.text();
+        let mirror = Mirror::download(&acme.caller, &vkey).await;
+        assert_eq!(server.terminate().await.0, Some(0));
+
+        let moved = migrate(&from, &to).run().await.json();
+        assert_eq!(
+            (&moved["tables"]["booking"], &moved["tables"]["entry"]),
+            (&json!(2), &json!(3))
+        );
+        assert_eq!(moved["treeSize"], 3);
+        take_key(&from, &to);
+        from.verify(2).await;
+        to.verify(2).await;
+
+        receiver.answer(Answer::Status(200));
+        let server = Serving::start(&to, &["--dev"]).await;
+        let acme = Partner {
+            caller: acme.caller.at(server.url()),
+            ..acme
+        };
+        let again = once(&acme.caller).await;
+        assert_eq!((again.status, &again.body), (201, &first.body));
+        assert_eq!(acme.events(&id).await, delivered);
+        let retried = acme.events(&waiting).await[0]["eventId"].clone();
+        let before = receiver.received().len();
+        let path = format!("/v1/webhook-events/{}/retry", retried.as_str().unwrap());
+        let outcome = acme.caller.post_nothing(&path).await.ok(200);
+        assert_eq!(outcome["retryStatus"], "delivered", "{outcome}");
+        for webhook in &receiver.received()[before..] {
+            let header = webhook.header("x-service-signature");
+            verify([&acme.secret()], header, &webhook.body).unwrap();
+        }
+        acme.book().await;
+        assert_eq!(acme.caller.get("/v1/ledger/key").await.text(), vkey);
+        Mirror::download(&acme.caller, &vkey).await.extends(&mirror);
+        assert_eq!(server.terminate().await.0, Some(0));
+        to.verify(3).await;
+
+        only_reads(&from, &acme, &id).await;
+    })
+    .await;
+}
+
+/// A database that was moved answers reads, and says of everything else that it was moved.
+async fn only_reads(site: &Site, acme: &Partner, booking: &str) {
+    let server = Serving::start(site, &[]).await;
+    let caller = acme.caller.at(server.url());
+    let path = format!("/v1/bookings/{booking}");
+    assert_eq!(caller.get(&path).await.ok(200)["bookingId"], booking);
+    moved_away(&caller.post("/v1/bookings", &samples::booking()).await);
+    moved_away(&caller.post_nothing("/v1/api-keys").await);
+    moved_away(&caller.get("/v1/health").await);
+    let (code, said) = server.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("was moved to"), "{said}");
+    let health = site.command(["health"]).run().await;
+    refused(&health, 9, &["ledger_moved"]);
+    // Brought back by somebody who says so, and by nobody else.
+    refused(&reopen(site).run().await, 2, &["--yes", "two histories"]);
+    let back = reopen(site).arg("--yes").run().await.json();
+    assert!(back["wasMovedTo"].is_string(), "{back}");
+    assert_eq!(site.command(["health"]).run().await.string("status"), "ok");
+    let again = reopen(site).arg("--yes").run().await;
+    refused(&again, 5, &["not_moved", "nothing to take back"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
+    on_every_route(async |engine, other| {
+        let (from, to) = (Site::new(engine), Site::new(other));
+        let server = Serving::start(&from, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let made = Arc::new(AtomicUsize::new(0));
+        let writers: Vec<_> = (0..4)
+            .map(|_| tokio::spawn(write_until_refused(acme.caller.clone(), Arc::clone(&made))))
+            .collect();
+        until("some bookings", async || {
+            (made.load(Ordering::Acquire) > 50).then_some(())
+        })
+        .await;
+        let moved = migrate(&from, &to).run().await.json();
+        for writer in writers {
+            moved_away(&writer.await.unwrap());
+        }
+        let made = made.load(Ordering::Acquire);
+        assert_eq!(
+            moved["tables"]["booking"], made,
+            "what was answered, and no more"
+        );
+        acme.caller.get("/v1/bookings").await.ok(200);
+        moved_away(&acme.caller.get("/v1/health").await);
+        let (code, said) = server.terminate().await;
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(said.matches("was moved to").count(), 1, "said once: {said}");
+        take_key(&from, &to);
+        to.verify(made).await;
+    })
+    .await;
+}
+
+/// Records bookings until one is refused.
+async fn write_until_refused(caller: Caller, made: Arc<AtomicUsize>) -> Reply {
+    loop {
+        let reply = caller.post("/v1/bookings", &samples::booking()).await;
+        if reply.status != 201 {
+            return reply;
+        }
+        made.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Rows enough to keep a move busy for a while.
+fn ballast(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Sqlite => {
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) \
+             INSERT INTO answer SELECT CAST(CAST(i AS TEXT) AS BLOB), i, x'00', zeroblob(500) FROM n"
+        }
+        Engine::Postgres => {
+            "INSERT INTO answer SELECT i::TEXT::BYTEA, i, '\\x00', decode(repeat('00', 500), 'hex') \
+             FROM generate_series(1, 30000) i"
+        }
+    }
+}
+
+/// How often a move is killed, each time after a longer part of what it needs.
+const KILLS: u32 = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
+    on_every_route(async |engine, other| {
+        let from = Site::new(engine);
+        let server = Serving::start(&from, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.book().await;
+        assert_eq!(server.terminate().await.0, Some(0));
+        from.tamper(ballast(engine));
+        // To the end, to learn how long it takes once everything is warm.
+        let (mut took, mut whole) = (Duration::MAX, json!(null));
+        for _ in 0..2 {
+            let began = Instant::now();
+            whole = migrate(&from, &Site::new(other)).run().await.json();
+            took = took.min(began.elapsed());
+            reopen(&from).arg("--yes").run().await.json();
+        }
+        let (to, mut killed) = (Site::new(other), 0);
+        for kill in 1..=KILLS {
+            let line = migrate(&from, &to);
+            if !line.killed_after(took * kill / (KILLS + 1)).await {
+                break;
+            }
+            killed += 1;
+            if from.command(["health"]).run().await.code != Some(0) {
+                // Killed between its last two steps, or after the last.
+                break;
+            }
+        }
+        assert!(killed > 2, "{killed} of {KILLS} in {took:?}");
+        let last = migrate(&from, &to).run().await;
+        match last.code {
+            Some(0) => assert_eq!(last.json()["tables"], whole["tables"]),
+            _ => refused(&last, 5, &["target_not_empty", "it holds the ledger"]),
+        }
+        take_key(&from, &to);
+        to.tamper("DELETE FROM answer");
+        to.verify(1).await;
+        refused(&from.command(["health"]).run().await, 9, &["ledger_moved"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
+    on_every_route(async |engine, other| {
+        let (from, to, third) = (Site::new(engine), Site::new(other), Site::new(other));
+        for site in [&from, &third] {
+            let server = Serving::start(site, &[]).await;
+            assert_eq!(server.terminate().await.0, Some(0));
+        }
+        let ran = migrate(&from, &third).run().await;
+        refused(
+            &ran,
+            5,
+            &[
+                "target_not_empty",
+                "it holds the ledger",
+                "Nothing was moved",
+            ],
+        );
+        let ran = migrate(&from, &from).run().await;
+        refused(&ran, 5, &["same_database"]);
+        let (source, target) = (text(from.db()), text(to.db()));
+        let line = |key: PathBuf| {
+            bookguard(["migrate", "--from", &source, "--to", &target])
+                .arg("--ledger-key")
+                .arg(key)
+                .run()
+        };
+        refused(
+            &line(key(&third)).await,
+            5,
+            &["wrong_ledger_key", "--ledger-key"],
+        );
+        refused(
+            &line(from.folder().join("none")).await,
+            1,
+            &["is missing", "--ledger-key"],
+        );
+        let ran = from.command(["migrate", "--from", &source, "--to", &target]);
+        refused(&ran.run().await, 2, &["--from and --to"]);
+        // None of it changed anything.
+        migrate(&from, &to).run().await.json();
+        let away = Site::new(other);
+        refused(
+            &migrate(&from, &away).run().await,
+            5,
+            &["ledger_moved", "--reopen"],
+        );
+        // It may be moved on from where it is.
+        take_key(&from, &to);
+        migrate(&to, &away).run().await.json();
+        take_key(&to, &away);
+        away.verify(0).await;
+    })
+    .await;
+}
