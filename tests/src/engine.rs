@@ -110,6 +110,14 @@ impl Site {
         &self.db
     }
 
+    /// The database's URL, with what is secret in it.
+    pub fn url(&self) -> String {
+        match &self.db {
+            Database::Postgres(url) => url.reveal().to_owned(),
+            Database::File(path) => panic!("{} is a file and has no URL", path.display()),
+        }
+    }
+
     /// The database's file.
     pub fn file(&self) -> &Path {
         self.db.file().expect("this test is about a file")

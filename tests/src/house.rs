@@ -76,7 +76,12 @@ impl House {
 
     /// One more server on the same database, key and clock, where the engine takes more than one.
     pub async fn second_node(&self) -> Server {
-        let server = Server::start(self.config.clone()).await;
+        self.second_node_with(|config| config).await
+    }
+
+    /// The same with some of it otherwise.
+    pub async fn second_node_with(&self, adjust: impl FnOnce(Config) -> Config) -> Server {
+        let server = Server::start(adjust(self.config.clone())).await;
         server.unwrap_or_else(|why| panic!("{why}"))
     }
 

@@ -10,6 +10,8 @@
 //! | [`receiver`] | a webhook receiver that answers as told |
 //! | [`mirror`] | a mirror of the ledger |
 //! | [`samples`] | bodies of requests |
+//! | [`load`] | partners who write without a pause, on nodes that come and go |
+//! | [`proxy`] | a bad network between a node and its database server |
 //! | [`waiting`] | conditions awaited with a bound |
 //!
 //! Invariants: everything listens on 127.0.0.1 and a port of the system's choosing; everything ends when it is dropped.
@@ -17,8 +19,10 @@
 pub mod caller;
 pub mod engine;
 pub mod house;
+pub mod load;
 pub mod mirror;
 pub mod program;
+pub mod proxy;
 pub mod raw;
 pub mod receiver;
 pub mod samples;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use bookguard_core::ledger::VerifierKey;
+use serde_json::Value;
 use tlog_tiles::{
     Checkpoint, Error, HashReader as _, Tile, TileHashReader, TileReader, check_record, check_tree,
     prove_record, prove_tree, record_hash, stored_hash_index, tree_hash,
@@ -122,6 +123,25 @@ impl Mirror {
             let proof = prove_tree(self.size, earlier.size, &self.reader()).expect("a proof");
             check_tree(&proof, self.size, self.root, earlier.size, earlier.root)
                 .expect("the earlier log is part of this one");
+        }
+    }
+
+    /// Fails unless every booking's entries follow each other by number and by hash.
+    pub fn chains(&self) {
+        let mut streams: HashMap<String, (u64, String)> = HashMap::new();
+        for entry in &self.entries {
+            let leaf: Value = serde_json::from_slice(entry).expect("a leaf is JSON");
+            let first = (0, "0".repeat(64));
+            let stream = leaf["stream"].as_str().expect("a leaf's stream").to_owned();
+            let expected = streams.get(&stream).unwrap_or(&first);
+            let number = leaf["seq"].as_u64().expect("a leaf's number");
+            let before = leaf["prev"].as_str().expect("a leaf's predecessor");
+            assert_eq!(
+                (number, before),
+                (expected.0, expected.1.as_str()),
+                "{leaf}"
+            );
+            streams.insert(stream, (number + 1, leaf_hex(entry)));
         }
     }
 

@@ -11,13 +11,22 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Asks until the answer is there.
 ///
 /// Panics with `what` after [`BOUND`].
-pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let end = Instant::now() + BOUND;
+pub async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+    until_within(BOUND, what, ask).await
+}
+
+/// As [`until`], where the product's own patience is longer than the bound.
+pub async fn until_within<T>(
+    bound: Duration,
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let end = Instant::now() + bound;
     loop {
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(Instant::now() < end, "waited {BOUND:?} for {what}");
+        assert!(Instant::now() < end, "waited {bound:?} for {what}");
         sleep(LOOK_AGAIN).await;
     }
 }

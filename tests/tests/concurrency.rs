@@ -1,41 +1,63 @@
-//! Many at once: one answer to many equal requests, a log without gaps, and partners who never see each other.
+//! Many at once, on PostgreSQL at two nodes: one answer to many equal requests, a log without gaps, and partners who never see each other.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bookguard_tests::caller::Reply;
-use bookguard_tests::engine::on_every_engine;
+use bookguard_server::Server;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::at_once;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 const AT_ONCE: usize = 50;
 
-/// Everything of `tasks`, run at the same time.
-async fn at_once<T: Send + 'static>(
-    tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
-) -> Vec<T> {
-    let mut set = JoinSet::new();
-    for task in tasks {
-        set.spawn(task);
+/// A house, and the addresses of its nodes: two where the engine takes more than one.
+struct Nodes {
+    house: House,
+    urls: Vec<String>,
+    /// Runs while the house does.
+    _second: Option<Server>,
+}
+
+impl Nodes {
+    async fn open(engine: Engine) -> Self {
+        let house = House::open(engine).await;
+        let mut urls = vec![house.server().url()];
+        let mut second = None;
+        if engine == Engine::Postgres {
+            let server = house.second_node().await;
+            urls.push(server.url());
+            second = Some(server);
+        }
+        Self {
+            house,
+            urls,
+            _second: second,
+        }
     }
-    set.join_all().await
+
+    /// The caller at one node or the other.
+    fn at(&self, number: usize, caller: &Caller) -> Caller {
+        caller.at(&self.urls[number % self.urls.len()])
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_bytes() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
+        let nodes = Nodes::open(engine).await;
+        let house = &nodes.house;
         let acme = house.partner("Acme").await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
-        let replies = at_once((0..AT_ONCE).map(|_| {
-            let caller = acme.caller.clone();
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let caller = nodes.at(n, &acme.caller);
             async move {
                 caller
                     .post_once("/v1/bookings", "the-one", &samples::booking())
@@ -74,10 +96,10 @@ async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_by
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
         let replies = at_once((0..AT_ONCE).map(|n| {
-            let caller = acme.caller.clone();
+            let caller = nodes.at(n, &acme.caller);
             let body = samples::booking_with(json!({"eventType": format!("kind {n}")}));
             async move { caller.post_once("/v1/bookings", "the-one", &body).await }
         }));
@@ -93,12 +115,12 @@ async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_booking_protected_by_many_at_once_is_protected_once() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}/protect");
-        let answers = at_once((0..AT_ONCE).map(|_| {
-            let (caller, path) = (acme.caller.clone(), path.clone());
+        let answers = at_once((0..AT_ONCE).map(|n| {
+            let (caller, path) = (nodes.at(n, &acme.caller), path.clone());
             async move { caller.post_nothing(&path).await.ok(200) }
         }));
         for answer in answers.await {
@@ -114,13 +136,19 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
     on_every_engine(async |engine| {
         const PARTNERS: usize = 4;
         const EACH: usize = 40;
-        let house = House::open(engine).await;
+        let nodes = Nodes::open(engine).await;
+        let house = &nodes.house;
         let mut partners = Vec::new();
         for n in 0..PARTNERS {
             partners.push(house.partner(&format!("Partner {n}")).await);
         }
         let receipts = at_once((0..PARTNERS * EACH).map(|n| {
-            let partner = partners[n % PARTNERS].clone();
+            let partner = &partners[n % PARTNERS];
+            // Each partner is at both nodes.
+            let partner = Partner {
+                caller: nodes.at(n / PARTNERS, &partner.caller),
+                ..partner.clone()
+            };
             async move {
                 let booking = partner.book().await;
                 partner.scoped(&["bookings:read"]).await;
@@ -142,7 +170,7 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
             );
             assert!(receipt["treeSize"].as_u64().unwrap() > index);
         }
-        chained(&mirror);
+        mirror.chains();
         for partner in &partners {
             let list = partner.caller.get("/v1/bookings?limit=100").await.ok(200);
             let bookings = list["data"].as_array().unwrap();
@@ -158,24 +186,6 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
         }
     })
     .await;
-}
-
-/// Every booking's entries follow each other by number and by hash.
-fn chained(mirror: &Mirror) {
-    let mut streams: BTreeMap<String, (u64, String)> = BTreeMap::new();
-    for entry in mirror.entries() {
-        let leaf: Value = serde_json::from_slice(entry).unwrap();
-        let first = (0, "0".repeat(64));
-        let stream = leaf["stream"].as_str().unwrap().to_owned();
-        let expected = streams.get(&stream).unwrap_or(&first);
-        let claimed = (
-            leaf["seq"].as_u64().unwrap(),
-            leaf["prev"].as_str().unwrap().to_owned(),
-        );
-        assert_eq!(&claimed, expected, "{leaf}");
-        streams.insert(stream, (claimed.0 + 1, leaf_hex(entry)));
-    }
-    assert!(streams.values().all(|(entries, _)| *entries == 2));
 }
 
 /// What is one partner's and must never reach another.
@@ -224,11 +234,12 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
 #[tokio::test]
 async fn no_operation_shows_or_changes_what_is_another_partner_s() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (owner, other) = (
-            house.partner("Secret Owner").await,
-            house.partner("Other").await,
+        let nodes = Nodes::open(engine).await;
+        let (owner, mut other) = (
+            nodes.house.partner("Secret Owner").await,
+            nodes.house.partner("Other").await,
         );
+        other.caller = nodes.at(1, &other.caller);
         let receiver = Receiver::start().await;
         let belongings = belongings(&owner, &receiver).await;
         let settled = until("the owner's event delivered", async || {

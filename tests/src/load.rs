@@ -1,0 +1,261 @@
+//! Partners who write without a pause, on nodes that come and go.
+//!
+//! A client that is not answered, or told that the service is unavailable, asks again under the same Idempotency-Key, at
+//! the next node, as a partner would. Invariant: whatever was answered is in [`Told`], and nothing else is; an answer
+//! that no client may get, such as a 500, fails the test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::caller::{Caller, Reply};
+use crate::samples;
+use crate::waiting::until_within;
+
+/// How long one request may go without an answer, over all its repetitions: longer than any outage that is staged.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Before a client asks again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Everything of `tasks`, run at the same time.
+pub async fn at_once<T: Send + 'static>(
+    tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let mut set = JoinSet::new();
+    for task in tasks {
+        set.spawn(task);
+    }
+    set.join_all().await
+}
+
+/// Where the nodes are called; a node that was started again has a new address.
+#[derive(Debug, Clone)]
+pub struct Addresses(Arc<Mutex<Vec<String>>>);
+
+impl Addresses {
+    /// Of these nodes.
+    pub fn of<S: Into<String>>(nodes: impl IntoIterator<Item = S>) -> Self {
+        let nodes = nodes.into_iter().map(Into::into).collect();
+        Self(Arc::new(Mutex::new(nodes)))
+    }
+
+    /// A node has a new address.
+    pub fn set(&self, node: usize, address: &str) {
+        address.clone_into(&mut self.lock()[node]);
+    }
+
+    fn choose(&self, number: usize) -> String {
+        let nodes = self.lock();
+        nodes[number % nodes.len()].clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the clients were answered.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// Bookings answered 201, by the key they were asked for under.
+    pub bookings: BTreeMap<String, String>,
+    /// Bookings answered as protected.
+    pub protected: BTreeSet<String>,
+    /// Answers that the service was unavailable.
+    pub unavailable: usize,
+    /// Requests whose connection broke before their answer.
+    pub broken: usize,
+}
+
+/// Clients at work.
+pub struct Load {
+    told: Arc<Mutex<Told>>,
+    stop: Arc<AtomicBool>,
+    clients: JoinSet<()>,
+}
+
+impl Load {
+    /// Starts clients with the caller's key, spread over the nodes.
+    pub fn start(clients: usize, caller: &Caller, addresses: &Addresses) -> Self {
+        let told = Arc::new(Mutex::new(Told::default()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut set = JoinSet::new();
+        for number in 0..clients {
+            let client = Client {
+                number,
+                caller: caller.clone(),
+                addresses: addresses.clone(),
+                told: Arc::clone(&told),
+                stop: Arc::clone(&stop),
+            };
+            set.spawn(client.work());
+        }
+        Self {
+            told,
+            stop,
+            clients: set,
+        }
+    }
+
+    /// What has been answered so far.
+    pub fn told(&self) -> Told {
+        lock(&self.told).clone()
+    }
+
+    /// Waits until this many more bookings were answered.
+    ///
+    /// Panics when that takes too long, or a client failed.
+    pub async fn answers(&mut self, more: usize) {
+        let enough = self.told().bookings.len() + more;
+        let (told, clients) = (Arc::clone(&self.told), &mut self.clients);
+        until_within(PATIENCE, "enough answers", async || {
+            if let Some(ended) = clients.try_join_next() {
+                ended.expect("a client goes on until it is stopped");
+            }
+            (lock(&told).bookings.len() >= enough).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until this many more clients were told that the service is unavailable.
+    pub async fn refusals(&self, more: usize) {
+        let enough = self.told().unavailable + more;
+        until_within(PATIENCE, "clients that are told", async || {
+            (self.told().unavailable >= enough).then_some(())
+        })
+        .await;
+    }
+
+    /// Lets every client get the answer it waits for, and ends.
+    pub async fn finish(self) -> Told {
+        self.stop.store(true, Ordering::Release);
+        // Panics when a client did.
+        self.clients.join_all().await;
+        lock(&self.told).clone()
+    }
+}
+
+impl Told {
+    /// Every booking that was answered is there, protected if that was answered; what is there now, by id.
+    pub async fn check(&self, caller: &Caller) -> BTreeMap<String, Value> {
+        let shown = all_bookings(caller).await;
+        for (key, id) in &self.bookings {
+            let booking = shown.get(id);
+            let booking =
+                booking.unwrap_or_else(|| panic!("{id} ({key}) was answered and is gone"));
+            assert!(
+                booking["protected"] == true || !self.protected.contains(id),
+                "{id} was answered as protected"
+            );
+        }
+        shown
+    }
+
+    /// [`Self::check`], and nothing else is there: what was asked for again and again happened once.
+    pub async fn check_all(&self, caller: &Caller) -> BTreeMap<String, Value> {
+        let shown = self.check(caller).await;
+        let answered: BTreeSet<&String> = self.bookings.values().collect();
+        assert_eq!(answered.len(), self.bookings.len(), "a booking of each key");
+        assert_eq!(shown.keys().collect::<BTreeSet<_>>(), answered);
+        shown
+    }
+}
+
+struct Client {
+    number: usize,
+    caller: Caller,
+    addresses: Addresses,
+    told: Arc<Mutex<Told>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// Records bookings and protects every other, until it is stopped.
+    async fn work(self) {
+        let mut count = 0;
+        while !self.stop.load(Ordering::Acquire) {
+            let key = format!("{}-{count}", self.number);
+            let booking = samples::booking();
+            let reply = self.persist("/v1/bookings", &key, &booking, 201).await;
+            let id = reply.string("bookingId");
+            lock(&self.told).bookings.insert(key.clone(), id.clone());
+            if count % 2 == 0 {
+                let path = format!("/v1/bookings/{id}/protect");
+                let key = format!("{key}-protect");
+                let protected = self.persist(&path, &key, &Value::Null, 200).await;
+                assert_eq!(protected.json()["protected"], true);
+                lock(&self.told).protected.insert(id);
+            }
+            count += 1;
+        }
+    }
+
+    /// Asks until there is an answer.
+    async fn persist(&self, path: &str, key: &str, body: &Value, status: u16) -> Reply {
+        let end = Instant::now() + PATIENCE;
+        for attempt in 0.. {
+            let caller = self
+                .caller
+                .at(&self.addresses.choose(self.number + attempt));
+            let mut request = caller.request("POST", path).header("idempotency-key", key);
+            if !body.is_null() {
+                request = request.header("content-type", "application/json");
+                request = request.body(body.to_string());
+            }
+            let why = match caller.try_send(request).await {
+                Ok(reply) if reply.status == status => return reply,
+                Ok(reply) => {
+                    let told = (reply.status, reply.code());
+                    let known =
+                        told == (503, "unavailable".to_owned()) || told == (503, "busy".to_owned());
+                    assert!(
+                        known && reply.header("retry-after").is_some(),
+                        "{}: {}",
+                        reply.status,
+                        reply.text()
+                    );
+                    lock(&self.told).unavailable += 1;
+                    reply.text()
+                }
+                Err(error) => {
+                    // One that never left was not in flight.
+                    lock(&self.told).broken += usize::from(!error.is_connect());
+                    error.to_string()
+                }
+            };
+            assert!(
+                Instant::now() < end,
+                "{path} has no answer for {PATIENCE:?}: {why}"
+            );
+            sleep(PAUSE).await;
+        }
+        unreachable!("attempts are not counted to an end")
+    }
+}
+
+/// Every booking of the partner, by id.
+pub async fn all_bookings(caller: &Caller) -> BTreeMap<String, Value> {
+    let mut shown = BTreeMap::new();
+    let mut cursor = String::new();
+    loop {
+        let path = format!("/v1/bookings?limit=100{cursor}");
+        let page = caller.get(&path).await.ok(200);
+        for booking in page["data"].as_array().expect("an array of bookings") {
+            let id = booking["bookingId"].as_str().expect("a booking's id");
+            shown.insert(id.to_owned(), booking.clone());
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return shown,
+        }
+    }
+}
+
+fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
+}

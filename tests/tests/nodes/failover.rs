@@ -1,0 +1,99 @@
+//! The primary is gone for good and its synchronous standby takes over: every answered booking is there.
+
+use bookguard_test_postgres::{Options, Postgres, database_of};
+use bookguard_tests::engine::Site;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::{Addresses, Load};
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::Serving;
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use tokio::task::block_in_place;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered() {
+    let Some(primary) = block_in_place(|| Postgres::start(&Options::default())) else {
+        return;
+    };
+    let (url, standby) = block_in_place(|| (primary.fresh_database(), primary.standby()));
+    let site = Site::at(both(&primary, &standby, database_of(&url)));
+    let nodes = [
+        Serving::start(&site, &[]).await,
+        Serving::start(&site, &[]).await,
+    ];
+    let acme = Partner::register(&nodes[0].caller(), "Acme").await;
+    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let addresses = Addresses::of(nodes.iter().map(Serving::url));
+    let mut load = Load::start(8, &acme.caller, &addresses);
+    load.answers(100).await;
+    let before = Mirror::download(&acme.caller, &vkey).await;
+    load.answers(20).await;
+    block_in_place(|| primary.crash());
+    // Nobody takes writes for a while, and everybody is told.
+    load.refusals(8).await;
+    block_in_place(|| standby.promote());
+    load.answers(100).await;
+    let told = load.finish().await;
+    for node in &nodes {
+        told.check_all(&acme.caller.at(node.url())).await;
+    }
+    let after = Mirror::download(&acme.caller, &vkey).await;
+    after.extends(&before);
+    after.chains();
+    for node in nodes {
+        assert_eq!(node.terminate().await.0, Some(0));
+    }
+    site.verify(told.bookings.len()).await;
+}
+
+/// The URL that names both servers.
+fn both(primary: &Postgres, standby: &Postgres, database: &str) -> String {
+    let (first, second) = (primary.port(), standby.port());
+    format!(
+        "postgres://{}@127.0.0.1:{first},127.0.0.1:{second}/{database}?target_session_attrs=read-write",
+        bookguard_test_postgres::USER
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_standby_has_is_not_answered_as_done() {
+    let Some(primary) = block_in_place(|| Postgres::start(&Options::default())) else {
+        return;
+    };
+    let (url, standby) = block_in_place(|| (primary.fresh_database(), primary.standby()));
+    let house = House::on(Site::at(url.as_str()), |config| config).await;
+    let acme = house.partner("Acme").await;
+    acme.book().await;
+    block_in_place(|| standby.stop());
+    let caller = acme.caller.clone();
+    let asked = tokio::spawn(async move {
+        let booking = samples::booking();
+        caller.post_once("/v1/bookings", "waiting", &booking).await
+    });
+    // Who gives up the wait for the standby has it confirmed all the same, with no more than a warning.
+    let cancel =
+        "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    until("a commit that waits for the standby", async || {
+        let canceled = block_in_place(|| primary.sql("postgres", cancel));
+        (canceled != "0").then_some(())
+    })
+    .await;
+    let reply = asked.await.unwrap();
+    assert_eq!(
+        (reply.status, reply.code().as_str()),
+        (503, "unavailable"),
+        "{}",
+        reply.text()
+    );
+    block_in_place(|| standby.start_again());
+    let again = until("the standby to take part again", async || {
+        let booking = samples::booking();
+        let reply = acme.caller.post_once("/v1/bookings", "waiting", &booking);
+        let reply = reply.await;
+        (reply.status == 201).then_some(reply)
+    });
+    assert_eq!(again.await.header("idempotent-replayed"), Some("true"));
+    let list = acme.caller.get("/v1/bookings").await.ok(200);
+    assert_eq!(list["data"].as_array().unwrap().len(), 2);
+    house.close().await.verify(2).await;
+}

@@ -1,0 +1,17 @@
+//! Nodes on one PostgreSQL when something between or behind them fails.
+//!
+//! | module | what fails |
+//! |---|---|
+//! | `network` | the connection to the server: cut at the worst moment, held, slow |
+//! | `server` | the server: crashed and started again, restarted in order, its sessions ended |
+//! | `failover` | the server for good: its synchronous standby takes over |
+//! | `refusals` | nothing: a server that may not be relied on, or does not let us in |
+//!
+//! Nodes that are killed themselves are in `crash`, what they do at the same time in `concurrency`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod failover;
+mod network;
+mod refusals;
+mod server;

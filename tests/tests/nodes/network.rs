@@ -1,0 +1,245 @@
+//! A connection to the server that breaks at the worst moment, says nothing, or is slow.
+
+use std::time::Duration;
+
+use bookguard_server::Server;
+use bookguard_server::config::Config;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::on_postgres;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::{Addresses, Load, at_once};
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::proxy::{Proxy, Rule};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::{until, until_within};
+
+/// Longer than a node waits for a server that says nothing.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Two nodes: one beside the server, one behind a bad network.
+struct Pair {
+    house: House,
+    acme: Partner,
+    proxy: Proxy,
+    far: Server,
+}
+
+impl Pair {
+    async fn open(engine: bookguard_tests::engine::Engine) -> Self {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let proxy = Proxy::before(&house.site().url()).await;
+        let far = house
+            .second_node_with(|config| Config {
+                db: proxy.url().into(),
+                ..config
+            })
+            .await;
+        Self {
+            house,
+            acme,
+            proxy,
+            far,
+        }
+    }
+
+    fn near(&self) -> &Caller {
+        &self.acme.caller
+    }
+
+    fn far(&self) -> Caller {
+        self.acme.caller.at(&self.far.url())
+    }
+
+    async fn bookings(&self) -> usize {
+        let list = self.near().get("/v1/bookings?limit=100").await.ok(200);
+        list["data"].as_array().unwrap().len()
+    }
+
+    /// Ends both, and looks whether all is well with what they left.
+    async fn close(self) {
+        let bookings = self.bookings().await;
+        self.far.stop().await;
+        let site = self.house.close().await;
+        site.verify(bookings).await;
+    }
+}
+
+async fn book(caller: &Caller, key: &str) -> Reply {
+    caller
+        .post_once("/v1/bookings", key, &samples::booking())
+        .await
+}
+
+fn unavailable(reply: &Reply) {
+    assert_eq!(
+        (reply.status, reply.code().as_str()),
+        (503, "unavailable"),
+        "{}",
+        reply.text()
+    );
+    assert!(reply.header("retry-after").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_is_repeated_to_whoever_asks_again() {
+    on_postgres(async |engine| {
+        let pair = Pair::open(engine).await;
+        book(&pair.far(), "before").await.ok(201);
+        pair.proxy.set(Rule::CutAfterCommit);
+        // Whether it was kept is not known there, so nothing is claimed.
+        unavailable(&book(&pair.far(), "lost").await);
+        assert_eq!(pair.proxy.rule(), Rule::Pass, "a commit was on its way");
+        assert_eq!(pair.bookings().await, 2, "and was done");
+        for caller in [pair.far(), pair.near().clone()] {
+            let again = book(&caller, "lost").await;
+            assert_eq!(again.status, 201, "{}", again.text());
+            assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        }
+        assert_eq!(pair.bookings().await, 2);
+        pair.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_does_not_arrive_leaves_nothing_behind() {
+    on_postgres(async |engine| {
+        let pair = Pair::open(engine).await;
+        book(&pair.far(), "before").await.ok(201);
+        pair.proxy.set(Rule::CutBeforeCommit);
+        unavailable(&book(&pair.far(), "lost").await);
+        assert_eq!(pair.proxy.rule(), Rule::Pass, "a commit was on its way");
+        assert_eq!(pair.bookings().await, 1);
+        let again = book(&pair.far(), "lost").await;
+        assert_eq!(again.status, 201, "{}", again.text());
+        assert_eq!(again.header("idempotent-replayed"), None);
+        assert_eq!(pair.bookings().await, 2);
+        pair.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_vanishes_in_its_turn_does_not_keep_the_others_from_theirs() {
+    on_postgres(async |engine| {
+        let pair = Pair::open(engine).await;
+        pair.proxy.set(Rule::HoldCommit);
+        let far = pair.far();
+        let held = tokio::spawn(async move { book(&far, "held").await });
+        // The far node has the turn and is heard of no more; the server throws it out after a while.
+        let mut asked = 0;
+        let made = until_within(SILENCE, "the near node's turn", async || {
+            asked += 1;
+            let reply = book(pair.near(), &format!("near-{asked}")).await;
+            if reply.status == 201 {
+                return Some(reply);
+            }
+            let known = ["unavailable", "busy"].contains(&reply.code().as_str());
+            assert!(known && reply.status == 503, "{}", reply.text());
+            None
+        });
+        made.await;
+        let held = held.await.unwrap();
+        unavailable(&held);
+        pair.proxy.set(Rule::Pass);
+        let again = until("the far node's turn", async || {
+            let reply = book(&pair.far(), "held").await;
+            (reply.status == 201).then_some(reply)
+        });
+        assert_eq!(
+            again.await.header("idempotent-replayed"),
+            None,
+            "it was not done before"
+        );
+        pair.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_says_nothing_is_told_of_in_time_and_taken_up_again() {
+    on_postgres(async |engine| {
+        let pair = Pair::open(engine).await;
+        book(&pair.far(), "before").await.ok(201);
+        pair.proxy.set(Rule::Hold);
+        let (reader, writer) = (pair.far(), pair.far());
+        let replies = at_once([
+            tokio::spawn(async move { reader.get("/v1/bookings").await }),
+            tokio::spawn(async move { book(&writer, "silent").await }),
+        ]);
+        for reply in replies.await {
+            unavailable(&reply.unwrap());
+        }
+        pair.proxy.set(Rule::Pass);
+        until_within(SILENCE, "both to be taken up again", async || {
+            let written = book(&pair.far(), "silent").await.status == 201;
+            let read = pair.far().get("/v1/bookings").await.status == 200;
+            (written && read).then_some(())
+        })
+        .await;
+        pair.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_network_makes_answers_late_and_not_wrong() {
+    on_postgres(async |engine| {
+        let pair = Pair::open(engine).await;
+        pair.proxy.set(Rule::Late(Duration::from_millis(100)));
+        let replies = at_once((0..20).map(|n| {
+            let caller = pair.far();
+            async move { book(&caller, &format!("late-{n}")).await }
+        }));
+        for reply in replies.await {
+            reply.ok(201);
+        }
+        pair.far().get("/v1/bookings").await.ok(200);
+        assert_eq!(pair.bookings().await, 20);
+        pair.proxy.set(Rule::Pass);
+        pair.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_cut_again_and_again_under_load_lose_and_fork_nothing() {
+    on_postgres(async |engine| {
+        let pair = Pair::open(engine).await;
+        let vkey = pair.near().get("/v1/ledger/key").await.text();
+        let addresses = Addresses::of([pair.house.server().url(), pair.far.url()]);
+        let mut load = Load::start(8, pair.near(), &addresses);
+        let mut mirror = Mirror::download(pair.near(), &vkey).await;
+        for cut in 0..12 {
+            load.answers(5 + (cut * 7) % 23).await;
+            match cut % 3 {
+                0 => pair.proxy.cut(),
+                1 => pair.proxy.set(Rule::CutBeforeCommit),
+                _ => pair.proxy.set(Rule::CutAfterCommit),
+            }
+            until("the next commit", async || {
+                (pair.proxy.rule() == Rule::Pass).then_some(())
+            })
+            .await;
+            if cut % 4 == 3 {
+                let later = Mirror::download(pair.near(), &vkey).await;
+                later.extends(&mirror);
+                mirror = later;
+            }
+        }
+        load.answers(20).await;
+        let told = load.finish().await;
+        assert!(told.unavailable > 0, "clients were told");
+        for caller in [pair.near(), &pair.far()] {
+            told.check_all(caller).await;
+        }
+        let last = Mirror::download(&pair.far(), &vkey).await;
+        last.extends(&mirror);
+        last.chains();
+        pair.far.stop().await;
+        let site = pair.house.close().await;
+        site.verify(told.bookings.len()).await;
+    })
+    .await;
+}

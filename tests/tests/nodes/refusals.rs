@@ -1,0 +1,267 @@
+//! Servers that cannot be used: one sentence that names the thing, the rule and the way out, and no password.
+
+use bookguard_test_postgres::{Options, Postgres, USER, database_of};
+use bookguard_tests::engine::{Engine, Site, on_postgres};
+use bookguard_tests::house::House;
+use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
+use bookguard_tests::receiver::Receiver;
+use tempfile::TempDir;
+use tokio::task::block_in_place;
+
+/// It ends with one sentence that has these words.
+async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
+    let ran = line.run().await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "one sentence: {ran:?}");
+    assert!(
+        lines[0].starts_with("error: ") && lines[0].ends_with(" (unexpected)"),
+        "{ran:?}"
+    );
+    for word in words {
+        assert!(lines[0].contains(word), "{word:?} in {ran:?}");
+    }
+    for never in ["panicked", "Err(", "DbError", "s3cret", "p%40ss"] {
+        assert!(!lines[0].contains(never), "{ran:?}");
+    }
+    ran
+}
+
+fn serve(url: &str, folder: &TempDir) -> CommandLine {
+    let key = folder.path().join("bookguard.key");
+    bookguard(["serve", "--listen", "127.0.0.1:0", "--db", url])
+        .arg("--ledger-key")
+        .arg(key)
+}
+
+fn nothing_was_made(folder: &TempDir) {
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_told_apart_from_a_server_that_is_not_there() {
+    let folder = TempDir::new().unwrap();
+    for (url, words) in [
+        ("postgres://", &["address", "names no host"][..]),
+        ("postgres://127.0.0.1/b", &["names no user"]),
+        (
+            "postgres://me@127.0.0.1:99999/b",
+            &["address", "postgres://user:password@host"],
+        ),
+        (
+            "postgres://me:s3cret@127.0.0.1/b?nonsense=s3cret",
+            &["address", "nonsense"],
+        ),
+        (
+            "postgres://me:s3cret@127.0.0.1/b?sslmode=prefer",
+            &["sslmode"],
+        ),
+    ] {
+        refuses(serve(url, &folder), words).await;
+    }
+    // Nobody listens where somebody did a moment ago.
+    let gone = Receiver::start().await.url();
+    let gone = gone
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/hook")
+        .unwrap();
+    let url = format!("postgres://me:s3cret@{gone}/b");
+    refuses(serve(&url, &folder), &[gone, "cannot be reached"]).await;
+    // Somebody who speaks something else.
+    let other = Receiver::start().await;
+    let other = other
+        .url()
+        .replace("http://", "postgres://me:s3cret@")
+        .replace("/hook", "/b");
+    refuses(serve(&other, &folder), &["127.0.0.1"]).await;
+    nothing_was_made(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_that_are_not_let_in_or_may_not_do_enough_are_told_what_they_lack() {
+    let options = Options::default().password("p@ss");
+    let Some(postgres) = block_in_place(|| Postgres::start(&options)) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let url = block_in_place(|| postgres.fresh_database());
+    let wrong = url.replace("p%40ss", "s3cret");
+    refuses(
+        serve(&wrong, &folder),
+        &["does not let this user in", "check user and password"],
+    )
+    .await;
+    refuses(
+        serve(&url.replace(":p%40ss", ""), &folder),
+        &["does not let this user in"],
+    )
+    .await;
+    let nowhere = postgres.url("nowhere");
+    refuses(serve(&nowhere, &folder), &["nowhere", "createdb"]).await;
+    let stranger = url.replace(USER, "stranger");
+    block_in_place(|| postgres.sql("postgres", "CREATE ROLE stranger LOGIN PASSWORD 'p@ss'"));
+    refuses(
+        serve(&stranger, &folder),
+        &["does not allow this user", "GRANT"],
+    )
+    .await;
+    nothing_was_made(&folder);
+    // Once the tables are there, and it may use them, it needs no more.
+    assert_eq!(
+        Serving::of(serve(&url, &folder)).await.terminate().await.0,
+        Some(0)
+    );
+    let database = database_of(&url);
+    refuses(
+        serve(&stranger, &folder),
+        &["does not allow this user", "GRANT"],
+    )
+    .await;
+    let grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO stranger";
+    block_in_place(|| postgres.sql(database, grant));
+    assert_eq!(
+        Serving::of(serve(&stranger, &folder))
+            .await
+            .terminate()
+            .await
+            .0,
+        Some(0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_may_lose_what_it_confirmed_is_refused() {
+    let Some(postgres) = block_in_place(|| Postgres::start(&Options::default())) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let url = block_in_place(|| postgres.fresh_database());
+    let database = database_of(&url);
+    let alter = |what: &str| {
+        let sql = format!("ALTER DATABASE {database} {what}");
+        block_in_place(|| postgres.sql("postgres", &sql));
+    };
+    alter("SET synchronous_commit = off");
+    refuses(
+        serve(&url, &folder),
+        &["synchronous_commit = off", "switch it on"],
+    )
+    .await;
+    alter("RESET synchronous_commit");
+    alter("SET default_transaction_read_only = on");
+    refuses(serve(&url, &folder), &["only read", "allow writing"]).await;
+    alter("RESET default_transaction_read_only");
+    let standby = block_in_place(|| postgres.standby());
+    refuses(
+        serve(&standby.url(database), &folder),
+        &["standby", "name the primary"],
+    )
+    .await;
+    nothing_was_made(&folder);
+    drop(standby);
+    let fast = Options::default().setting("fsync = off");
+    let Some(fast) = block_in_place(|| Postgres::start(&fast)) else {
+        return;
+    };
+    let url = block_in_place(|| fast.fresh_database());
+    refuses(serve(&url, &folder), &["fsync = off", "switch it on"]).await;
+    nothing_was_made(&folder);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn databases_that_are_not_ours_are_left_as_they_are() {
+    let Some(postgres) = block_in_place(Postgres::shared) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let url = block_in_place(|| postgres.fresh_database());
+    let database = database_of(&url);
+    let ascii = "ascii_encoded";
+    block_in_place(|| {
+        postgres.sql(database, "CREATE TABLE note (text TEXT)");
+        postgres.sql(
+            "postgres",
+            &format!("CREATE DATABASE {ascii} ENCODING 'SQL_ASCII' TEMPLATE template0"),
+        )
+    });
+    refuses(serve(&url, &folder), &["another program"]).await;
+    refuses(serve(&postgres.url(ascii), &folder), &["UTF8"]).await;
+    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(block_in_place(|| postgres.sql(database, tables)), "1");
+    nothing_was_made(&folder);
+    block_in_place(|| {
+        postgres.drop_database(&url);
+        postgres.drop_database(&postgres.url(ascii));
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_the_log_s_key_or_with_another_s_does_not_start() {
+    on_postgres(async |engine| {
+        let site = Site::new(engine);
+        let node = Serving::start(&site, &[]).await;
+        let folder = TempDir::new().unwrap();
+        let url = site.url();
+        refuses(
+            serve(&url, &folder),
+            &["bookguard.key is missing", "--ledger-key"],
+        )
+        .await;
+        nothing_was_made(&folder);
+        let other = Site::new(Engine::Sqlite);
+        Serving::start(&other, &[]).await.terminate().await;
+        let foreign = other.folder().join("bookguard.db.key");
+        std::fs::copy(foreign, folder.path().join("bookguard.key")).unwrap();
+        refuses(
+            serve(&url, &folder),
+            &["signed with another key", "--ledger-key"],
+        )
+        .await;
+        node.caller().get("/v1/health").await.ok(200);
+        assert_eq!(node.terminate().await.0, Some(0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_newer_than_the_program_is_left_alone() {
+    on_postgres(async |engine| {
+        let site = House::open(engine).await.close().await;
+        site.tamper("INSERT INTO schema_version (version) VALUES (99)");
+        refuses(
+            site.command(["serve", "--listen", "127.0.0.1:0"]),
+            &["newer", "99"],
+        )
+        .await;
+        refuses(site.command(["partners", "list"]), &["newer"]).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_no_more_connections_is_named() {
+    let options = Options::default()
+        .setting("max_connections = 4")
+        .setting("superuser_reserved_connections = 0")
+        .setting("max_wal_senders = 0");
+    let Some(postgres) = block_in_place(|| Postgres::start(&options)) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let url = block_in_place(|| postgres.fresh_database());
+    let held: Vec<_> = (0..4)
+        .map(|_| block_in_place(|| postgres.hold("postgres", "SELECT 1")))
+        .collect();
+    refuses(
+        serve(&url, &folder),
+        &["takes no more connections", "max_connections"],
+    )
+    .await;
+    nothing_was_made(&folder);
+    drop(held);
+    assert_eq!(
+        Serving::of(serve(&url, &folder)).await.terminate().await.0,
+        Some(0)
+    );
+}

@@ -1,0 +1,94 @@
+//! The server under the nodes crashes, is restarted, or ends their sessions: they say so, and go on by themselves.
+
+use bookguard_test_postgres::{Options, Postgres, database_of};
+use bookguard_tests::engine::Site;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::{Addresses, Load};
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::Serving;
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use tokio::task::block_in_place;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
+    let Some(postgres) = block_in_place(|| Postgres::start(&Options::default())) else {
+        return;
+    };
+    let url = block_in_place(|| postgres.fresh_database());
+    let site = Site::at(url.as_str());
+    let nodes = [
+        Serving::start(&site, &[]).await,
+        Serving::start(&site, &[]).await,
+    ];
+    let acme = Partner::register(&nodes[0].caller(), "Acme").await;
+    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let addresses = Addresses::of(nodes.iter().map(Serving::url));
+    let mut mirror = Mirror::download(&acme.caller, &vkey).await;
+    let mut load = Load::start(8, &acme.caller, &addresses);
+    for end in ["crash", "stop", "crash"] {
+        load.answers(40).await;
+        block_in_place(|| match end {
+            "crash" => postgres.crash(),
+            _ => postgres.stop(),
+        });
+        load.refusals(8).await;
+        for path in ["/v1/bookings", "/v1/health"] {
+            let reply = acme.caller.get(path).await;
+            assert_eq!(reply.status, 503, "{path}: {}", reply.text());
+        }
+        block_in_place(|| postgres.start_again());
+        load.answers(40).await;
+        load.told().check(&acme.caller.at(nodes[1].url())).await;
+        let later = Mirror::download(&acme.caller, &vkey).await;
+        later.extends(&mirror);
+        mirror = later;
+    }
+    let told = load.finish().await;
+    for node in &nodes {
+        let caller = acme.caller.at(node.url());
+        told.check_all(&caller).await;
+        caller.get("/v1/health").await.ok(200);
+        // The operator hears of it, and of no password.
+        let said = node.stderr();
+        assert!(said.contains("connection to postgres://"), "{said}");
+    }
+    mirror.chains();
+    for node in nodes {
+        assert_eq!(node.terminate().await.0, Some(0));
+    }
+    site.verify(told.bookings.len()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_ended_by_an_administrator_are_opened_again() {
+    let Some(postgres) = block_in_place(Postgres::shared) else {
+        return;
+    };
+    let url = block_in_place(|| postgres.fresh_database());
+    let house = House::on(Site::at(url.as_str()), |config| config).await;
+    let acme = house.partner("Acme").await;
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    for round in 0..5 {
+        let ended = block_in_place(|| postgres.sql(database_of(&url), end));
+        assert_ne!(ended, "0", "round {round}: there were sessions");
+        // Reads are simply asked again; a write may have met the end of its session.
+        acme.caller.get("/v1/bookings").await.ok(200);
+        let key = format!("round-{round}");
+        let made = until("a booking", async || {
+            let reply = acme
+                .caller
+                .post_once("/v1/bookings", &key, &samples::booking())
+                .await;
+            assert!([201, 503].contains(&reply.status), "{}", reply.text());
+            (reply.status == 201).then_some(())
+        });
+        made.await;
+    }
+    let list = acme.caller.get("/v1/bookings").await.ok(200);
+    assert_eq!(list["data"].as_array().unwrap().len(), 5);
+    let site = house.close().await;
+    site.verify(5).await;
+    block_in_place(|| postgres.drop_database(&url));
+}
