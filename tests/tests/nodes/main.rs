@@ -6,11 +6,13 @@
 //! | `server` | the server: crashed and started again, restarted in order, its sessions ended |
 //! | `failover` | the server for good: its synchronous standby takes over |
 //! | `refusals` | nothing: a server that may not be relied on, or does not let us in |
+//! | `encrypted` | nothing: connections that must be encrypted, to a server that is who it should be |
 //!
 //! Nodes that are killed themselves are in `crash`, what they do at the same time in `concurrency`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod encrypted;
 mod failover;
 mod network;
 mod refusals;

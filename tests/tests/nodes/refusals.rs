@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 /// It ends with one sentence that has these words.
-async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
+pub(crate) async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     let ran = line.run().await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     let lines: Vec<&str> = ran.stderr.lines().collect();
@@ -27,14 +27,14 @@ async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     ran
 }
 
-fn serve(url: &str, folder: &TempDir) -> CommandLine {
+pub(crate) fn serve(url: &str, folder: &TempDir) -> CommandLine {
     let key = folder.path().join("bookguard.key");
     bookguard(["serve", "--listen", "127.0.0.1:0", "--db", url])
         .arg("--ledger-key")
         .arg(key)
 }
 
-fn nothing_was_made(folder: &TempDir) {
+pub(crate) fn nothing_was_made(folder: &TempDir) {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
