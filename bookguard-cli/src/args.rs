@@ -9,7 +9,7 @@ mod nouns;
 use std::path::PathBuf;
 
 use bookguard_core::store::Database;
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use nouns::{
@@ -212,19 +212,18 @@ pub struct ServeArgs {
 
 /// From where to where.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").required(true).args(["from", "reopen"])))]
 pub struct MigrateArgs {
-    /// The database to move: a file, or postgres://…; from then on it only answers reads
-    #[arg(long, value_name = "DATABASE", requires = "to")]
-    pub from: Option<Database>,
-    /// Where to: an empty database, or a file yet to be made
-    #[arg(long, value_name = "DATABASE", requires = "from")]
-    pub to: Option<Database>,
-    /// Take back a move that came to nothing: this database, which it was to be moved from, takes writes again
+    /// The database to move: a file, or postgres://…; from then on it only answers reads [env: BOOKGUARD_MIGRATE_FROM]
     #[arg(long, value_name = "DATABASE")]
-    pub reopen: Option<Database>,
+    pub from: Option<Database>,
+    /// Where to: an empty database, or a file yet to be made [env: BOOKGUARD_MIGRATE_TO]
+    #[arg(long, value_name = "DATABASE")]
+    pub to: Option<Database>,
+    /// Take back a move that came to nothing: the database that was to be moved takes writes again
+    #[arg(long, conflicts_with = "to")]
+    pub reopen: bool,
     /// Answer the question of --reopen with yes
-    #[arg(long, requires = "reopen")]
+    #[arg(long, conflicts_with = "to")]
     pub yes: bool,
 }
 
@@ -300,7 +299,7 @@ mod tests {
             "openapi",
             "completions bash",
             "migrate --from a.db --to postgres://h/b --ledger-key k",
-            "migrate --reopen a.db --yes",
+            "migrate --reopen --from a.db --yes",
             "backup copy.db --db a.db",
             "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
         ] {
@@ -349,16 +348,13 @@ mod tests {
                 ErrorKind::MissingRequiredArgument,
             ),
             ("bookings list --output yaml", ErrorKind::InvalidValue),
-            ("migrate", ErrorKind::MissingRequiredArgument),
-            ("migrate --from a.db", ErrorKind::MissingRequiredArgument),
-            ("migrate --to a.db", ErrorKind::MissingRequiredArgument),
             (
-                "migrate --from a.db --to b.db --reopen a.db",
+                "migrate --from a.db --to b.db --reopen",
                 ErrorKind::ArgumentConflict,
             ),
             (
                 "migrate --from a.db --to b.db --yes",
-                ErrorKind::MissingRequiredArgument,
+                ErrorKind::ArgumentConflict,
             ),
             ("backup", ErrorKind::MissingRequiredArgument),
         ] {

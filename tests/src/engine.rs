@@ -193,6 +193,17 @@ impl Site {
         names
     }
 
+    /// Whether somebody has the write turn at this moment.
+    pub fn turn_is_taken(&self) -> bool {
+        if let Some((postgres, url)) = &self.postgres {
+            let free = "SELECT id FROM head FOR UPDATE SKIP LOCKED";
+            return postgres.sql(database_of(url), free).trim().is_empty();
+        }
+        let store = Connection::open(self.file()).expect("a database that can be opened");
+        let begun = store.execute_batch("PRAGMA busy_timeout = 0; BEGIN IMMEDIATE");
+        begun.is_err()
+    }
+
     /// Keeps every writer waiting until what this gives is dropped.
     pub fn hold_turn(&self) -> Turn {
         if let Some((postgres, url)) = &self.postgres {

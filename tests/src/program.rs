@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::caller::Caller;
 use crate::engine::Site;
-use crate::waiting::BOUND;
+use crate::waiting::{BOUND, until};
 
 /// The binary, built when it is first asked for.
 pub fn program() -> &'static Path {
@@ -145,14 +144,21 @@ impl CommandLine {
         self.end(child).await
     }
 
-    /// Kills it (SIGKILL) after so long, unless it has ended by itself; whether it was killed.
-    pub async fn killed_after(self, time: Duration) -> bool {
+    /// Kills it (SIGKILL) once a condition holds, unless it has ended by itself; whether it was killed.
+    pub async fn killed_when(self, mut condition: impl FnMut() -> bool) -> bool {
         let mut child = self.spawn(Stdio::null());
-        let ended = timeout(time, child.wait()).await;
-        if ended.is_err() {
+        until("a moment to kill it, or its end", async || {
+            let ended = child.try_wait().expect("a child can be asked");
+            if ended.is_some() {
+                return Some(false);
+            }
+            if !condition() {
+                return None;
+            }
             child.kill().await.expect("a child can be killed");
-        }
-        ended.is_err()
+            Some(true)
+        })
+        .await
     }
 
     /// Runs it to its end.

@@ -26,15 +26,26 @@ use crate::settings::{self, environment};
 pub fn run(place: &Place, args: &MigrateArgs, screen: &Screen) -> Result<(), Failure> {
     if place.db.is_some() || place.url.is_some() || place.partner.is_some() {
         return Err(Failure::Usage(
-            "migrate works on the databases that --from and --to name, or --reopen; it takes no --db, --url or --partner"
-                .to_owned(),
+            "migrate works on the databases that --from and --to name; it takes no --db, --url or --partner".to_owned(),
         ));
     }
-    match (&args.from, &args.to, &args.reopen) {
-        (Some(from), Some(to), _) => go(place, from, to, screen),
-        (_, _, Some(database)) => reopen(database, args.yes, screen),
-        _ => unreachable!("clap asks for one of the two, and for both ends of a move"),
+    let from = named(&args.from, "--from", "BOOKGUARD_MIGRATE_FROM")?;
+    if args.reopen {
+        return reopen(&from, args.yes, screen);
     }
+    let to = named(&args.to, "--to", "BOOKGUARD_MIGRATE_TO")?;
+    go(place, &from, &to, screen)
+}
+
+/// The database of a flag, or of the environment, where an address may hold a password.
+fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database, Failure> {
+    let database = flag.clone();
+    let database = database.or_else(|| environment(variable).map(Database::from));
+    database.ok_or_else(|| {
+        Failure::Usage(format!(
+            "which database? name it with {name}, or in {variable}: a file, or postgres://…"
+        ))
+    })
 }
 
 fn go(place: &Place, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The address of a database of Bookguard.
 ///
-/// A text that begins with `postgres://` or `postgresql://` is a server's address, anything else a file's path; a
-/// file that is really called so is named with `./` before it.
+/// A text that begins with `postgres://` or `postgresql://` is a server's address, anything else a file's path, which may
+/// have `sqlite:` or `sqlite://` before it; a file that is really called so is named with `./` before it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
     /// A SQLite file.
@@ -83,10 +83,13 @@ impl fmt::Debug for Database {
 impl From<&str> for Database {
     fn from(text: &str) -> Self {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            Self::Postgres(PostgresUrl(text.to_owned()))
-        } else {
-            Self::File(text.into())
+            return Self::Postgres(PostgresUrl(text.to_owned()));
         }
+        let path = match text.strip_prefix("sqlite:") {
+            Some(path) => path.strip_prefix("//").unwrap_or(path),
+            None => text,
+        };
+        Self::File(path.into())
     }
 }
 
@@ -144,6 +147,20 @@ mod tests {
                 "{text:?}"
             );
             assert_eq!(database.file().is_none(), server, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_may_be_said_to_be_one_of_sqlite() {
+        for (text, path) in [
+            ("sqlite:b.db", "b.db"),
+            ("sqlite:/var/b.db", "/var/b.db"),
+            ("sqlite:///var/b.db", "/var/b.db"),
+            ("sqlite://b.db", "b.db"),
+            ("./sqlite:b.db", "./sqlite:b.db"),
+            ("sqlite", "sqlite"),
+        ] {
+            assert_eq!(Database::from(text).file(), Some(Path::new(path)), "{text}");
         }
     }
 

@@ -58,14 +58,12 @@ const WRITER: Role = Role {
     repeats: false,
 };
 
-/// Holds the turn for minutes, with pauses while the other end of a move works; if its machine vanishes, the server notices
-/// after a minute. What a row refers to is there before it, and is looked for at once: the server would keep in memory what
+/// Holds the turn for minutes, with pauses while the other end of a move works. What a row refers to is there before it, and is looked for at once: the server would keep in memory what
 /// it must look for later.
 const MOVER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE; \
             SET CONSTRAINTS ALL IMMEDIATE",
-    settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0; \
-               SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3",
+    settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0",
     patience: Duration::from_secs(600),
     repeats: false,
 };

@@ -202,7 +202,7 @@ fn may_go(
             "ledger_moved",
             format!(
                 "the ledger of {from} was moved to {before} and goes on there: move that one. If it came to nothing there, \
-                 take it back first: `bookguard migrate --reopen {from}`"
+                 take it back first: `bookguard migrate --reopen --from {from}`"
             ),
         )),
     }
@@ -372,12 +372,12 @@ fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {
         )),
         Trouble::Marking(error) => TransferError::Failed(format!(
             "{from}: {error}. Nothing was moved, but {from} may be marked as moved and then takes no writes. Run the same \
-             command again; or, to stay, `bookguard migrate --reopen {from}`"
+             command again; or, to stay, `bookguard migrate --reopen --from {from}`"
         )),
         Trouble::Committing(error) => TransferError::Failed(format!(
             "{to}: {error}. Whether everything or nothing is there is not known; {from} is whole, and is marked as moved and \
              takes no writes. Run the same command again: if it says that {to} is not empty, everything is there. To stay \
-             instead, only if nothing is there: `bookguard migrate --reopen {from}`"
+             instead, only if nothing is there: `bookguard migrate --reopen --from {from}`"
         )),
     }
 }
