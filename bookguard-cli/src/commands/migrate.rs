@@ -127,8 +127,11 @@ fn told(
         moved.root.to_base64()
     ));
     lines.push(screen.style.good(&format!(
-        "Moved: the ledger goes on in {to}; {from} answers reads and takes no more writes."
+        "Moved: the ledger goes on in {to}; {from} takes no more writes."
     )));
+    lines.push(format!(
+        "Servers on {from} still answer reads, as of now; stop them once the others run."
+    ));
     let key = key.path().map_or_else(String::new, |path| {
         format!(" --ledger-key {}", absolute(path).display())
     });

@@ -255,22 +255,37 @@ fn settle(
 /// Whether the head is there. A transaction that was lost from sight, and may yet be committed, has written it: a second one
 /// that writes it waits for the end of the first, and goes through only if nothing came of it.
 fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreError> {
-    target.begin(&[])?;
-    let found = head(target)?;
-    let Some(found) = found else {
+    let mut found = look(target)?;
+    if found.is_none() {
+        target.begin(&[])?;
         let written = target.run(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, '', '', 0, $1, '')",
             vec![stored.head.root.as_bytes().into()],
         )]);
         target.rollback();
-        return written.map(|_| false);
-    };
-    target.rollback();
-    if (&found.vkey, found.head) == (&stored.vkey, stored.head) {
+        let Err(error) = written else {
+            return Ok(false);
+        };
+        // Most likely the first was committed meanwhile.
+        found = look(target)?;
+        if found.is_none() {
+            return Err(error);
+        }
+    }
+    let here =
+        found.is_some_and(|found| (found.vkey, found.head) == (stored.vkey.clone(), stored.head));
+    if here {
         Ok(true)
     } else {
         Err(StoreError::HeadMoved)
     }
+}
+
+fn look(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
+    conn.begin(&[])?;
+    let found = head(conn);
+    conn.rollback();
+    found
 }
 
 /// Takes both turns, copies and compares.

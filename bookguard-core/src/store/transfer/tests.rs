@@ -295,11 +295,17 @@ fn ends(bench: &Bench, to: &str, fail_at: usize, commit_happens: bool) -> [Fault
     })
 }
 
-/// Fails at every step in turn and says which failures were such that the outcome was not certain.
-fn fail_everywhere(bench: &Bench, commit_happens: bool, lasting: bool) -> Vec<&'static str> {
+/// Fails at every step in turn, and says which failures were such that the outcome was not certain, and at which step
+/// there was nothing left to fail.
+fn fail_everywhere(
+    bench: &Bench,
+    first: usize,
+    commit_happens: bool,
+    lasting: bool,
+) -> (Vec<&'static str>, usize) {
     let before = rows(&bench.db("old.db"));
     let mut unclear = Vec::new();
-    for fail_at in 0.. {
+    for fail_at in first.. {
         let to = format!("{commit_happens}-{lasting}-{fail_at}.db");
         let place = place(&bench.db(&to));
         let [mut source, mut target] = ends(bench, &to, fail_at, commit_happens);
@@ -343,23 +349,64 @@ fn fail_everywhere(bench: &Bench, commit_happens: bool, lasting: bool) -> Vec<&'
             reopen(&bench.db("old.db")).unwrap();
         }
         if through {
-            break;
+            return (unclear, fail_at);
         }
     }
-    unclear
+    unreachable!("a transfer has an end")
 }
 
 #[test]
 fn a_failure_at_any_step_leaves_nothing_behind_and_never_two_that_go_on() {
     let bench = Bench::new();
+    // A target that can be asked again tells what its commit came to.
+    let (unclear, steps) = fail_everywhere(&bench, 0, false, false);
+    assert_eq!(unclear, ["marking"]);
+    // Until the last few steps it makes no difference.
     for (commit_happens, lasting, unclear) in [
-        // A target that can be asked again tells what its commit came to.
-        (false, false, &["marking"][..]),
-        (true, false, &["marking"]),
+        (true, false, &["marking"][..]),
         (false, true, &["marking", "committing"]),
         (true, true, &["marking", "committing"]),
     ] {
-        assert_eq!(fail_everywhere(&bench, commit_happens, lasting), unclear);
+        let (found, _) = fail_everywhere(&bench, steps - 8, commit_happens, lasting);
+        assert_eq!(found, unclear);
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_commit_that_was_lost_from_sight_is_waited_for_before_anything_is_said_of_it() {
+    let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {
+        return;
+    };
+    let bench = Bench::new();
+    let source = Store::open(&bench.db("old.db"), false).unwrap();
+    let stored = source.head().unwrap().unwrap();
+    for happens in [false, true] {
+        let url = postgres.fresh_database();
+        let store = Store::open(&url.as_str().into(), true).unwrap();
+        let mut lost = store.mover().unwrap();
+        lost.begin(&[]).unwrap();
+        let mut head = Vec::new();
+        (TABLES[0].read(&mut *source.reader().unwrap(), |rows| {
+            head = rows;
+            Ok::<_, StoreError>(true)
+        }))
+        .unwrap();
+        TABLES[0].write(&mut *lost, &head).unwrap();
+        let (store, stored) = (store.clone(), stored.clone());
+        let asking = std::thread::spawn(move || arrived(&mut *store.mover().unwrap(), &stored));
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let name = bookguard_test_postgres::database_of(&url).to_owned();
+        while postgres.sql(&name, waiting).trim() != "1" {
+            assert!(!asking.is_finished(), "it did not wait");
+        }
+        match happens {
+            true => drop(lost.commit(&[]).unwrap()),
+            false => lost.rollback(),
+        }
+        assert_eq!(asking.join().unwrap(), Ok(happens));
+        drop(lost);
+        postgres.drop_database(&url);
     }
 }
 
