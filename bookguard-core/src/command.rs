@@ -159,13 +159,21 @@ pub enum Ask {
         /// Names the leases of the deliveries taken.
         lease: i64,
     },
-    /// Takes deliveries that are due, for the courier.
+    /// Takes deliveries that are due and in nobody's hands, for the courier.
     Claim {
         /// Names the leases taken.
         lease: i64,
         /// From which endpoints, and at most how many of each.
         endpoints: Vec<(EndpointId, usize)>,
     },
+    /// Gives back deliveries that were taken and will not be attempted: they are due at once. A lease that is no longer
+    /// held changes nothing.
+    Release {
+        /// Which.
+        held: Vec<Held>,
+    },
+    /// Takes deliveries, a few hundred at a time, from whoever has held them beyond the end of their leases: they are due.
+    Reclaim,
     /// Records one attempt's outcome. A lease that is no longer held changes nothing.
     Settle {
         /// Of which event.
@@ -350,6 +358,29 @@ pub struct Parcel {
     pub until: Timestamp,
     /// Attempts made before this one.
     pub attempts: u32,
+}
+
+/// What names a delivery while it is in somebody's hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Of which event.
+    pub event_id: EventId,
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// The lease under which it is held.
+    pub lease: i64,
+}
+
+impl Parcel {
+    /// Its name, to settle it or give it back.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        Held {
+            event_id: self.event_id,
+            endpoint_id: self.endpoint_id,
+            lease: self.lease,
+        }
+    }
 }
 
 /// The ledger's head after a batch, for receipts.

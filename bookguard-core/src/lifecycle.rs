@@ -119,6 +119,8 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
         Ask::Claim { lease, endpoints } => {
             Ok((webhooks::claim(work, at, *lease, endpoints), Reply::Done))
         }
+        Ask::Release { held } => Ok((webhooks::release(work, at, held), Reply::Done)),
+        Ask::Reclaim => Ok((webhooks::reclaim(work, at), Reply::Done)),
         Ask::Settle {
             event_id,
             endpoint_id,

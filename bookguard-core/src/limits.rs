@@ -48,9 +48,13 @@ pub const INBOX: usize = 4_096;
 pub const BATCH: usize = 256;
 /// How long a delivery stays with the node that holds it, milliseconds.
 pub const LEASE_MS: i64 = 60_000;
-/// Deliveries of one endpoint in flight at a time.
+/// Milliseconds by which the clocks of two nodes may differ before one takes a delivery that the other still attempts.
+pub const LEASE_SKEW_MS: i64 = 10_000;
+/// Deliveries taken back in one commit from nodes that have gone.
+pub const RECLAIMED: usize = 512;
+/// Deliveries of one endpoint in flight at a time, on each node.
 pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;
-/// Deliveries of one endpoint held in memory, in flight or queued; the rest wait in the store.
+/// Deliveries of one endpoint held in memory on each node, in flight or queued; the rest wait in the store.
 pub const QUEUED_PER_ENDPOINT: usize = 512;
 /// Deliveries of one endpoint taken from the store in one claim: keeps the commit that claims them short.
 pub const CLAIMED_PER_ENDPOINT: usize = 128;

@@ -27,8 +27,10 @@ pub struct Work {
     pub events: HashMap<EventId, EventState>,
     /// Deliveries named by commands, or due.
     pub deliveries: HashMap<(EventId, EndpointId), DeliveryState>,
-    /// Deliveries that are due, by endpoint, the longest due first.
+    /// Deliveries that are due and in nobody's hands, by endpoint, the longest due first.
     pub due: HashMap<EndpointId, Vec<EventId>>,
+    /// Deliveries held beyond the end of their leases, the longest first.
+    pub lapsed: Vec<(EventId, EndpointId)>,
     /// Addresses of the endpoints in `due`.
     pub urls: HashMap<EndpointId, Arc<str>>,
     /// Answers remembered under the commands' keys.

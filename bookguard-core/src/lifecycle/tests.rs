@@ -1,5 +1,7 @@
 //! The rules as tables, on state made by hand.
 
+mod leases;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -428,7 +430,7 @@ fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
     let mut state = with_delivery(delivery(Phase::Failed, Some(0), None));
     state
         .deliveries
-        .insert((id(6), id(7)), delivery(Phase::Failed, Some(-5), Some(3)));
+        .insert((id(6), id(7)), delivery(Phase::Failed, Some(-5), None));
     state.due.insert(id(7), vec![id(6), id(5)]);
     let claim = |room| {
         command(Ask::Claim {

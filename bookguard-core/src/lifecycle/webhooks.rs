@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Decided;
 use crate::change::{Change, DeliveryState, EventRow, Phase};
-use crate::command::{NewEvent, Reply, RetryResult};
+use crate::command::{Held, NewEvent, Reply, RetryResult};
 use crate::error::Error;
 use crate::limits;
 use crate::model::{
@@ -290,10 +290,8 @@ pub(super) fn claim(
         // Taken or settled by an earlier command of this batch: no longer due.
         let still_due = due.iter().filter_map(|event_id| {
             let state = work.deliveries.get(&(*event_id, *endpoint_id))?;
-            state
-                .due
-                .filter(|due| *due <= at)
-                .map(|_| (*event_id, *state))
+            let free = state.lease.is_none() && state.due.is_some_and(|due| due <= at);
+            free.then_some((*event_id, *state))
         });
         for (event_id, state) in still_due.take(*room) {
             let state = DeliveryState {
@@ -309,6 +307,41 @@ pub(super) fn claim(
         }
     }
     changes
+}
+
+pub(super) fn release(work: &Work, at: Timestamp, held: &[Held]) -> Vec<Change> {
+    let given_back = held.iter().filter_map(|held| {
+        let name = (held.event_id, held.endpoint_id);
+        let state = work.deliveries.get(&name)?;
+        (state.lease == Some(held.lease)).then(|| freed(name, *state, at))
+    });
+    given_back.collect()
+}
+
+pub(super) fn reclaim(work: &Work, at: Timestamp) -> Vec<Change> {
+    let lapsed = work.lapsed.iter().filter_map(|name| {
+        let state = work.deliveries.get(name)?;
+        let since = state.due.filter(|end| *end <= at)?;
+        state.lease.map(|_| freed(*name, *state, since))
+    });
+    lapsed.collect()
+}
+
+/// The delivery in nobody's hands, due for whoever asks.
+fn freed(
+    (event_id, endpoint_id): (EventId, EndpointId),
+    state: DeliveryState,
+    due: Timestamp,
+) -> Change {
+    Change::DeliveryMoved {
+        event_id,
+        endpoint_id,
+        state: DeliveryState {
+            due: Some(due),
+            lease: None,
+            ..state
+        },
+    }
 }
 
 pub(super) fn settle(

@@ -9,7 +9,7 @@ use super::{StoredHead, head_statement, read_head, terms};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::ledger::Hash;
-use crate::limits::IDEMPOTENCY_TTL_MS;
+use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED};
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType,
     Partner, PartnerId, PartnerStatus, Timestamp,
@@ -26,9 +26,11 @@ struct Needs {
     bookings: Vec<BookingId>,
     /// Events that are retried.
     events: Vec<EventId>,
-    /// Events of which a delivery is settled.
+    /// Events of which a delivery is settled or given back.
     settled: Vec<EventId>,
     claims: Vec<(EndpointId, usize)>,
+    /// Whether leases that are over are looked for.
+    lapsed: bool,
     answers: Vec<[u8; 32]>,
 }
 
@@ -75,6 +77,10 @@ impl Needs {
                 }
                 Ask::Claim { endpoints, .. } => needs.claims.extend(endpoints),
                 Ask::Settle { event_id, .. } => needs.settled.push(*event_id),
+                Ask::Release { held } => {
+                    needs.settled.extend(held.iter().map(|held| held.event_id));
+                }
+                Ask::Reclaim => needs.lapsed = true,
             }
         }
         distinct(&mut needs.partners);
@@ -185,6 +191,11 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ];
         ask(Some(Statement::new(DUE, args)), read_due);
     }
+    if needs.lapsed {
+        let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
+        let args = vec![now.into(), most.into()];
+        ask(Some(Statement::new(LAPSED, args)), read_lapsed);
+    }
     ask(
         keys_in(
             "SELECT key, request, body, at_ms FROM answer WHERE key IN ({})",
@@ -213,7 +224,10 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, e.body, \
      n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
-     WHERE d.endpoint_id = $1 AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
+     WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
+
+const LAPSED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
+     WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
 
 fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
     let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key().to_vec()).collect();
@@ -396,6 +410,13 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
         let endpoint: Endpoint = row.json(11)?;
         url.insert(Arc::from(endpoint.url));
     }
+    Ok(())
+}
+
+fn read_lapsed(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let name = (row.id(0)?, row.id(1)?);
+    work.deliveries.insert(name, delivery(row, 2)?);
+    work.lapsed.push(name);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! One delivery, from the queue to the settled outcome: sign, send, settle.
+//! One delivery, from the queue to the settled outcome: sign, send, settle; or back to the store, unsent.
 //!
 //! Whose turn it is is the dispatcher's; the attempt itself is `sender`'s. Invariant: the dispatcher hears of every
 //! delivery that its place is free and that it is done, in this order, even if the task that carried it panics.
@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bookguard_core::command::{Ask, Command, Parcel};
+use bookguard_core::command::{Ask, Command, Held, Parcel};
 use bookguard_core::entropy;
+use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::webhook::{Attempt, FailureClass, Phase};
+use bookguard_core::webhook::{Attempt, FailureClass, Phase, Secret};
 use bytes::Bytes;
 use reqwest::Url;
 use tokio::sync::mpsc::UnboundedSender;
@@ -19,7 +20,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::dispatch::Note;
 use super::rota::Ended;
 use super::sender::Sender;
-use super::signing::{self, SecretCell};
+use super::signing::{self, Receiver, ReceiverCell};
 use super::waiting::Waiting;
 
 /// An attempt that takes longer than this holds its place as a timeout does, whatever comes of it.
@@ -67,20 +68,47 @@ impl Drop for Slip {
 }
 
 impl Van {
-    /// Whether an attempt that begins at `now` ends within the parcel's lease.
+    /// Whether an attempt that begins at `now` ends within the parcel's lease, also by the clock of a node that is ahead
+    /// of this one.
     pub(super) fn in_time(&self, parcel: &Parcel, now: Timestamp) -> bool {
         let time = i64::try_from(self.attempt_time.as_millis()).unwrap_or(i64::MAX);
-        now.ms().saturating_add(time) <= parcel.until.ms()
+        now.ms().saturating_add(time).saturating_add(LEASE_SKEW_MS) <= parcel.until.ms()
+    }
+
+    /// Gives deliveries back to the store, due at once for whoever has time for them. What cannot be given back is taken
+    /// back when its lease is over.
+    pub(super) async fn give_back(self: Arc<Self>, held: Vec<Held>) {
+        let mut left = held.as_slice();
+        loop {
+            let (now, later) = left.split_at(left.len().min(CLAIMED_PER_ENDPOINT));
+            let release = Command {
+                at: self.service.clock().now(),
+                ask: Ask::Release { held: now.to_vec() },
+                remember: None,
+            };
+            if self.service.submit_patiently(release).await.is_err() || later.is_empty() {
+                return;
+            }
+            left = later;
+        }
     }
 
     /// Attempts the delivery and settles the outcome.
-    pub(super) async fn carry(self: Arc<Self>, parcel: Parcel, secret: SecretCell) {
+    pub(super) async fn carry(self: Arc<Self>, parcel: Parcel, receiver: ReceiverCell) {
         let mut slip = Slip {
             endpoint_id: parcel.endpoint_id,
             notes: self.notes.clone(),
             sent: false,
         };
-        let attempt = self.attempt(&parcel, &secret).await;
+        let secret = match signing::receiver(&receiver, &self.service, &parcel).await {
+            Receiver::Open(secret) => Some(secret),
+            Receiver::Unknown => None,
+            Receiver::Closed => {
+                slip.sent(Ended::Closed);
+                return self.give_back(vec![parcel.held()]).await;
+            }
+        };
+        let attempt = self.attempt(&parcel, secret).await;
         slip.sent(match attempt.class {
             Some(FailureClass::Gone) => Ended::Gone,
             Some(FailureClass::Timeout) => Ended::TimedOut,
@@ -92,8 +120,7 @@ impl Van {
         }
     }
 
-    async fn attempt(&self, parcel: &Parcel, secret: &SecretCell) -> Attempt {
-        let secret = signing::secret(secret, &self.service, parcel.partner_id).await;
+    async fn attempt(&self, parcel: &Parcel, secret: Option<&Secret>) -> Attempt {
         let now = self.service.clock().now();
         let Some(headers) = secret.and_then(|secret| signing::headers(secret, parcel, now)) else {
             let why = "the partner's signing secret could not be used; nothing was sent";

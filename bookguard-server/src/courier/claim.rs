@@ -1,14 +1,16 @@
-//! Takes deliveries that are due from the store: retries whose time has come, what found no room in memory, and what
-//! another node left behind when its lease ended.
+//! Takes deliveries that are due from the store: retries whose time has come, what found no room in memory, what another
+//! node gave back; and takes back what a node that is gone still held when its lease ended.
 //!
-//! What is due is judged by the service's clock, how often to look by the real one. Invariants: looking writes
-//! nothing while nothing is due; only as much is claimed as there is room for; what is claimed arrives through the
-//! outbox like everything else.
+//! What is due is judged by the service's clock, how often to look by the real one. Every node looks: whichever comes
+//! first takes it, and the write turn sees to it that nobody else does. Invariants: looking writes nothing while nothing
+//! is due, and takes no more than a twentieth of the time; only as much is claimed as there is room for; what is claimed
+//! arrives through the outbox like everything else.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::command::{Ask, Command};
+use bookguard_core::entropy;
 use bookguard_core::limits::CLAIMED_PER_ENDPOINT;
 use bookguard_core::model::EndpointId;
 use bookguard_core::ops::events;
@@ -16,12 +18,16 @@ use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::dispatch::Note;
 
-/// How often to look while nothing is due.
+/// How often to look while nothing is due: the most by which a retry comes late.
 const POLL: Duration = Duration::from_millis(250);
+/// After a look that took longer, so many times what it took: thousands of endpoints may have something waiting.
+const POLL_SHARE: u32 = 20;
+/// How often to look for leases that are over.
+const RECLAIM: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that did not answer.
 const POLL_FAILED: Duration = Duration::from_secs(2);
 /// The shortest time between two looks, whatever happens.
@@ -38,6 +44,14 @@ pub(super) struct Claimer {
     pub wake: Arc<Notify>,
 }
 
+/// What there is to do.
+struct Found {
+    /// Endpoints that have something due.
+    due: Vec<EndpointId>,
+    /// Whether there are leases that are over.
+    lapsed: bool,
+}
+
 /// What one look at the store came to.
 enum Looked {
     /// Something was claimed; there may be more.
@@ -50,11 +64,24 @@ enum Looked {
 
 impl Claimer {
     pub(super) async fn run(self) {
+        let mut reclaim_at = Instant::now();
         loop {
-            match self.look().await {
+            let began = Instant::now();
+            let reclaims = began >= reclaim_at;
+            let Some(store) = self.ask(reclaims).await else {
+                sleep(POLL_FAILED).await;
+                continue;
+            };
+            let took = began.elapsed();
+            if reclaims {
+                // There may be more than one command takes back.
+                let pause = RECLAIM.max(took * POLL_SHARE);
+                reclaim_at = Instant::now() + if store.lapsed { GAP } else { pause };
+            }
+            match self.act(store).await {
                 Looked::Claimed => {}
                 Looked::Nothing => {
-                    let _ = timeout(POLL, self.wake.notified()).await;
+                    let _ = timeout(POLL.max(took * POLL_SHARE), self.wake.notified()).await;
                 }
                 Looked::Failed => sleep(POLL_FAILED).await,
             }
@@ -62,10 +89,16 @@ impl Claimer {
         }
     }
 
-    async fn look(&self) -> Looked {
-        let Some(due) = self.due().await else {
+    async fn act(&self, store: Found) -> Looked {
+        if store.lapsed && !self.submit(Ask::Reclaim).await {
             return Looked::Failed;
-        };
+        }
+        let mut due = store.due;
+        if !due.is_empty() {
+            // Another node may be at it too: each begins elsewhere.
+            let begin = usize::try_from(entropy::number()).unwrap_or(0) % due.len();
+            due.rotate_left(begin);
+        }
         let (open, full): (Vec<_>, Vec<_>) = due
             .into_iter()
             .partition(|endpoint_id| self.outbox.room(endpoint_id) >= CLAIMED_PER_ENDPOINT);
@@ -74,34 +107,48 @@ impl Claimer {
             let _ = self.notes.send(Note::Backlog(full));
         }
         if open.is_empty() {
-            return Looked::Nothing;
+            return match store.lapsed {
+                true => Looked::Claimed,
+                false => Looked::Nothing,
+            };
         }
         for endpoints in open.chunks(ENDPOINTS_PER_CLAIM) {
-            let claim = Command {
-                at: self.service.clock().now(),
-                ask: Ask::Claim {
-                    lease: events::lease(),
-                    endpoints: endpoints
-                        .iter()
-                        .map(|endpoint_id| (*endpoint_id, CLAIMED_PER_ENDPOINT))
-                        .collect(),
-                },
-                remember: None,
+            let claim = Ask::Claim {
+                lease: events::lease(),
+                endpoints: endpoints
+                    .iter()
+                    .map(|endpoint_id| (*endpoint_id, CLAIMED_PER_ENDPOINT))
+                    .collect(),
             };
-            if self.service.submit_patiently(claim).await.is_err() {
+            if !self.submit(claim).await {
                 return Looked::Failed;
             }
         }
         Looked::Claimed
     }
 
-    async fn due(&self) -> Option<Vec<EndpointId>> {
+    /// Whether it was done.
+    async fn submit(&self, ask: Ask) -> bool {
+        let command = Command {
+            at: self.service.clock().now(),
+            ask,
+            remember: None,
+        };
+        self.service.submit_patiently(command).await.is_ok()
+    }
+
+    /// Asks the store what is due, and for leases that are over when it is time for that.
+    async fn ask(&self, lapsed: bool) -> Option<Found> {
         let service = Arc::clone(&self.service);
         let read = tokio::task::spawn_blocking(move || {
             let now = service.clock().now();
             let mut reader = service.reader().ok()?;
             let due = reader.endpoints_with_due(now);
-            due.map_err(|error| service.fault(&error)).ok()
+            let found = due.and_then(|due| {
+                let lapsed = lapsed && reader.has_lapsed_leases(now)?;
+                Ok(Found { due, lapsed })
+            });
+            found.map_err(|error| service.fault(&error)).ok()
         });
         read.await.ok().flatten()
     }

@@ -4,22 +4,26 @@
 //! exactly once, whether it was delivered, failed, or not sent at all.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bookguard_core::command::Parcel;
+use bookguard_core::command::{Held, Parcel};
 use bookguard_core::model::EndpointId;
 use bookguard_core::outbox::Outbox;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::carry::Van;
 use super::claim::Claimer;
 use super::rota::{Ended, Rota};
-use super::signing::Secrets;
+use super::signing::Receivers;
 
 /// Notes read at a time.
 const NOTES: usize = 256;
+
+/// What giving back gets at the end, when attempts in flight took all the time there was.
+const LAST_RETURN: Duration = Duration::from_secs(1);
 
 /// What the dispatcher is told.
 #[derive(Debug)]
@@ -39,10 +43,12 @@ pub(super) struct Dispatcher {
     van: Arc<Van>,
     outbox: Arc<Outbox>,
     rota: Rota,
-    secrets: Secrets,
+    receivers: Receivers,
     /// Calls the claimer.
     wake: Arc<Notify>,
     tasks: JoinSet<()>,
+    /// Deliveries on their way back to the store.
+    returning: JoinSet<()>,
     claimer: Option<AbortHandle>,
     stop: Option<Instant>,
 }
@@ -53,9 +59,10 @@ impl Dispatcher {
             van,
             outbox,
             rota: Rota::default(),
-            secrets: Secrets::default(),
+            receivers: Receivers::default(),
             wake: Arc::default(),
             tasks: JoinSet::new(),
+            returning: JoinSet::new(),
             claimer: None,
             stop: None,
         }
@@ -99,10 +106,37 @@ impl Dispatcher {
             self.send();
             self.sweep();
         }
-        parcels.close();
-        while let Ok(left) = parcels.try_recv() {
-            left.iter()
-                .for_each(|parcel| self.outbox.release(&parcel.endpoint_id));
+        let stop = self.stop;
+        let leaving = self.leave(&mut parcels);
+        match stop {
+            Some(end) => drop(timeout_at(end.max(Instant::now() + LAST_RETURN), leaving).await),
+            None => leaving.await,
+        }
+    }
+
+    /// Gives back what is still on its way to here. A claim may have been under way when its claimer ended: what it
+    /// takes is in the channel once a later command was answered, since the writer answers in order.
+    async fn leave(mut self, parcels: &mut UnboundedReceiver<Vec<Parcel>>) {
+        self.returning
+            .spawn(Arc::clone(&self.van).give_back(Vec::new()));
+        while !self.returning.is_empty() {
+            while self.returning.join_next().await.is_some() {}
+            let mut left = Vec::new();
+            while let Ok(more) = parcels.try_recv() {
+                left.extend(more);
+            }
+            self.put_back(left);
+        }
+    }
+
+    /// Lets go of deliveries that were not sent, and of their places here.
+    fn put_back(&mut self, unsent: Vec<Parcel>) {
+        for parcel in &unsent {
+            self.outbox.release(&parcel.endpoint_id);
+        }
+        let held: Vec<Held> = unsent.iter().map(Parcel::held).collect();
+        if !held.is_empty() {
+            self.returning.spawn(Arc::clone(&self.van).give_back(held));
         }
     }
 
@@ -110,8 +144,8 @@ impl Dispatcher {
         match note {
             Note::Sent(endpoint_id, ended) => {
                 self.rota.sent(&endpoint_id, ended);
-                if ended == Ended::Gone {
-                    self.gone(endpoint_id);
+                if matches!(ended, Ended::Gone | Ended::Closed) {
+                    self.gone(endpoint_id, ended);
                 }
             }
             Note::Done(endpoint_id) => self.done(endpoint_id),
@@ -125,17 +159,15 @@ impl Dispatcher {
                 if let Some(claimer) = self.claimer.take() {
                     claimer.abort();
                 }
-                for endpoint_id in self.rota.clear() {
-                    self.outbox.release(&endpoint_id);
-                }
+                let queued = self.rota.clear();
+                self.put_back(queued);
             }
         }
     }
 
     fn take(&mut self, parcel: Parcel) {
         if self.stop.is_some() {
-            // Its lease ends by itself, and whoever is there then claims it.
-            self.outbox.release(&parcel.endpoint_id);
+            self.put_back(vec![parcel]);
         } else {
             self.rota.add(parcel);
         }
@@ -148,35 +180,44 @@ impl Dispatcher {
         }
     }
 
-    /// What is queued for an endpoint that said 410 stays unsent; its leases end and nobody claims it again.
-    fn gone(&mut self, endpoint_id: EndpointId) {
+    /// What is queued for an endpoint that takes nothing more stays unsent, and nobody claims it again.
+    fn gone(&mut self, endpoint_id: EndpointId, ended: Ended) {
         let Some(queued) = self.rota.gone(&endpoint_id) else {
             return;
         };
-        (0..queued).for_each(|_| self.outbox.release(&endpoint_id));
-        (self.van.report)(&format!(
-            "webhook endpoint {endpoint_id} answered 410 Gone and is disabled; events that waited for it stay undelivered"
-        ));
+        self.put_back(queued);
+        if ended == Ended::Gone {
+            (self.van.report)(&format!(
+                "webhook endpoint {endpoint_id} answered 410 Gone and is disabled; events that waited for it stay \
+                 undelivered"
+            ));
+        }
     }
 
     /// Starts as many attempts as there are places.
     fn send(&mut self) {
         let now = self.van.service.clock().now();
+        let mut late = Vec::new();
         while let Some(parcel) = self.rota.next() {
             if self.van.in_time(&parcel, now) {
-                let secret = self.secrets.of(parcel.partner_id, now);
+                let receiver = self.receivers.of(parcel.endpoint_id, now);
                 self.tasks
-                    .spawn(Arc::clone(&self.van).carry(parcel, secret));
+                    .spawn(Arc::clone(&self.van).carry(parcel, receiver));
             } else {
-                // An attempt now could end after somebody else began one. Left to be claimed when the lease is over.
+                // An attempt now could end after somebody else began one.
                 self.rota.sent(&parcel.endpoint_id, Ended::Unsent);
-                self.done(parcel.endpoint_id);
+                if self.rota.done(&parcel.endpoint_id) {
+                    self.wake.notify_one();
+                }
+                late.push(parcel);
             }
         }
+        self.put_back(late);
     }
 
     /// Forgets tasks that have ended.
     fn sweep(&mut self) {
+        while self.returning.try_join_next().is_some() {}
         while let Some(ended) = self.tasks.try_join_next() {
             if ended.is_err_and(|error| error.is_panic()) {
                 (self.van.report)(

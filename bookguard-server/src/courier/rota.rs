@@ -24,6 +24,8 @@ pub(super) enum Ended {
     TimedOut,
     /// With a 410: the endpoint takes nothing more.
     Gone,
+    /// Before it began: the endpoint was deleted or disabled meanwhile.
+    Closed,
     /// Before it began.
     Unsent,
 }
@@ -80,6 +82,13 @@ impl Lane {
 
     fn may_send(&self) -> bool {
         self.queued() > 0 && self.in_flight < self.share
+    }
+
+    fn empty(&mut self) -> impl Iterator<Item = Parcel> + use<> {
+        let first_tries = std::mem::take(&mut self.first_tries);
+        first_tries
+            .into_iter()
+            .chain(std::mem::take(&mut self.retries))
     }
 
     fn take(&mut self) -> Option<Parcel> {
@@ -140,7 +149,7 @@ impl Rota {
         self.in_flight -= 1;
         lane.share = match ended {
             Ended::TimedOut => 1,
-            Ended::Unsent => lane.share,
+            Ended::Unsent | Ended::Closed => lane.share,
             Ended::Promptly | Ended::Gone => (lane.share * 2).min(IN_FLIGHT_PER_ENDPOINT),
         };
         queue_up(lane, *endpoint_id, &mut self.turns);
@@ -163,17 +172,13 @@ impl Rota {
         wanted
     }
 
-    /// The endpoint answered 410: forgets what is queued for it and says how much that was. `None` when that was
-    /// known already.
-    pub(super) fn gone(&mut self, endpoint_id: &EndpointId) -> Option<usize> {
+    /// The endpoint takes nothing more: what was queued for it. `None` when that was known already.
+    pub(super) fn gone(&mut self, endpoint_id: &EndpointId) -> Option<Vec<Parcel>> {
         let lane = self.lanes.get_mut(endpoint_id)?;
         if std::mem::replace(&mut lane.gone, true) {
             return None;
         }
-        let queued = lane.queued();
-        lane.first_tries.clear();
-        lane.retries.clear();
-        Some(queued)
+        Some(lane.empty().collect())
     }
 
     /// The store holds more for these endpoints, and there was no room. Says whether there is room by now.
@@ -188,16 +193,11 @@ impl Rota {
         room
     }
 
-    /// Forgets everything that is queued; the endpoint of each delivery forgotten.
-    pub(super) fn clear(&mut self) -> Vec<EndpointId> {
-        let mut forgotten = Vec::new();
-        for (endpoint_id, lane) in &mut self.lanes {
-            forgotten.extend(std::iter::repeat_n(*endpoint_id, lane.queued()));
-            lane.first_tries.clear();
-            lane.retries.clear();
-        }
+    /// Hands out everything that is queued.
+    pub(super) fn clear(&mut self) -> Vec<Parcel> {
+        let queued = self.lanes.values_mut().flat_map(Lane::empty).collect();
         self.lanes.retain(|_, lane| lane.held() > 0);
-        forgotten
+        queued
     }
 
     /// Whether nothing is held.

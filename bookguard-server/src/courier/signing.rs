@@ -1,14 +1,15 @@
-//! The headers that prove a delivery's origin, and the secrets they are made with.
+//! What must be known of an endpoint before anything is sent to it: whether it still takes deliveries, and the secret
+//! its deliveries are signed with.
 //!
-//! What is signed how is `bookguard_core::webhook`'s. A partner's secret is read once and remembered for
-//! [`SECRET_MS`], a failure to read it too, so that sending costs no database work. Invariant: no more than
-//! [`SECRETS`] secrets are remembered.
+//! Another node may have deleted the endpoint since the delivery was queued here. What is read is remembered for
+//! [`KNOWN_MS`], a failure to read it too, so that sending costs hardly any database work. What is signed how is
+//! `bookguard_core::webhook`'s. Invariant: no more than [`KNOWN`] endpoints are remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bookguard_core::command::Parcel;
-use bookguard_core::model::{PartnerId, Timestamp};
+use bookguard_core::model::{EndpointId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::webhook::{Secret, sign_body, sign_standard};
 use reqwest::header::HeaderValue;
@@ -16,60 +17,78 @@ use tokio::sync::OnceCell;
 
 use super::sender::DeliveryHeaders;
 
-/// How long a secret is remembered, in milliseconds.
-const SECRET_MS: i64 = 3_000;
+/// How long what was read is remembered, in milliseconds: a deleted endpoint gets nothing more after this.
+const KNOWN_MS: i64 = 3_000;
 
-/// How many partners' secrets are remembered.
-const SECRETS: usize = 4_096;
+/// How many endpoints are remembered.
+const KNOWN: usize = 4_096;
 
-/// A partner's secret once somebody has read it; `None` when it could not be read.
-pub(super) type SecretCell = Arc<OnceCell<Option<Secret>>>;
+/// What is known of a delivery's other end.
+#[derive(Debug)]
+pub(super) enum Receiver {
+    /// It takes deliveries, signed with this.
+    Open(Secret),
+    /// It was deleted or disabled.
+    Closed,
+    /// The store did not tell, or the secret cannot be used; reported by the service.
+    Unknown,
+}
 
-/// The secrets in memory.
+/// What is known of an endpoint once somebody has read it.
+pub(super) type ReceiverCell = Arc<OnceCell<Receiver>>;
+
+/// The endpoints in memory.
 #[derive(Debug, Default)]
-pub(super) struct Secrets(HashMap<PartnerId, (Timestamp, SecretCell)>);
+pub(super) struct Receivers(HashMap<EndpointId, (Timestamp, ReceiverCell)>);
 
-impl Secrets {
-    /// Where the partner's secret is, or will be once somebody reads it.
-    pub(super) fn of(&mut self, partner_id: PartnerId, now: Timestamp) -> SecretCell {
-        if let Some((since, cell)) = self.0.get(&partner_id)
+impl Receivers {
+    /// Where that is, or will be once somebody reads it.
+    pub(super) fn of(&mut self, endpoint_id: EndpointId, now: Timestamp) -> ReceiverCell {
+        if let Some((since, cell)) = self.0.get(&endpoint_id)
             && is_fresh(*since, now)
         {
             return Arc::clone(cell);
         }
-        if self.0.len() >= SECRETS {
+        if self.0.len() >= KNOWN {
             self.0.retain(|_, (since, _)| is_fresh(*since, now));
         }
-        if self.0.len() >= SECRETS {
+        if self.0.len() >= KNOWN {
             self.0.clear();
         }
-        let cell = SecretCell::default();
-        self.0.insert(partner_id, (now, Arc::clone(&cell)));
+        let cell = ReceiverCell::default();
+        self.0.insert(endpoint_id, (now, Arc::clone(&cell)));
         cell
     }
 }
 
 /// A clock that was set back makes nothing fresh for longer.
 fn is_fresh(since: Timestamp, now: Timestamp) -> bool {
-    (0..SECRET_MS).contains(&(now.ms() - since.ms()))
+    (0..KNOWN_MS).contains(&(now.ms() - since.ms()))
 }
 
-/// The secret in the cell, read by the first that asks; a failure is reported by the service.
-pub(super) async fn secret<'c>(
-    cell: &'c SecretCell,
+/// The receiver in the cell, read by the first that asks.
+pub(super) async fn receiver<'c>(
+    cell: &'c ReceiverCell,
     service: &Arc<Service>,
-    partner_id: PartnerId,
-) -> Option<&'c Secret> {
+    parcel: &Parcel,
+) -> &'c Receiver {
+    let (partner_id, endpoint_id) = (parcel.partner_id, parcel.endpoint_id);
     let read = || async {
         let service = Arc::clone(service);
         let read = tokio::task::spawn_blocking(move || {
             let mut reader = service.reader().ok()?;
-            let secret = reader.secret(&partner_id);
-            secret.map_err(|error| service.fault(&error)).ok().flatten()
+            let open = reader
+                .endpoint(&endpoint_id)
+                .map(|found| found.is_some_and(|(_, endpoint)| endpoint.enabled));
+            let read = open.and_then(|open| Ok((open, reader.secret(&partner_id)?)));
+            match read.map_err(|error| service.fault(&error)).ok()? {
+                (false, _) => Some(Receiver::Closed),
+                (true, secret) => secret.map(Receiver::Open),
+            }
         });
-        read.await.ok().flatten()
+        read.await.ok().flatten().unwrap_or(Receiver::Unknown)
     };
-    cell.get_or_init(read).await.as_ref()
+    cell.get_or_init(read).await
 }
 
 /// The headers of an attempt that begins at `now`; `None` when the secret cannot key them.
@@ -89,34 +108,34 @@ pub(super) fn headers(secret: &Secret, parcel: &Parcel, now: Timestamp) -> Optio
 mod tests {
     use super::*;
 
-    fn partner(number: u16) -> PartnerId {
+    fn endpoint(number: u16) -> EndpointId {
         let mut bytes = [0; 16];
         bytes[..2].copy_from_slice(&number.to_be_bytes());
-        PartnerId::from_bytes(bytes)
+        EndpointId::from_bytes(bytes)
     }
 
     #[test]
-    fn a_secret_is_remembered_for_three_seconds_and_not_when_the_clock_was_set_back() {
-        let mut secrets = Secrets::default();
+    fn an_endpoint_is_remembered_for_three_seconds_and_not_when_the_clock_was_set_back() {
+        let mut known = Receivers::default();
         let at = Timestamp::from_ms;
-        let first = secrets.of(partner(1), at(10_000));
+        let first = known.of(endpoint(1), at(10_000));
         for (now, same) in [(10_000, true), (12_999, true), (13_000, false)] {
             assert_eq!(
-                Arc::ptr_eq(&first, &secrets.of(partner(1), at(now))),
+                Arc::ptr_eq(&first, &known.of(endpoint(1), at(now))),
                 same,
                 "{now}"
             );
         }
-        let second = secrets.of(partner(1), at(13_000));
-        assert!(!Arc::ptr_eq(&second, &secrets.of(partner(1), at(12_999))));
+        let second = known.of(endpoint(1), at(13_000));
+        assert!(!Arc::ptr_eq(&second, &known.of(endpoint(1), at(12_999))));
     }
 
     #[test]
-    fn memory_is_bounded_whether_or_not_the_secrets_have_aged() {
-        let mut secrets = Secrets::default();
-        for number in 0..u16::try_from(3 * SECRETS).unwrap() {
-            secrets.of(partner(number), Timestamp::from_ms(0));
-            assert!(secrets.0.len() <= SECRETS);
+    fn memory_is_bounded_whether_or_not_what_is_known_has_aged() {
+        let mut known = Receivers::default();
+        for number in 0..u16::try_from(3 * KNOWN).unwrap() {
+            known.of(endpoint(number), Timestamp::from_ms(0));
+            assert!(known.0.len() <= KNOWN);
         }
     }
 }

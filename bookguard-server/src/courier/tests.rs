@@ -1,12 +1,13 @@
 //! The courier with a real service on a real SQLite file and receivers on this machine. Time is set, never awaited.
 
 mod bench;
+mod nodes;
 mod receiver;
 
 use std::collections::HashSet;
 
 use bookguard_core::command::{Ask, Command};
-use bookguard_core::limits::{LEASE_MS, QUEUED_PER_ENDPOINT};
+use bookguard_core::limits::{LEASE_MS, LEASE_SKEW_MS, QUEUED_PER_ENDPOINT};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
 use bookguard_core::ops::events::RetryEvent;
 use bookguard_core::webhook::{
@@ -211,14 +212,15 @@ async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_
 }
 
 #[tokio::test]
-async fn a_delivery_whose_lease_ends_too_soon_is_left_to_be_claimed() {
+async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
     let mut bench = Bench::new().await;
     let receiver = Receiver::start(&[OK]).await;
     let endpoint_id = bench.endpoint(&receiver.url).await;
     bench.book(1).await;
     let left = bench.node.peek().await[0].event_id.to_string();
-    // An attempt at it that begins now could end after its lease.
-    bench.advance(LEASE_MS - i64::try_from(ATTEMPT_MS).unwrap() + 1);
+    // An attempt at it that begins now could end after its lease, by the clock of a node that is ahead.
+    let last_moment = LEASE_MS - i64::try_from(ATTEMPT_MS).unwrap() - LEASE_SKEW_MS;
+    bench.advance(last_moment + 1);
     bench.book(1).await;
     let courier = bench.node.courier(false);
     assert_ne!(
@@ -230,6 +232,22 @@ async fn a_delivery_whose_lease_ends_too_soon_is_left_to_be_claimed() {
     assert_eq!(receiver.surplus().await, 0);
     assert_eq!(bench.event(&left).await.attempts, []);
     assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    let now = bench.node.service.clock().now();
+    let mut store = bench.node.service.reader().unwrap();
+    assert_eq!(store.endpoints_with_due(now).unwrap(), [endpoint_id]);
+}
+
+#[tokio::test]
+async fn a_delivery_is_sent_up_to_the_last_moment_at_which_its_lease_covers_it() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    bench.book(1).await;
+    let event_id = bench.node.peek().await[0].event_id.to_string();
+    bench.advance(LEASE_MS - i64::try_from(ATTEMPT_MS).unwrap() - LEASE_SKEW_MS);
+    let courier = bench.node.courier(false);
+    assert_eq!(receiver.hit().await.event_id(), event_id);
+    courier.stop(PATIENCE).await;
 }
 
 #[tokio::test]

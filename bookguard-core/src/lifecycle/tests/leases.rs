@@ -1,0 +1,85 @@
+//! Deliveries that are given back, and those that are taken back.
+
+use super::*;
+use crate::command::Held;
+
+/// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
+fn lapsed(due: i64, lease: Option<i64>) -> Work {
+    let mut state = with_delivery(delivery(Phase::Failed, Some(due), lease));
+    state.lapsed.push((id(5), id(7)));
+    state
+}
+
+fn release(lease: i64) -> Command {
+    command(Ask::Release {
+        held: vec![Held {
+            event_id: id(5),
+            endpoint_id: id(7),
+            lease,
+        }],
+    })
+}
+
+/// When the delivery is due once it is in nobody's hands; the rest of it must be as it was.
+fn freed(state: &Work, command: &Command) -> Option<i64> {
+    let before = state.deliveries[&(id(5), id(7))];
+    let changes = changes(decide(state, command, 0));
+    let [Change::DeliveryMoved { state: after, .. }] = changes.as_slice() else {
+        assert!(changes.is_empty(), "{changes:?}");
+        return None;
+    };
+    let expected = DeliveryState {
+        due: after.due,
+        lease: None,
+        ..before
+    };
+    assert_eq!(*after, expected);
+    after.due.map(|due| due.ms())
+}
+
+#[test]
+fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
+    let now = command(Ask::Reclaim).at.ms();
+    let held = with_delivery(delivery(Phase::Pending, Some(now + 1), Some(3)));
+    assert_eq!(freed(&held, &release(3)), Some(now));
+    assert_eq!(freed(&held, &release(4)), None, "somebody else holds it");
+    let nobody_s = with_delivery(delivery(Phase::Failed, Some(now + 1), None));
+    assert_eq!(freed(&nobody_s, &release(3)), None);
+    let over = with_delivery(delivery(Phase::Delivered, None, None));
+    assert_eq!(freed(&over, &release(3)), None);
+    assert!(changes(decide(&Work::default(), &release(3), 0)).is_empty());
+}
+
+#[test]
+fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
+    let reclaim = command(Ask::Reclaim);
+    let now = reclaim.at.ms();
+    for (due, lease, taken) in [
+        (now - 9, Some(3), true),
+        (now, Some(3), true),
+        (now + 1, Some(3), false),
+        (now, None, false),
+    ] {
+        let expected = taken.then_some(due);
+        assert_eq!(freed(&lapsed(due, lease), &reclaim), expected, "{due}");
+    }
+}
+
+#[test]
+fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
+    let mut state = lapsed(0, Some(3));
+    changes(decide(&state, &command(Ask::Reclaim), 0))
+        .iter()
+        .for_each(|change| state.apply(change));
+    assert!(changes(decide(&state, &command(Ask::Reclaim), 1)).is_empty());
+    assert!(changes(decide(&state, &release(3), 2)).is_empty());
+    state.due.insert(id(7), vec![id(5)]);
+    let claim = command(Ask::Claim {
+        lease: 42,
+        endpoints: vec![(id(7), 5)],
+    });
+    let taken = changes(decide(&state, &claim, 3));
+    assert_eq!(taken.len(), 1);
+    taken.iter().for_each(|change| state.apply(change));
+    assert_eq!(state.deliveries[&(id(5), id(7))].lease, Some(42));
+}
