@@ -105,6 +105,15 @@ pub struct SettingsArgs {
         help_heading = "Settings of the service"
     )]
     pub ledger_key: Option<PathBuf>,
+    /// The file that remembers what was last published of the ledger, whatever becomes of the database
+    /// [env: BOOKGUARD_GUARD_FILE] [default: beside the ledger key's file]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Settings of the service"
+    )]
+    pub guard_file: Option<PathBuf>,
     /// The address partners reach the service at [env: BOOKGUARD_PUBLIC_URL]
     #[arg(
         long,
@@ -293,6 +302,7 @@ mod tests {
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
             "ledger verify",
+            "ledger accept-rollback --yes --guard-file f.seen",
             "ledger checkpoint",
             "ledger key",
             "webhook verify --secret-file s --body - --header sha256=00",

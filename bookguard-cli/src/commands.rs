@@ -2,6 +2,7 @@
 //!
 //! No rule is here; a request goes out as it was typed and the core says what is wrong with it.
 
+mod accept_rollback;
 mod backup;
 mod migrate;
 mod new_booking;
@@ -294,6 +295,10 @@ async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Res
         LedgerCommand::Verify => {
             verify_ledger::run(target.database("ledger verify")?.service(), screen)
         }
+        LedgerCommand::AcceptRollback { yes } => {
+            let database = target.database("ledger accept-rollback")?;
+            accept_rollback::run(database.service(), yes, screen).await
+        }
         LedgerCommand::Checkpoint => {
             let note = match target {
                 Target::Local(local) => {
@@ -305,7 +310,7 @@ async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Res
         }
         LedgerCommand::Key => {
             let key = match target {
-                Target::Local(local) => ops::ledger::vkey(local.service()),
+                Target::Local(local) => block_in_place(|| ops::ledger::vkey(local.service()))?,
                 Target::Remote(remote) => remote.text("/v1/ledger/key").await?,
             };
             text("key", key.trim_end_matches('\n'), screen)

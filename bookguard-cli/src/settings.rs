@@ -79,6 +79,7 @@ pub fn config(place: &Place, serve: Option<&ServeArgs>, var: Var<'_>) -> Result<
         db: place.db.clone(),
         public_url: place.settings.public_url.clone(),
         ledger_key: ledger_key.map_err(|e| Failure::Usage(e.to_string()))?,
+        guard_file: place.settings.guard_file.clone(),
         dev: place.settings.dev.then_some(true),
         ..serve.map(of_serve).unwrap_or_default()
     };
@@ -112,6 +113,7 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
         listen: text(var, "BOOKGUARD_LISTEN")?,
         public_url: text(var, "BOOKGUARD_PUBLIC_URL")?,
         ledger_key: var("BOOKGUARD_LEDGER_KEY").map(LedgerKeySource::from_variable),
+        guard_file: path(var, "BOOKGUARD_GUARD_FILE"),
         dev: switch(var, "BOOKGUARD_DEV")?,
         registration: text(var, "BOOKGUARD_REGISTRATION")?,
         library_policies: switch(var, "BOOKGUARD_LIBRARY_POLICIES")?,
@@ -260,6 +262,7 @@ mod tests {
             ("BOOKGUARD_LISTEN", "127.0.0.1:0"),
             ("BOOKGUARD_PUBLIC_URL", "https://b.example"),
             ("BOOKGUARD_LEDGER_KEY", "a.key"),
+            ("BOOKGUARD_GUARD_FILE", "a.seen"),
             ("BOOKGUARD_DEV", "yes"),
             ("BOOKGUARD_REGISTRATION", "closed"),
             ("BOOKGUARD_LIBRARY_POLICIES", "1"),
@@ -278,6 +281,7 @@ mod tests {
             listen: Some("127.0.0.1:0".to_owned()),
             public_url: Some("https://b.example".to_owned()),
             ledger_key: Some(LedgerKeySource::File("a.key".into())),
+            guard_file: Some("a.seen".into()),
             dev: Some(true),
             registration: Some("closed".to_owned()),
             library_policies: Some(true),

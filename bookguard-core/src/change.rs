@@ -59,6 +59,13 @@ pub enum Change {
     },
     /// A leaf is appended to the log, and to its booking's chain.
     Entry(Box<Entry>),
+    /// The log goes on under a new name.
+    LogRenamed {
+        /// The name.
+        origin: String,
+        /// The key under that name, in note form.
+        vkey: String,
+    },
     /// An event happened.
     EventAdded(Box<EventRow>),
     /// An event goes to an endpoint.
@@ -135,8 +142,8 @@ pub enum Change {
 pub struct Entry {
     /// Position in the log.
     pub index: u64,
-    /// Whose booking.
-    pub booking_id: BookingId,
+    /// Whose booking; of none when the fact is the log's own.
+    pub booking_id: Option<BookingId>,
     /// Position in the booking's chain.
     pub seq: u64,
     /// The exact leaf bytes.

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::evidence::facts::Fact;
+use crate::guard::Rollback;
 use crate::ledger::Hash;
+use crate::log::Continuation;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint, EndpointId,
     EventId, EventType, Partner, PartnerId, PartnerStatus, Scopes, Timestamp,
@@ -65,6 +67,21 @@ pub struct NewBooking {
     pub fact: Arc<Fact>,
     /// The event it causes.
     pub event: NewEvent,
+}
+
+/// The name under which a log goes on after a loss.
+#[derive(Debug)]
+pub struct NewLog {
+    /// The name, new to everybody.
+    pub origin: String,
+    /// The log's key under that name, in note form.
+    pub vkey: String,
+    /// The loss that is accepted: no other.
+    pub accepted: Rollback,
+    /// The random name of the entry that says so.
+    pub stream: [u8; 16],
+    /// Seed of the salts: `decide` itself rolls no dice.
+    pub seed: [u8; 32],
 }
 
 /// An event before its partner's sequence number is known.
@@ -196,6 +213,8 @@ pub enum Ask {
     },
     /// Forgets answers whose time is over, a thousand at a time.
     Forget,
+    /// The administrator accepts that entries were lost: the log goes on under a new name.
+    ContinueLog(Box<NewLog>),
 }
 
 /// Everything the writer can answer.
@@ -215,6 +234,8 @@ pub enum Reply {
     Endpoint(Box<Endpoint>),
     /// To a manual retry, before its outcome is known.
     Retrying(RetryResult),
+    /// To the administrator who accepted a loss.
+    LogContinued(Box<Continuation>),
     /// To the courier.
     Done,
 }

@@ -120,6 +120,19 @@ impl Error {
         }
     }
 
+    /// The database holds less than was published. What exactly is told to the operator, not to a client.
+    pub fn ledger_rolled_back() -> Self {
+        Self {
+            retry_after_s: Some(30),
+            ..Self::new(
+                Kind::Unavailable,
+                "ledger_rolled_back",
+                "The service's database does not hold all that its ledger has published: what is there can be read, and nothing is \
+                 written until it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
+            )
+        }
+    }
+
     /// The writer's queue is full.
     pub fn busy() -> Self {
         Self {

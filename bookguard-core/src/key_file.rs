@@ -28,6 +28,11 @@ pub fn default_path(db: &Database) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// A name for a log that nobody else has.
+pub(crate) fn new_name() -> String {
+    format!("bookguard-{}", hex::encode(entropy::bytes::<8>()))
+}
+
 /// A ledger key: the log's name and its seed. Debug shows no secret.
 #[derive(Clone)]
 pub struct LedgerKey {
@@ -47,16 +52,20 @@ impl std::fmt::Debug for LedgerKey {
 impl LedgerKey {
     /// A new key for a new log with a name nobody else has.
     pub fn generate() -> Self {
-        let name: [u8; 8] = entropy::bytes();
         Self {
-            origin: format!("bookguard-{}", hex::encode(name)),
+            origin: new_name(),
             seed: entropy::bytes(),
         }
     }
 
     /// Signs under this key.
     pub fn signer(&self) -> Result<Signer, String> {
-        Signer::from_seed(&self.origin, &self.seed).map_err(|e| e.to_string())
+        self.signer_as(&self.origin)
+    }
+
+    /// Signs with this key for a log of another name: one that goes on after a loss keeps its key.
+    pub fn signer_as(&self, origin: &str) -> Result<Signer, String> {
+        Signer::from_seed(origin, &self.seed).map_err(|e| e.to_string())
     }
 
     /// What other keys are derived from.

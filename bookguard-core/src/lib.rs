@@ -48,6 +48,8 @@ pub mod command;
 pub mod entropy;
 pub mod error;
 pub mod evidence;
+#[cfg(feature = "store")]
+pub mod guard;
 pub mod input;
 #[cfg(feature = "store")]
 pub mod key_file;
@@ -55,6 +57,8 @@ pub mod ledger;
 #[cfg(feature = "store")]
 pub mod lifecycle;
 pub mod limits;
+#[cfg(feature = "store")]
+pub mod log;
 pub mod model;
 #[cfg(feature = "store")]
 pub mod ops;

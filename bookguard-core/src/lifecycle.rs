@@ -3,6 +3,7 @@
 //! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
 
 mod bookings;
+mod log;
 mod partners;
 #[cfg(test)]
 mod tests;
@@ -34,8 +35,12 @@ pub enum Decision {
 
 /// Decides `command`, the batch's number `index`, on the state in `work`.
 ///
-/// Errors: every refusal the command can meet, by its stable code, and `idempotency_key_reused`.
+/// Errors: every refusal the command can meet, by its stable code, `idempotency_key_reused`, and `ledger_rolled_back`.
 pub fn decide(work: &Work, command: &Command, index: usize) -> Result<Decision, Error> {
+    // Not even a remembered answer: it may be one of those whose facts are lost.
+    if work.rollback.is_some() && !matches!(command.ask, Ask::ContinueLog(_)) {
+        return Err(Error::ledger_rolled_back());
+    }
     if let Some(remember) = &command.remember
         && let Some(prior) = work.prior.get(&remember.key)
     {
@@ -149,5 +154,6 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             let before = at.plus_ms(-limits::IDEMPOTENCY_TTL_MS);
             Ok((vec![Change::AnswersForgotten { before }], Reply::Done))
         }
+        Ask::ContinueLog(new) => log::go_on(work, at, new),
     }
 }

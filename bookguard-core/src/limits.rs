@@ -40,6 +40,8 @@ pub const PAGE_ROWS: u32 = 100;
 pub const PAGE_ROWS_DEFAULT: u32 = 25;
 /// Bookings examined for one page of a filtered list; a page may come up short and go on from there.
 pub const BOOKINGS_EXAMINED: u32 = 10_000;
+/// Losses a log may go on after that a node reads back through.
+pub const CONTINUATIONS: i64 = 1_000;
 /// Manual retries of one event.
 pub const MANUAL_RETRIES: u32 = 100;
 /// Commands waiting for the writer; above it callers get `busy` at once.

@@ -10,15 +10,17 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::command::{Ask, Command, Outcome};
 use crate::error::Error;
+use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
+use crate::log::Log;
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
-use crate::store::{Database, Seal, Store, StoreError};
+use crate::store::{Database, Seal, Store, StoreError, StoredHead};
 use crate::writer::{self, Desk, Inbox};
 
 /// Who may register.
@@ -65,6 +67,8 @@ pub struct Config {
     pub outbox: Option<Arc<Outbox>>,
     /// Says where webhooks may go: the address to keep, or why not.
     pub endpoint_rule: EndpointRule,
+    /// The file that remembers what was last published; beside the ledger key when not given.
+    pub guard_file: Option<PathBuf>,
     /// Told the cause of every fault of ours.
     pub report: fn(&str),
     /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
@@ -77,10 +81,8 @@ pub struct Service {
     inbox: Inbox,
     clock: Clock,
     seal: Seal,
-    signer: Signer,
-    origin: String,
+    log: Arc<Log>,
     begun: Option<String>,
-    vkey: String,
     public_url: String,
     registration: Registration,
     library_policies: bool,
@@ -111,15 +113,18 @@ impl Service {
             .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
         let (key, made_key) =
             open_key(&store, &source).map_err(|why| format!("{}: {why}", config.db))?;
-        let seal = Seal::derive(key.seed());
-        let signer = key.signer()?;
-        let vkey = signer.verifier().to_string();
+        let guard_file = config
+            .guard_file
+            .clone()
+            .unwrap_or_else(|| guard::default_path(source.path(), &config.db));
+        let log = Arc::new(Log::new(key, Guard::open(guard_file, config.report)?));
+        let seal = log.seal();
         let desk = Desk {
             connect: Box::new({
                 let store = store.clone();
                 move || Ok(slowed(store.writer()?, config.commit_delay))
             }),
-            signer: signer.clone(),
+            log: Arc::clone(&log),
             seal: seal.clone(),
             outbox: config.outbox,
             report: config.report,
@@ -133,17 +138,34 @@ impl Service {
             inbox,
             clock: config.clock,
             seal,
-            signer,
-            origin: key.origin,
+            log,
             begun: made_key.map(|key| begun(&config.db, &key)),
-            vkey,
             public_url: config.public_url,
             registration: config.registration,
             library_policies: config.library_policies,
             endpoint_rule: config.endpoint_rule,
             report: config.report,
         };
+        // Who only comes to look may be looking at a backup, which lacks what came after it.
+        if config.create {
+            service.look_back();
+        }
         Ok((Arc::new(service), Closing(thread)))
+    }
+
+    /// Says at once if the database does not hold what was published, and notes what it holds if it does.
+    fn look_back(&self) {
+        let looked = self.store.reader().and_then(|conn| {
+            let mut reader = Reader::new(conn, &self.seal, self.log.guard().latest());
+            let head = reader.head()?;
+            reader.publish(&self.log, &head)
+        });
+        // What is damaged is said by whoever asks for it.
+        if let Err(error) = looked {
+            (self.report)(&format!(
+                "the ledger's head was not compared with what was last published: {error}"
+            ));
+        }
     }
 
     /// Hands a command to the writer.
@@ -174,7 +196,34 @@ impl Service {
     /// A view of the store that reads. Blocks while every reader is taken.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
         let conn = self.store.reader().map_err(|e| self.fault(&e))?;
-        Ok(Reader::new(conn, &self.seal))
+        Ok(Reader::new(conn, &self.seal, self.log.guard().seen()))
+    }
+
+    /// The head that `reader` sees, to be shown: it is remembered from now on, unless the database is rolled back.
+    pub(crate) fn publish(
+        &self,
+        reader: &mut Reader<'_>,
+        head: &StoredHead,
+    ) -> Result<Option<Rollback>, Error> {
+        reader.publish(&self.log, head).map_err(|e| self.fault(&e))
+    }
+
+    /// What the database lacks of what was published, if it does.
+    pub fn rollback(&self) -> Result<Option<Rollback>, Error> {
+        let mut reader = self.reader()?;
+        let head = reader.head().map_err(|e| self.fault(&e))?;
+        self.publish(&mut reader, &head)
+    }
+
+    /// The file that remembers what was last published.
+    pub fn guard_file(&self) -> &Path {
+        self.log.guard().path()
+    }
+
+    /// Writes what was remembered of the log to its disk, if there is anything new. Blocks for as long as the disk takes;
+    /// to be called every second or so.
+    pub fn sync_guard(&self) {
+        self.log.guard().sync();
     }
 
     /// Turns a store's failure into the caller's answer and reports its cause.
@@ -210,13 +259,7 @@ impl Service {
     ///
     /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
     pub fn verify_ledger(&self, mut progress: impl FnMut(u64, u64)) -> Result<LedgerReport, Error> {
-        fsck::verify(
-            &self.store,
-            &self.seal,
-            self.signer.verifier(),
-            &mut progress,
-        )
-        .map_err(|e| self.fault(&e))
+        fsck::verify(&self.store, &self.seal, &self.log, &mut progress).map_err(|e| self.fault(&e))
     }
 
     /// Now.
@@ -224,19 +267,14 @@ impl Service {
         &self.clock
     }
 
-    /// The log's name.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
     /// What the operator must be told once: this service has begun the log and made its key.
     pub fn begun(&self) -> Option<&str> {
         self.begun.as_deref()
     }
 
-    /// The key the log's checkpoints verify under, in note form.
-    pub fn vkey(&self) -> &str {
-        &self.vkey
+    /// Where the log stands, and what it is called: after a loss was accepted it goes on under another name.
+    pub fn head(&self) -> Result<StoredHead, Error> {
+        self.reader()?.head().map_err(|e| self.fault(&e))
     }
 
     /// The address partners reach the service at.
@@ -264,9 +302,9 @@ impl Service {
         &self.seal
     }
 
-    /// Signs packets with the log's key.
-    pub(crate) fn signer(&self) -> &Signer {
-        &self.signer
+    /// Signs with the log's key for a log of this name.
+    pub(crate) fn signer(&self, origin: &str) -> Result<Arc<Signer>, Error> {
+        self.log.signer(origin).map_err(|e| self.fault(&e))
     }
 
     /// The database.
@@ -300,7 +338,8 @@ fn open_key(
     let key = LedgerKey::find(source)?;
     match (store.head().map_err(|e| e.to_string())?, key) {
         (Some(head), Some(key)) => {
-            if key.signer()?.verifier().to_string() == head.vkey {
+            // The key is the same under every name the log had.
+            if key.signer_as(&head.origin)?.verifier().to_string() == head.vkey {
                 Ok((key, None))
             } else {
                 Err(other_key(source, &head.origin))

@@ -29,6 +29,7 @@ pub use database::Database;
 pub use seal::Seal;
 
 use crate::command::Head;
+use crate::guard::Seen;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 
@@ -68,6 +69,17 @@ pub struct StoredHead {
     pub checkpoint: String,
     /// The database the log goes on in, when it was moved: then nothing is written here any more.
     pub moved_to: Option<String>,
+}
+
+impl StoredHead {
+    /// The head as the guard remembers it.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            origin: self.origin.clone(),
+            size: self.head.size,
+            root: self.head.root,
+        }
+    }
 }
 
 impl Store {

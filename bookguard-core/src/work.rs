@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::change::{Change, DeliveryState};
+use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, Endpoint, EndpointId, EventId, Partner, PartnerId,
@@ -39,6 +40,10 @@ pub struct Work {
     pub size: u64,
     /// The log's name.
     pub origin: String,
+    /// The key the log verifies under, in note form.
+    pub vkey: String,
+    /// How the database lacks what was published: then all that can be asked is to accept the loss.
+    pub rollback: Option<Rollback>,
     /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
     pub room: HashMap<EndpointId, usize>,
 }
@@ -156,10 +161,16 @@ impl Work {
             }
             Change::Entry(entry) => {
                 self.size = entry.index + 1;
-                if let Some(state) = self.bookings.get_mut(&entry.booking_id) {
+                let booking_id = entry.booking_id.as_ref();
+                if let Some(state) = booking_id.and_then(|id| self.bookings.get_mut(id)) {
                     state.entries = entry.seq + 1;
                     state.tip = entry.hash;
                 }
+            }
+            Change::LogRenamed { origin, vkey } => {
+                self.origin.clone_from(origin);
+                self.vkey.clone_from(vkey);
+                self.rollback = None;
             }
             Change::BookingProtected {
                 booking_id,

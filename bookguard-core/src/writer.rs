@@ -17,10 +17,12 @@ use tokio::sync::{mpsc, oneshot};
 use crate::change::{Change, Entry};
 use crate::command::{Answer, Command, Head, Outcome, Parcel};
 use crate::error::Error;
+use crate::guard::Seen;
 use crate::ledger::tile::ReadError;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::lifecycle::{self, Decision};
 use crate::limits;
+use crate::log::Log;
 use crate::model::{EventId, PartnerId};
 use crate::outbox::Outbox;
 use crate::store::Seal;
@@ -82,8 +84,8 @@ pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Se
 pub struct Desk {
     /// Opens a connection that takes the write turn: at the start, and again after a failure.
     pub(crate) connect: Connect,
-    /// Signs checkpoints.
-    pub signer: Signer,
+    /// Signs checkpoints, and remembers what was published.
+    pub log: Arc<Log>,
     /// Seals remembered answers.
     pub seal: Seal,
     /// Where born and claimed deliveries go; without one they wait in the store.
@@ -100,6 +102,7 @@ pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         desk,
         conn: Some(conn),
         tree: Tree::empty(),
+        origin: String::new(),
         kept_at: 0,
         moved: false,
     };
@@ -116,6 +119,8 @@ struct Writer {
     conn: Option<Box<dyn Conn>>,
     /// The tree as of the last head this writer saw.
     tree: Tree,
+    /// The log's name at that head.
+    origin: String,
     /// When the last checkpoint was kept for good, milliseconds.
     kept_at: i64,
     /// Whether the log was moved away, as far as the last batch could tell: that is reported once, not once per batch.
@@ -157,6 +162,7 @@ impl Writer {
                 let _ = waiter.send(outcome);
             }
         }
+        self.desk.log.guard().sync();
     }
 
     /// Runs one batch to its end, whatever happens.
@@ -207,7 +213,7 @@ impl Writer {
         conn: &mut dyn Conn,
         commands: &[Command],
     ) -> Result<Vec<Outcome>, StoreError> {
-        let (mut work, head) = self.begin(conn, commands)?;
+        let (mut work, head, seen) = self.begin(conn, commands)?;
         let Decided { outcomes, changes } = decide_all(&mut work, commands);
         let leaves: Vec<Hash> = entries(&changes).map(|entry| entry.hash).collect();
         let mut tree = self.tree.clone();
@@ -217,8 +223,16 @@ impl Writer {
             root: tree.root(),
         };
         let (outcomes, answers) = self.answer(outcomes, commands, &to);
+        let now_seen = Seen {
+            origin: work.origin.clone(),
+            size: to.size,
+            root: to.root,
+        };
         if changes.is_empty() && answers.is_empty() {
             conn.rollback();
+            if work.rollback.is_none() {
+                self.desk.log.note(seen.as_deref(), now_seen);
+            }
             return Ok(outcomes);
         }
         let parcels = parcels(&work, &changes);
@@ -228,36 +242,51 @@ impl Writer {
             .map(|command| command.at.ms())
             .max()
             .unwrap_or(0);
-        let append = (!leaves.is_empty()).then(|| self.sign(head, to, now));
+        let signer = self.desk.log.signer(&work.origin)?;
+        let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, now));
         let append = append.as_ref().map(|(checkpoint, keep_at)| Append {
             from: head,
             to,
+            log: (&work.origin, &work.vkey),
             tiles: &tiles,
             checkpoint,
             keep_at: *keep_at,
         });
         commit(conn, &writes, &answers, append.as_ref())?;
+        // Before anybody is told: what an answer says was published, and is remembered whatever becomes of the database.
+        self.desk.log.note(seen.as_deref(), now_seen);
         if let Some(at) = append.and_then(|append| append.keep_at) {
             self.kept_at = at;
         }
         self.tree = tree;
+        self.origin = work.origin;
         if let Some(outbox) = &self.desk.outbox {
             outbox.hand_over(parcels);
         }
         Ok(outcomes)
     }
 
-    /// Takes the write turn and loads what the batch can touch, and the tree anew when another process moved the head.
+    /// Takes the write turn and loads what the batch can touch, and the tree anew when another process moved the head;
+    /// with the head last seen, of which the one loaded must be the continuation.
     fn begin(
         &mut self,
         conn: &mut dyn Conn,
         commands: &[Command],
-    ) -> Result<(Work, Head), StoreError> {
+    ) -> Result<(Work, Head, Option<Arc<Seen>>), StoreError> {
         let (stored, mut work) = begin(conn, &self.desk.seal, commands)?;
         let head = stored.head;
+        if self.origin != stored.origin {
+            self.origin.clone_from(&stored.origin);
+            self.kept_at = 0;
+        }
         if self.tree.size() != head.size || self.tree.root() != head.root {
             self.tree = load_tree(conn, head)?;
         }
+        // Whatever was seen was committed in an earlier turn, so it is in what was loaded in this one.
+        let log = &self.desk.log;
+        let seen = log.guard().latest();
+        work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
+        log.guard().say(work.rollback.as_ref());
         if let Some(outbox) = &self.desk.outbox {
             let endpoints = work
                 .partners
@@ -267,14 +296,16 @@ impl Writer {
                 .map(|e| (e.endpoint_id, outbox.room_at_birth(&e.endpoint_id)))
                 .collect();
         }
-        Ok((work, head))
+        Ok((work, head, seen))
     }
 
-    /// The signed checkpoint of the new head, and whether it is one to keep: one per second in which the log grew.
-    fn sign(&self, from: Head, to: Head, now: i64) -> (String, Option<i64>) {
-        let keep = from.size == 0 || now - self.kept_at >= 1_000;
+    /// The signed checkpoint of the new head, and whether it is one to keep: the first under a name, and one per second
+    /// in which the log grew.
+    fn sign(&self, signer: &Signer, from: Head, to: Head, now: i64) -> (String, Option<i64>) {
+        let renamed = signer.name() != self.origin;
+        let keep = from.size == 0 || renamed || now - self.kept_at >= 1_000;
         (
-            Checkpoint::sign(&self.desk.signer, to.size, to.root),
+            Checkpoint::sign(signer, to.size, to.root),
             keep.then_some(now),
         )
     }
@@ -423,13 +454,30 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
 
 /// The tree from its stored tiles, in one flight, checked against the head; any head the log ever had will do.
 pub(crate) fn load_tree(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreError> {
-    let addresses = Tree::unfinished_tiles(head.size);
+    let tree = tree_at(conn, head.size)?;
+    if tree.root() == head.root {
+        Ok(tree)
+    } else {
+        Err(StoreError::Corrupt(
+            "the ledger's tiles do not give the root of its head".to_owned(),
+        ))
+    }
+}
+
+/// The root that the tree had when it was of this size, which it has reached.
+pub(crate) fn root_at(conn: &mut dyn Conn, size: u64) -> Result<Hash, StoreError> {
+    tree_at(conn, size).map(|tree| tree.root())
+}
+
+/// The first `size` leaves' tree from its stored tiles, in one flight.
+fn tree_at(conn: &mut dyn Conn, size: u64) -> Result<Tree, StoreError> {
+    let addresses = Tree::unfinished_tiles(size);
     let statements: Vec<_> = addresses
         .iter()
         .map(|(level, index)| tile_statement(*level, *index))
         .collect();
     let tiles = conn.run(&statements)?;
-    let tree = Tree::load(head.size, |level, index| {
+    Tree::load(size, |level, index| {
         let at = addresses
             .iter()
             .position(|address| *address == (level, index));
@@ -440,14 +488,7 @@ pub(crate) fn load_tree(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreEr
         other => StoreError::Corrupt(format!(
             "the ledger's tiles do not give its tree: {other:?}"
         )),
-    })?;
-    if tree.root() == head.root {
-        Ok(tree)
-    } else {
-        Err(StoreError::Corrupt(
-            "the ledger's tiles do not give the root of its head".to_owned(),
-        ))
-    }
+    })
 }
 
 /// A tile's bytes as far as it has grown.

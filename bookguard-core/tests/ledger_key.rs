@@ -34,6 +34,16 @@ impl Drop for Node {
     }
 }
 
+impl Node {
+    fn vkey(&self) -> String {
+        self.head().unwrap().vkey
+    }
+
+    fn origin(&self) -> String {
+        self.head().unwrap().origin
+    }
+}
+
 type Opened = Result<Node, String>;
 
 fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
@@ -41,6 +51,7 @@ fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
         db: db.into(),
         create: true,
         ledger_key: key,
+        guard_file: None,
         public_url: "http://127.0.0.1".to_owned(),
         registration: Registration::Open,
         library_policies: true,
@@ -114,7 +125,7 @@ fn a_key_given_as_text_begins_the_log_and_is_never_written_to_a_file() {
     let db = folder.path().join("b.db");
     let service = open(&db, as_text(&text)).unwrap();
     assert_eq!(service.begun(), None, "there is no file to keep a copy of");
-    let vkey = service.vkey().to_owned();
+    let vkey = service.vkey();
     drop(service);
     assert!(names(folder.path()).is_empty());
     for entry in std::fs::read_dir(folder.path()).unwrap() {
@@ -138,14 +149,14 @@ fn a_node_without_the_log_s_key_refuses_and_leaves_no_key_behind() {
     let without = open(&db, as_file(&elsewhere)).err().unwrap();
     assert!(
         without.contains("node2.key is missing")
-            && without.contains(first.origin())
+            && without.contains(&first.origin())
             && without.contains("BOOKGUARD_LEDGER_KEY"),
         "{without}"
     );
     let text = key_text(tempfile::tempdir().unwrap().path());
     let other = open(&db, as_text(&text)).err().unwrap();
     assert!(
-        other.contains("another key") && other.contains(first.origin()),
+        other.contains("another key") && other.contains(&first.origin()),
         "{other}"
     );
     assert!(!other.contains(secret(&text)));

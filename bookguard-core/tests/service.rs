@@ -30,6 +30,7 @@ fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), St
         db: db.into(),
         create: true,
         ledger_key: None,
+        guard_file: None,
         public_url: "http://127.0.0.1".to_owned(),
         registration: service::Registration::Open,
         library_policies: true,
@@ -302,7 +303,7 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::new(&folder.path().join("b.db"));
     let (owner, stranger) = (bench.partner(), bench.partner());
-    let vkey = owner.service.vkey().to_owned();
+    let vkey = owner.service.head().unwrap().vkey;
     let id = create(&owner).booking_id.to_string();
     let policy = "\"eventType\":\"concert\",\"policyId\":\"moderate\",\"timeZone\":\"Europe/Berlin\",\"amountPaid\":12.34,\
                   \"metadata\":{\"\u{1f3b8}\":\"\u{e000}\",\"a\":\"b\\\"c\"}";

@@ -5,7 +5,7 @@
 //! environment is the command line's. Invariant: a [`Config`] out of `resolve` needs no further checks.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
@@ -42,6 +42,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// Where the ledger key is. A configuration file may name only the key's file.
     pub ledger_key: Option<LedgerKeySource>,
+    /// The file that remembers what was last published of the ledger; beside the ledger key when not given.
+    pub guard_file: Option<PathBuf>,
     /// Local development: webhooks may go to this machine and over plain http.
     pub dev: Option<bool>,
     /// Who may register: `open`, `approval` or `closed`.
@@ -100,6 +102,7 @@ impl Settings {
             listen: self.listen.or(weaker.listen),
             public_url: self.public_url.or(weaker.public_url),
             ledger_key: self.ledger_key.or(weaker.ledger_key),
+            guard_file: self.guard_file.or(weaker.guard_file),
             dev: self.dev.or(weaker.dev),
             registration: self.registration.or(weaker.registration),
             library_policies: self.library_policies.or(weaker.library_policies),
@@ -134,6 +137,7 @@ impl Settings {
             listen: self.listen.unwrap_or_else(|| LISTEN.to_owned()),
             public_url: self.public_url.as_deref().map(public_url).transpose()?,
             ledger_key: self.ledger_key,
+            guard_file: self.guard_file,
             registration: self
                 .registration
                 .as_deref()
@@ -228,6 +232,8 @@ pub struct Config {
     /// Where the ledger key is; in a file beside the database, or `bookguard.key` in the working directory when the
     /// database is no file, when not given.
     pub ledger_key: Option<LedgerKeySource>,
+    /// The file that remembers what was last published of the ledger; beside the ledger key when not given.
+    pub guard_file: Option<PathBuf>,
     /// Who may register.
     pub registration: Registration,
     /// Whether bookings without a policy of their own get one from the library.
@@ -256,6 +262,7 @@ impl Config {
             listen: LISTEN.to_owned(),
             public_url: None,
             ledger_key: None,
+            guard_file: None,
             registration: Registration::default(),
             library_policies: true,
             rate_limit_per_second: RATE_LIMIT_PER_SECOND,

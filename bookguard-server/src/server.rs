@@ -12,7 +12,7 @@ use poem_openapi::OpenApi as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::api::Api;
 use crate::app::App;
@@ -27,6 +27,8 @@ const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 
 /// How often what has expired is looked for.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
+/// How often what was published is brought to the guard's disk: what a power cut can make it forget.
+const GUARD_SYNC: Duration = Duration::from_secs(1);
 
 /// A running server.
 pub struct Server {
@@ -103,6 +105,7 @@ impl Server {
             db: config.db.clone(),
             create: true,
             ledger_key: config.ledger_key.clone(),
+            guard_file: config.guard_file.clone(),
             public_url,
             registration: config.registration,
             library_policies: config.library_policies,
@@ -199,13 +202,19 @@ impl Server {
     }
 }
 
-/// Forgets remembered answers whose day is over. A store that does not answer has reported itself; next time, then.
+/// Forgets remembered answers whose day is over, and brings to disk what the guard remembers. A store that does not
+/// answer has reported itself; next time, then.
 async fn keep_house(service: Arc<Service>) {
     let mut turn = tokio::time::interval(HOUSEKEEPING);
+    let mut sync = tokio::time::interval(GUARD_SYNC);
+    sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        turn.tick().await;
         let service = Arc::clone(&service);
-        let _ = tokio::task::spawn_blocking(move || service.forget_expired_answers()).await;
+        let work: Box<dyn FnOnce() + Send> = tokio::select! {
+            _ = turn.tick() => Box::new(move || drop(service.forget_expired_answers())),
+            _ = sync.tick() => Box::new(move || service.sync_guard()),
+        };
+        let _ = tokio::task::spawn_blocking(work).await;
     }
 }
 

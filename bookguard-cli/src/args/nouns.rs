@@ -142,6 +142,13 @@ pub enum EvidenceCommand {
 pub enum LedgerCommand {
     /// Check the whole ledger and every row against it (on the database only)
     Verify,
+    /// After the database lost what was published: go on with what is left, as a new log that says so (on the database
+    /// only)
+    AcceptRollback {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
     /// Print the latest signed checkpoint
     Checkpoint,
     /// Print the key that checkpoints and packets verify under

@@ -59,6 +59,7 @@ impl Local {
             },
             db: config.db,
             ledger_key: config.ledger_key,
+            guard_file: config.guard_file,
             library_policies: config.library_policies,
             clock: config.clock,
             report: config.report,

@@ -117,6 +117,7 @@ fn meaning(kind: LeafKind) -> &'static str {
         LeafKind::EvidenceAdded => "A piece of evidence was added.",
         LeafKind::EvidenceErased => "Personal data was erased.",
         LeafKind::WebhookSettled => "A notification reached its end.",
+        LeafKind::LogContinued => "The ledger went on under a new name.",
     }
 }
 

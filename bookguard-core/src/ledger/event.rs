@@ -42,11 +42,13 @@ pub enum LeafKind {
     EvidenceErased,
     /// A webhook delivery reached its end.
     WebhookSettled,
+    /// The log itself goes on under a new name, after entries of it were lost. Belongs to no booking.
+    LogContinued,
 }
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingCanceled,
@@ -54,6 +56,7 @@ impl LeafKind {
         Self::EvidenceAdded,
         Self::EvidenceErased,
         Self::WebhookSettled,
+        Self::LogContinued,
     ];
 
     /// The kind as it stands in the body.
@@ -67,6 +70,7 @@ impl LeafKind {
             Self::EvidenceAdded => "evidence.added",
             Self::EvidenceErased => "evidence.erased",
             Self::WebhookSettled => "webhook.settled",
+            Self::LogContinued => "log.continued",
         }
     }
 }

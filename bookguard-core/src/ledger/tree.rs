@@ -160,6 +160,26 @@ impl Tree {
         self.frontier.root()
     }
 
+    /// The root the tree had at an earlier size, as far as its unfinished tiles tell: `None` once a tile was filled since.
+    #[must_use]
+    pub fn root_at(&self, size: u64) -> Option<Hash> {
+        if size > self.size() {
+            return None;
+        }
+        let mut narrowed = Vec::with_capacity(self.unfinished.len());
+        let (mut count, mut own) = (size, self.size());
+        for bytes in &self.unfinished {
+            let width = usize::try_from(count % TILE_WIDTH as u64).ok()?;
+            if width > 0 && count >> TILE_HEIGHT != own >> TILE_HEIGHT {
+                return None;
+            }
+            narrowed.push(bytes.get(..width * HASH_BYTES)?.to_vec());
+            count >>= TILE_HEIGHT;
+            own >>= TILE_HEIGHT;
+        }
+        Some(fold_right(&perfect_parts(&narrowed)))
+    }
+
     /// The tree without its tiles.
     #[must_use]
     pub fn frontier(&self) -> &Frontier {

@@ -21,7 +21,7 @@ pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize)
         .active_partner(&booking.partner_id)
         .ok_or_else(|| Error::not_found("partner"))?;
     let chain = Chain {
-        booking_id: booking.booking_id,
+        booking_id: Some(booking.booking_id),
         stream: new.stream,
         seq: 0,
         prev: Hash::ZERO,
@@ -113,18 +113,10 @@ pub(super) fn protect(
     }
     let mut booking = state.booking.clone();
     booking.protect(at);
-    let mut dice = ChaCha12Rng::from_seed(*seed);
-    let fact = Fact::seal(
-        LeafKind::BookingProtected,
-        facts::protected(&booking, &state.terms),
-        || {
-            let mut salt = [0; 32];
-            dice.fill_bytes(&mut salt);
-            salt
-        },
-    )?;
+    let fields = facts::protected(&booking, &state.terms);
+    let fact = Fact::seal(LeafKind::BookingProtected, fields, salts(*seed))?;
     let chain = Chain {
-        booking_id,
+        booking_id: Some(booking_id),
         stream: state.stream,
         seq: state.entries,
         prev: state.tip,
@@ -149,17 +141,27 @@ pub(super) fn protect(
     Ok((changes, reply(at, receipt(leaf_index, &leaf))))
 }
 
-/// Where a booking's chain of entries stands.
-struct Chain {
-    booking_id: BookingId,
-    stream: [u8; 16],
-    seq: u64,
-    prev: Hash,
+/// Fresh salts from a seed.
+pub(super) fn salts(seed: [u8; 32]) -> impl FnMut() -> [u8; 32] {
+    let mut dice = ChaCha12Rng::from_seed(seed);
+    move || {
+        let mut salt = [0; 32];
+        dice.fill_bytes(&mut salt);
+        salt
+    }
+}
+
+/// Where a chain of entries stands: a booking's, or one of the log's own.
+pub(super) struct Chain {
+    pub booking_id: Option<BookingId>,
+    pub stream: [u8; 16],
+    pub seq: u64,
+    pub prev: Hash,
 }
 
 impl Chain {
     /// The next entry, at `index` of the log.
-    fn link(self, index: u64, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
+    pub fn link(self, index: u64, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
         let leaf = Leaf {
             commit: fact.commit,
             prev: self.prev,
@@ -169,10 +171,9 @@ impl Chain {
         }
         .encode()
         .map_err(|e| {
-            Error::internal(format!(
-                "a leaf of booking {} cannot be written: {e}",
-                self.booking_id
-            ))
+            let whose = self.booking_id.map(|id| id.to_string());
+            let whose = whose.as_deref().unwrap_or("the log itself");
+            Error::internal(format!("a leaf of {whose} cannot be written: {e}"))
         })?;
         let hash = leaf_hash(&leaf);
         Ok(Entry {

@@ -51,9 +51,11 @@ impl Operation for GetEvidence {
             }
             let mut reader = service.reader()?;
             let found = Source::read(&mut reader, &booking_id).map_err(|e| service.fault(&e))?;
-            drop(reader);
             let source = found.ok_or_else(|| Error::not_found("booking"))?;
-            source.packet(service)?.seal(service.signer())
+            service.publish(&mut reader, &source.head)?;
+            drop(reader);
+            let signer = service.signer(&source.head.origin)?;
+            source.packet(service)?.seal(&signer)
         }))
     }
 }

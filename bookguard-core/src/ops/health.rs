@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Action, Body, Method, Operation, Request, Route, query, read};
+use super::{Access, Action, Body, Method, Operation, Request, Route, read};
 use crate::error::Error;
 use crate::model::Timestamp;
 use crate::session::Session;
@@ -32,16 +32,22 @@ impl Operation for GetHealth {
         refusals: &[503],
         tag: "Service",
         summary: "Health and readiness",
-        description: "Answers 200 only while the store answers and takes writes; else 503, `unavailable` or `ledger_moved`.",
+        description: "Answers 200 only while the store answers and takes writes; else 503: `unavailable`, `ledger_moved` or \
+                      `ledger_rolled_back`.",
     };
     type Output = Health;
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
         Ok(read(|session| {
             session.service.require_writer()?;
-            let head = query(session, |reader| reader.head())?;
+            let service = &session.service;
+            let mut reader = service.reader()?;
+            let head = reader.head().map_err(|e| service.fault(&e))?;
             if head.moved_to.is_some() {
                 return Err(Error::ledger_moved());
+            }
+            if service.publish(&mut reader, &head)?.is_some() {
+                return Err(Error::ledger_rolled_back());
             }
             Ok(Health {
                 status: "ok".to_owned(),

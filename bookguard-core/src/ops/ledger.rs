@@ -2,7 +2,11 @@
 //!
 //! These answer text and bytes, not JSON, so they are plain functions beside the operations.
 
+use crate::command::{Ask, Command, NewLog};
+use crate::entropy;
 use crate::error::Error;
+use crate::guard::Rollback;
+use crate::key_file;
 use crate::ledger::TilePath;
 use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use crate::service::Service;
@@ -11,12 +15,35 @@ use crate::store::read::Reader;
 
 /// The latest signed checkpoint.
 pub fn checkpoint(service: &Service) -> Result<String, Error> {
-    ask(service, |reader| Ok(reader.head()?.checkpoint))
+    let mut reader = service.reader()?;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    service.publish(&mut reader, &head)?;
+    Ok(head.checkpoint)
 }
 
 /// The key checkpoints verify under, in note form, with a line end.
-pub fn vkey(service: &Service) -> String {
-    format!("{}\n", service.vkey())
+pub fn vkey(service: &Service) -> Result<String, Error> {
+    let signer = service.signer(&service.head()?.origin)?;
+    Ok(format!("{}\n", signer.verifier()))
+}
+
+/// The command by which the administrator accepts this loss, and no other: the log goes on with what is left of it,
+/// under a name nobody has seen. Its errors: `nothing_to_accept`, `rollback_changed`.
+pub fn accept_rollback(service: &Service, accepted: Rollback) -> Result<Command, Error> {
+    let origin = key_file::new_name();
+    let vkey = service.signer(&origin)?.verifier().to_string();
+    let new = NewLog {
+        origin,
+        vkey,
+        accepted,
+        stream: entropy::bytes(),
+        seed: entropy::bytes(),
+    };
+    Ok(Command {
+        at: service.clock().now(),
+        ask: Ask::ContinueLog(Box::new(new)),
+        remember: None,
+    })
 }
 
 /// The bytes at a tile path (`tile/0/000`, `tile/entries/000.p/7`); `None` when the log has no such tile yet.

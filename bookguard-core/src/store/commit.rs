@@ -13,6 +13,8 @@ pub(crate) struct Append<'a> {
     pub from: Head,
     /// The head after the batch.
     pub to: Head,
+    /// The log's name and key after the batch.
+    pub log: (&'a str, &'a str),
     /// Every tile the batch touched, as it stands now.
     pub tiles: &'a [Tile],
     /// The signed checkpoint of `to`.
@@ -64,7 +66,7 @@ impl<'a> Writes<'a> {
                 Change::Entry(entry) => {
                     match created.take() {
                         Some(new) => writes.bookings.push((new, entry)),
-                        None => writes.single.push(chain_moved(entry)),
+                        None => writes.single.extend(chain_moved(entry)),
                     }
                     writes.entries.push(entry);
                 }
@@ -76,7 +78,8 @@ impl<'a> Writes<'a> {
 
     fn add(&mut self, change: &'a Change) {
         match change {
-            Change::BookingAdded { .. } | Change::Entry(_) => {}
+            // The head's own columns are written with it.
+            Change::BookingAdded { .. } | Change::Entry(_) | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerMoved { partner_id, status } => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
@@ -184,14 +187,16 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
     // A head that stands elsewhere makes the size null, which its column refuses: the engine itself undoes the batch,
     // and nobody has to look at a result before the commit that travels with it.
     statements.push(Statement::new(
-        "UPDATE head SET size = CASE WHEN size = $1 AND root = $2 THEN CAST($3 AS BIGINT) END, root = $4, checkpoint = $5 \
-         WHERE id = 1",
+        "UPDATE head SET size = CASE WHEN size = $1 AND root = $2 THEN CAST($3 AS BIGINT) END, root = $4, checkpoint = $5, \
+         origin = $6, vkey = $7 WHERE id = 1",
         vec![
             int(append.from.size),
             append.from.root.as_bytes().into(),
             int(append.to.size),
             append.to.root.as_bytes().into(),
             append.checkpoint.into(),
+            append.log.0.into(),
+            append.log.1.into(),
         ],
     ));
 }
@@ -296,7 +301,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
         |entry, args| {
             args.extend([
                 int(entry.index),
-                (&entry.booking_id).into(),
+                entry.booking_id.as_ref().map_or(Arg::Null, Arg::from),
                 int(entry.seq),
                 (&entry.leaf).into(),
                 entry.fact.kind.as_str().into(),
@@ -370,15 +375,16 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     );
 }
 
-fn chain_moved(entry: &Entry) -> Statement<'_> {
-    Statement::new(
+fn chain_moved(entry: &Entry) -> Option<Statement<'_>> {
+    let booking_id = entry.booking_id.as_ref()?;
+    Some(Statement::new(
         "UPDATE booking SET entries = $1, tip = $2 WHERE id = $3",
         vec![
             int(entry.seq + 1),
             entry.hash.as_bytes().into(),
-            (&entry.booking_id).into(),
+            booking_id.into(),
         ],
-    )
+    ))
 }
 
 fn delivery_moved<'a>(

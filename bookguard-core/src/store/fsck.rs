@@ -6,6 +6,7 @@
 //! not grow with the database; damage becomes a finding and never ends the check early, except that of the file itself.
 
 mod booking;
+mod continued;
 mod delivery;
 mod entry;
 mod event;
@@ -25,7 +26,7 @@ use serde::Serialize;
 
 use super::conn::{Conn, Row, Statement, StoreError};
 use super::{Seal, Store};
-use crate::ledger::VerifierKey;
+use crate::log::Log;
 use crate::model::{EndpointId, EventId};
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
@@ -92,7 +93,7 @@ impl LedgerReport {
 pub(crate) fn verify(
     store: &Store,
     seal: &Seal,
-    key: &VerifierKey,
+    log: &Log,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerReport, StoreError> {
     let began = Instant::now();
@@ -101,7 +102,7 @@ pub(crate) fn verify(
     let mut check = Check {
         conn: &mut *conn,
         seal,
-        key,
+        log,
         findings: Findings::default(),
         progress: Progress {
             tell: progress,
@@ -129,7 +130,7 @@ pub(crate) fn verify(
 struct Check<'a> {
     conn: &'a mut dyn Conn,
     seal: &'a Seal,
-    key: &'a VerifierKey,
+    log: &'a Log,
     findings: Findings,
     progress: Progress<'a>,
     counts: Counts,

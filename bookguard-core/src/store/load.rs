@@ -42,7 +42,10 @@ impl Needs {
                 needs.answers.push(remember.key);
             }
             match &command.ask {
-                Ask::RegisterPartner { .. } | Ask::Amend { .. } | Ask::Forget => {}
+                Ask::RegisterPartner { .. }
+                | Ask::Amend { .. }
+                | Ask::Forget
+                | Ask::ContinueLog(_) => {}
                 Ask::ApprovePartner { partner_id, .. }
                 | Ask::CreateEndpoint { partner_id, .. }
                 | Ask::DeleteEndpoint { partner_id, .. } => needs.partners.push(*partner_id),
@@ -128,6 +131,7 @@ pub(crate) fn begin(
     let mut work = Work {
         size: head.head.size,
         origin: head.origin.clone(),
+        vkey: head.vkey.clone(),
         ..Work::default()
     };
     for (reader, rows) in readers.into_iter().zip(rest) {

@@ -1,17 +1,20 @@
 //! Answers questions. Every list is a keyset page over an index.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::load::{self, BOOKINGS, delivery, event_type};
 use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
 use crate::change::{DeliveryState, Phase};
+use crate::guard::{Rollback, Seen};
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
-use crate::limits::BOOKINGS_EXAMINED;
+use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
+use crate::log::Log;
 use crate::model::{
     ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
     Timestamp,
@@ -26,6 +29,7 @@ pub struct Reader<'a> {
     /// Whether the next question begins the snapshot: it travels with it.
     to_begin: bool,
     seal: &'a Seal,
+    seen: Option<Arc<Seen>>,
 }
 
 /// Which bookings a list shows.
@@ -46,8 +50,8 @@ pub struct BookingFilter {
 pub struct StoredEntry {
     /// Position in the log.
     pub index: u64,
-    /// Whose booking.
-    pub booking_id: BookingId,
+    /// Whose booking; of none when the fact is the log's own.
+    pub booking_id: Option<BookingId>,
     /// Position in the booking's chain.
     pub seq: u64,
     /// The exact leaf bytes.
@@ -129,12 +133,19 @@ pub struct KeyOwner {
 type Read<T> = Result<T, StoreError>;
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(conn: Box<dyn Conn>, seal: &'a Seal) -> Self {
+    /// `seen` is what was seen of the log before this connection asks for anything.
+    pub(crate) fn new(conn: Box<dyn Conn>, seal: &'a Seal, seen: Option<Arc<Seen>>) -> Self {
         Self {
             conn,
             to_begin: false,
             seal,
+            seen,
         }
+    }
+
+    /// As [`Log::publish`], for a head that this reader read.
+    pub(crate) fn publish(&mut self, log: &Log, head: &StoredHead) -> Read<Option<Rollback>> {
+        log.publish(&mut *self.conn, self.seen.as_deref(), head)
     }
 
     /// Everything read from here on is of one moment, until the reader is dropped.
@@ -505,6 +516,20 @@ impl BookingFilter {
     }
 }
 
+/// The log's own entries, oldest first: how it went on after losses. At most [`CONTINUATIONS`].
+pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
+    own_entries(conn)?.iter().map(entry).collect()
+}
+
+/// As [`continuations`], not yet read.
+pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
+    let rows = conn.one(Statement::new(
+        "SELECT idx, booking_id, seq, leaf, kind, salt, facts, salts FROM entry WHERE booking_id IS NULL ORDER BY seq, idx LIMIT $1",
+        vec![CONTINUATIONS.into()],
+    ))?;
+    Ok(rows.rows)
+}
+
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     let (disclosures, erased) = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
         StoreError::Corrupt(format!(
@@ -514,7 +539,10 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     })?;
     Ok(StoredEntry {
         index: row.size(0)?,
-        booking_id: row.id(1)?,
+        booking_id: match row.0.get(1) {
+            Some(Cell::Null) => None,
+            _ => Some(row.id(1)?),
+        },
         seq: row.size(2)?,
         leaf: row.blob(3)?.to_vec(),
         kind: row.text(4)?.to_owned(),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::command::{Ask, Registration};
 use crate::entropy;
+use crate::guard::Guard;
 use crate::key_file::LedgerKey;
 use crate::model::{EndpointId, Partner, PartnerStatus, Timestamp};
 use crate::store::Store;
@@ -58,7 +59,7 @@ impl Conn for Faulty {
 }
 
 struct Bench {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     store: Store,
     key: LedgerKey,
 }
@@ -73,11 +74,7 @@ impl Bench {
         store
             .begin_log(&key.origin, &signer.verifier().to_string(), &checkpoint)
             .unwrap();
-        Self {
-            _folder: folder,
-            store,
-            key,
-        }
+        Self { folder, store, key }
     }
 
     fn start(
@@ -101,12 +98,19 @@ impl Bench {
         });
         let desk = Desk {
             connect,
-            signer: self.key.signer().unwrap(),
+            log: self.log(),
             seal: Seal::derive(self.key.seed()),
             outbox,
             report: |_| {},
         };
         start(desk).unwrap()
+    }
+
+    /// The log as a node that starts knows it.
+    fn log(&self) -> Arc<Log> {
+        let file = self.folder.path().join("b.seen");
+        let guard = Guard::open(file, |_| {}).unwrap();
+        Arc::new(Log::new(self.key.clone(), guard))
     }
 
     fn partners(&self) -> usize {
@@ -256,6 +260,7 @@ fn a_head_moved_outside_the_write_turn_stops_the_batch() {
         to: moved,
         tiles: &[],
         checkpoint: "",
+        log: ("", ""),
         keep_at: None,
     };
     let refused = commit(&mut *conn, &Writes::default(), &[], Some(&append));
@@ -300,7 +305,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
     });
     let desk = Desk {
         connect,
-        signer: bench.key.signer().unwrap(),
+        log: bench.log(),
         seal: Seal::derive(bench.key.seed()),
         outbox: None,
         report: |_| {},
@@ -367,7 +372,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
     let desk = Desk {
         report,
         connect: Box::new(move || store.writer()),
-        signer: bench.key.signer().unwrap(),
+        log: bench.log(),
         seal: Seal::derive(bench.key.seed()),
         outbox: None,
     };

@@ -33,7 +33,7 @@ pub(super) fn add_routes(app: &Arc<App>, get: Get<'_>) {
     get(
         "/v1/ledger/key",
         endpoint(app, |service, _| {
-            Ok(Some(answer(TEXT, A_MINUTE, ledger::vkey(service))))
+            Ok(Some(answer(TEXT, A_MINUTE, ledger::vkey(service)?)))
         }),
     );
     get("/v1/ledger/tile/*path", endpoint(app, tile));

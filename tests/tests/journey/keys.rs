@@ -41,6 +41,7 @@ fn administer_here<O: Operation>(
         db: config.db,
         create: false,
         ledger_key: config.ledger_key,
+        guard_file: config.guard_file,
         public_url: "http://localhost".to_owned(),
         registration: config.registration,
         library_policies: true,

@@ -192,3 +192,26 @@ proptest! {
         prop_assert_eq!(stored, tiles);
     }
 }
+
+#[test]
+fn an_earlier_root_is_told_from_the_unfinished_tiles_while_they_hold_it() {
+    let sizes = [0, 1, 2, 255, 256, 257, 600, 65_535, 65_536, 65_537, 66_000];
+    let mut tree = Tree::empty();
+    let mut roots = vec![tree.root()];
+    for size in sizes {
+        while tree.size() < size {
+            tree.append([leaf(tree.size())]);
+            roots.push(tree.root());
+        }
+        assert_eq!(tree.root_at(size), Some(tree.root()));
+        assert_eq!(tree.root_at(size + 1), None);
+        // Those that end in the same tile of every level, and of the others those that end with a full one.
+        for earlier in (0..=size).filter(|n| n % 1009 == 0 || size - n < 20 || n % 65_536 == 0) {
+            let same_tile = earlier >> 8 == size >> 8;
+            match tree.root_at(earlier) {
+                Some(root) => assert_eq!(root, roots[earlier as usize], "{earlier} of {size}"),
+                None => assert!(!same_tile, "{earlier} of {size}"),
+            }
+        }
+    }
+}

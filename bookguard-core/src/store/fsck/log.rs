@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::continued::Names;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
@@ -11,6 +12,9 @@ use crate::writer::read_tile;
 
 /// The walk along the log.
 struct Walk {
+    names: Names,
+    /// The name in the head: the log's, unless its own entries say another.
+    name: String,
     tree: Tree,
     /// By level: the last tile as it stands, while it is not full.
     partial: BTreeMap<u8, Tile>,
@@ -39,7 +43,10 @@ struct Kept {
 impl Check<'_> {
     /// Walks along the log.
     pub(super) fn log(&mut self) -> Result<(), StoreError> {
+        let stored = head(self.conn)?;
         let mut walk = Walk {
+            names: self.names()?,
+            name: stored.map_or_else(String::new, |head| head.origin),
             tree: Tree::empty(),
             partial: BTreeMap::new(),
             tiles: 0,
@@ -67,7 +74,7 @@ impl Check<'_> {
                         format!("entry {size}"),
                         format!("it is missing: the next entry stored is {index}, so the ledger cannot be recomputed beyond"),
                     );
-                    return self.rest_of_log(None);
+                    return self.rest_of_log(&walk.names, None);
                 }
                 self.leaf(&mut walk, size, row.blob(1)?)?;
                 size += 1;
@@ -76,12 +83,23 @@ impl Check<'_> {
             self.progress.step(rows.len() as u64);
         }
         self.end_of_log(&mut walk)?;
-        self.rest_of_log(Some((size, walk.tree.root())))
+        self.rest_of_log(&walk.names, Some((size, walk.tree.root())))
     }
 
     /// Meets the next leaf. What it says is checked with its booking.
     fn leaf(&mut self, walk: &mut Walk, index: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let written = Leaf::written_at(bytes);
+        while let Some((_, root)) = walk.names.roots.pop_if(|(at, _)| *at <= index) {
+            self.grow(walk)?;
+            // The first checkpoint under a name is always kept.
+            walk.kept_at = None;
+            self.findings.same(
+                "entry",
+                || format!("entry {index} value foundRoot"),
+                &root,
+                &walk.tree.root(),
+            );
+        }
         if let Some(t) = written {
             pace(walk, index, t);
         }
@@ -132,7 +150,8 @@ impl Check<'_> {
     fn checkpoints(&mut self, walk: &mut Walk, written: Option<i64>) -> Result<(), StoreError> {
         while let Some(kept) = walk.ahead.pop_if(|kept| kept.size <= walk.tree.size()) {
             let place = format!("checkpoint {}", kept.size);
-            match Checkpoint::open(&kept.note, self.key) {
+            let key = walk.names.key_at(kept.size, self.log, &walk.name)?;
+            match Checkpoint::open(&kept.note, &key) {
                 Err(why) => self.findings.add("checkpoint", place, why.to_string()),
                 Ok(said) if said.size != kept.size => self.findings.add(
                     "checkpoint",
@@ -240,7 +259,11 @@ impl Check<'_> {
     }
 
     /// The head, against the computed size and root; only against its own signature when they are not known.
-    fn rest_of_log(&mut self, computed: Option<(u64, Hash)>) -> Result<(), StoreError> {
+    fn rest_of_log(
+        &mut self,
+        names: &Names,
+        computed: Option<(u64, Hash)>,
+    ) -> Result<(), StoreError> {
         if self.count("SELECT COUNT(*) FROM head")? > 1 {
             self.findings
                 .add("head", "table head", "there is more than one");
@@ -249,10 +272,11 @@ impl Check<'_> {
             self.findings.add("head", "head", "it is missing");
             return Ok(());
         };
-        let (key, origin) = (self.key.to_string(), self.key.name().to_owned());
+        let origin = names.last().unwrap_or(&stored.origin).to_owned();
+        let key = names.key_at(u64::MAX, self.log, &stored.origin)?;
         let place = |field: &str| format!("head field {field}");
         self.findings
-            .same("head", || place("vkey"), &stored.vkey, &key);
+            .same("head", || place("vkey"), &stored.vkey, &key.to_string());
         self.findings
             .same("head", || place("origin"), &stored.origin, &origin);
         if let Some((size, root)) = computed {
@@ -261,7 +285,7 @@ impl Check<'_> {
             self.findings
                 .same("head", || place("root"), &stored.head.root, &root);
         }
-        match Checkpoint::open(&stored.checkpoint, self.key) {
+        match Checkpoint::open(&stored.checkpoint, &key) {
             Err(why) => self
                 .findings
                 .add("head", place("checkpoint"), why.to_string()),

@@ -138,9 +138,9 @@ fn a_database_that_only_the_service_wrote_is_clean() {
         .unwrap();
     assert_eq!(report.findings, []);
     assert!(report.clean() && report.more == 0);
-    assert_eq!((report.entries, report.bookings, report.events), (5, 3, 5));
-    assert_eq!(steps.first(), Some(&(0, 10)));
-    assert_eq!(steps.last(), Some(&(10, 10)));
+    assert_eq!((report.entries, report.bookings, report.events), (7, 3, 5));
+    assert_eq!(steps.first(), Some(&(0, 14)));
+    assert_eq!(steps.last(), Some(&(14, 14)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 

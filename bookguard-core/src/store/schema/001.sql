@@ -53,9 +53,10 @@ CREATE TABLE booking (
 CREATE INDEX booking_by_partner ON booking (partner_id, id);
 
 -- The log, one row per leaf, and what its commitment opens to: names and values, and each value's 32 bytes of salt.
+-- An entry that is of no booking is of the log itself: how it went on after a loss.
 CREATE TABLE entry (
     idx          INTEGER NOT NULL PRIMARY KEY,
-    booking_id   BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
+    booking_id   BLOB    REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
     seq          INTEGER NOT NULL,
     leaf         BLOB    NOT NULL,
     kind         TEXT    NOT NULL,

@@ -38,6 +38,7 @@ impl Node {
             db: folder.join("b.db").into(),
             create: true,
             ledger_key: None,
+            guard_file: None,
             public_url: "http://127.0.0.1".to_owned(),
             registration: service::Registration::Open,
             library_policies: true,

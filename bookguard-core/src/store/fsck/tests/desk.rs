@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::command::{Answer, Ask, BookingCreated, Command, Registration};
+use crate::guard::{Guard, Seen};
 use crate::model::{BookingId, Endpoint, EventId, Scopes, Timestamp};
 use crate::ops::{self, Action, Operation, Request};
 use crate::service::{self, Closing, Config, Service};
@@ -26,6 +27,7 @@ pub(in crate::store) fn open(
         db: db.into(),
         create: true,
         ledger_key: None,
+        guard_file: None,
         public_url: "https://api.example.com".to_owned(),
         registration: service::Registration::Open,
         library_policies: true,
@@ -137,6 +139,29 @@ impl Desk {
         self.call::<ops::endpoints::CreateEndpoint>(session, "", body, None)
     }
 
+    /// Has the guard remember entries that the database does not hold, and accepts that they are lost.
+    fn lose(&self, entries: u64) {
+        let head = self.service.head().unwrap().seen();
+        let published = Seen {
+            size: head.size + entries,
+            ..head
+        };
+        let guard = Guard::open(self.service.guard_file().to_owned(), |_| {}).unwrap();
+        guard.note(None, published);
+        // A reader of another process would see it with the next head it notes; the writer looks by itself.
+        let refused = self.service.submit(Command {
+            at: self.now(),
+            ask: Ask::Forget,
+            remember: None,
+        });
+        let refused = refused.unwrap().blocking_recv().unwrap().unwrap_err();
+        assert_eq!(refused.code, "ledger_rolled_back");
+        let rollback = self.service.rollback().unwrap().unwrap();
+        let accept = ops::ledger::accept_rollback(&self.service, rollback).unwrap();
+        self.tell(accept.ask);
+        assert_eq!(self.service.rollback().unwrap(), None);
+    }
+
     /// Takes what is due at an endpoint and ends each attempt as told.
     fn attempt(&self, endpoint: &Endpoint, class: Option<FailureClass>) -> usize {
         let lease = 7;
@@ -193,7 +218,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
 }
 
 /// A database with two partners, bookings in every state, deliveries in every phase, an endpoint that is gone and one
-/// that is deleted, a revoked key and remembered answers. The steps lie hours apart.
+/// that is deleted, a revoked key, remembered answers, and a log that went on after two losses. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
@@ -224,8 +249,10 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     });
     desk.later(HOUR);
     assert_eq!(desk.attempt(&all, Some(FailureClass::ConnectionRefused)), 1);
+    desk.lose(3);
     desk.later(HOUR);
     assert_eq!(desk.attempt(&all, None), 1);
+    desk.lose(1);
     desk.protect(&acme, &full);
     desk.protect(&acme, &quiet);
     desk.later(HOUR);

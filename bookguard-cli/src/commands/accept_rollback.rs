@@ -1,0 +1,120 @@
+//! `ledger accept-rollback`: shows what the database lost of what was published, asks, and lets the log go on.
+//!
+//! The rule is the core's; here it is shown and asked. Invariant: nothing is accepted that was not shown.
+
+use bookguard_core::Error;
+use bookguard_core::command::{Answer, Reply};
+use bookguard_core::guard::{Lapse, Rollback, Seen};
+use bookguard_core::log::Continuation;
+use bookguard_core::ops;
+use bookguard_core::service::Service;
+use serde_json::{Value, json};
+use tokio::task::block_in_place;
+
+use crate::args::Format;
+use crate::consent;
+use crate::failure::Failure;
+use crate::output::{self, Screen, say};
+
+/// Accepts the loss, when there is one and the administrator says so.
+///
+/// Errors: the core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
+/// [`Failure::Unexpected`] after a no.
+pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Failure> {
+    let Some(rollback) = block_in_place(|| service.rollback())? else {
+        let head = block_in_place(|| service.head())?;
+        return Err(Error::conflict(
+            "nothing_to_accept",
+            format!(
+                "There is no loss to accept: log {} holds all that was published of it, {} entries.",
+                head.origin, head.head.size
+            ),
+        )
+        .into());
+    };
+    let loss = described(&rollback);
+    if yes {
+        say(&loss);
+    }
+    consent::ask(&loss, yes)?;
+    let command = ops::ledger::accept_rollback(service, rollback)?;
+    match service.submit_patiently(command).await? {
+        Answer::Fresh(Reply::LogContinued(continuation)) => show(&continuation, screen),
+        _ => Err(Failure::Unexpected(
+            "the writer answered something else than was asked".to_owned(),
+        )),
+    }
+}
+
+/// Both heads, and what lies between them.
+fn described(rollback: &Rollback) -> String {
+    let head = |what: &str, seen: &Seen| {
+        format!(
+            "{what}  log {}, {} entries, root {}",
+            seen.origin, seen.size, seen.root
+        )
+    };
+    [
+        head("Last published: ", &rollback.seen),
+        head("In the database:", &rollback.found),
+        lost(rollback),
+        "Once that is accepted, the entries that are left go on as a log of a new name, signed with the same key, whose first entry \
+         says what was lost. Mirrors of the old log end; packets made before stay good."
+            .to_owned(),
+    ]
+    .join("\n")
+}
+
+fn lost(rollback: &Rollback) -> String {
+    let Rollback { found, seen, lapse } = rollback;
+    match lapse {
+        Lapse::Behind => {
+            let lost = seen.size - found.size;
+            let entries = if lost == 1 { "entry is" } else { "entries are" };
+            format!(
+                "{lost} published {entries} lost, from number {} on.",
+                found.size
+            )
+        }
+        Lapse::Forked => format!(
+            "Some of the {} published entries are lost: the database has others in their place.",
+            seen.size
+        ),
+        Lapse::OtherLog => format!(
+            "The {} published entries of log {} may be lost: the database holds another log.",
+            seen.size, seen.origin
+        ),
+    }
+}
+
+fn show(continuation: &Continuation, screen: &Screen) -> Result<(), Failure> {
+    let Continuation {
+        origin,
+        vkey,
+        found,
+        seen,
+        at,
+    } = continuation;
+    match screen.format {
+        Format::Json => {
+            let value = json!({
+                "origin": origin,
+                "vkey": vkey,
+                "entry": found.head.size,
+                "continuedAt": at,
+                "found": head(&found.head),
+                "seen": head(seen),
+            });
+            screen.json(&value.to_string())
+        }
+        Format::Table => output::print(&format!(
+            "The log goes on as {origin}. Its entry {} says what was lost.\nPublish its key, which checkpoints and packets verify \
+             under from now on; the old one stays good for what was signed before:\n{vkey}",
+            found.head.size
+        )),
+    }
+}
+
+fn head(seen: &Seen) -> Value {
+    json!({ "origin": seen.origin, "size": seen.size, "root": seen.root.to_string() })
+}

@@ -1,0 +1,279 @@
+//! The guard's file: two slots of text, written in turn, each with a digest of its own.
+//!
+//! A write that is torn leaves the other slot; a process that is killed loses nothing, because the system has the bytes.
+//! Several processes may share a file (a command line beside a server): who writes holds the file's lock for that
+//! moment and has read what the others wrote. Invariant: the slot of the highest turn is never the one written over.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::Seen;
+use crate::entropy;
+use crate::ledger::Hash;
+
+/// Bytes of a slot: a disk's sector, which is written whole or not at all.
+const SLOT: usize = 512;
+/// Bytes of the file.
+pub(super) const FILE: usize = 2 * SLOT;
+/// The first word of a slot: format and version.
+const FORMAT: &str = "bookguard.seen/1";
+/// Characters of a slot's digest, the last thing in it.
+const DIGEST: usize = 32;
+/// How often to ask for the lock that another process holds for microseconds; one that was stopped while it held it
+/// must not stop this one too.
+const LOCK_TRIES: u32 = 20;
+/// How long to wait between two tries.
+const LOCK_WAIT: Duration = Duration::from_micros(200);
+
+/// The bytes of the file.
+pub(super) type Bytes = [u8; FILE];
+
+/// What a slot holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// Which write this was, from 1.
+    pub turn: u64,
+    /// The head that was seen.
+    pub seen: Seen,
+}
+
+impl Slot {
+    fn bytes(&self) -> Vec<u8> {
+        let Seen { origin, size, root } = &self.seen;
+        let mut text = format!("{FORMAT} {} {size} {root} {origin} ", self.turn);
+        text.push_str(&digest(&text));
+        let mut bytes = text.into_bytes();
+        // Names have at most 255 bytes, so there is room.
+        bytes.resize(SLOT - 1, b' ');
+        bytes.push(b'\n');
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?.trim_end();
+        let (said, found) = text.split_at_checked(text.len().checked_sub(DIGEST)?)?;
+        if digest(said) != found {
+            return None;
+        }
+        let mut words = said.strip_suffix(' ')?.splitn(5, ' ');
+        if words.next() != Some(FORMAT) {
+            return None;
+        }
+        let (turn, size, root, origin) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
+        Some(Self {
+            turn: turn.parse().ok()?,
+            seen: Seen {
+                origin: origin.to_owned(),
+                size: size.parse().ok()?,
+                root: root.parse::<Hash>().ok()?,
+            },
+        })
+    }
+}
+
+fn digest(text: &str) -> String {
+    let mut hex = hex::encode(Sha256::digest(text));
+    hex.truncate(DIGEST);
+    hex
+}
+
+/// The latest of the two slots, and where it stands; `None` when neither can be read.
+pub(super) fn latest(bytes: &Bytes) -> Option<(usize, Slot)> {
+    let slots = bytes.chunks_exact(SLOT).map(Slot::parse).enumerate();
+    slots
+        .filter_map(|(at, slot)| Some((at, slot?)))
+        .max_by_key(|(_, slot)| slot.turn)
+}
+
+/// The file, open. Not every user who may read it may write it.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    match options.read(true).write(true).open(path) {
+        Err(error) if denied(&error) => File::open(path),
+        opened => opened,
+    }
+}
+
+fn denied(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+/// Makes the file with its first slot, whole or not at all, unless there is one; then opens it.
+pub(super) fn make(path: &Path, seen: &Seen) -> io::Result<File> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
+    let temporary = PathBuf::from(temporary);
+    let first = Slot {
+        turn: 1,
+        seen: seen.clone(),
+    };
+    let mut bytes = first.bytes();
+    bytes.resize(FILE, b' ');
+    let written = fs::write(&temporary, &bytes).and_then(|()| File::open(&temporary)?.sync_all());
+    // A link, not a rename: another process may have made it in the same moment.
+    let placed = written.and_then(|()| fs::hard_link(&temporary, path));
+    let _ = fs::remove_file(&temporary);
+    match placed {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
+/// Reads the file; what is missing at its end reads as zeros.
+pub(super) fn read(file: &File) -> io::Result<Bytes> {
+    let mut bytes = [0; FILE];
+    let mut at = 0;
+    while at < FILE {
+        match read_at(file, &mut bytes[at..], at as u64) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes `slot` over the one that is not the latest, which stands at `latest`, in the file and in `bytes`, which are the
+/// file's; says where it stands now.
+pub(super) fn write(
+    file: &File,
+    latest: Option<usize>,
+    slot: &Slot,
+    bytes: &mut Bytes,
+) -> io::Result<usize> {
+    let at = usize::from(latest == Some(0));
+    let written = slot.bytes();
+    write_at(file, &written, (at * SLOT) as u64)?;
+    bytes[at * SLOT..(at + 1) * SLOT].copy_from_slice(&written);
+    Ok(at)
+}
+
+/// Holds the file's lock until it is dropped.
+pub(super) struct Held<'a>(&'a File);
+
+impl<'a> Held<'a> {
+    /// Waits for the lock a few milliseconds at most. Without it, where a file system has none or somebody keeps it,
+    /// the worst that can happen is that another process's write of the same moment is lost, until its next.
+    pub fn take(file: &'a File) -> Option<Self> {
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Some(Self(file)),
+                Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
+                Err(fs::TryLockError::Error(_)) => return None,
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, at)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn read_at(mut file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    file.seek(SeekFrom::Start(at))?;
+    file.read(bytes)
+}
+
+#[cfg(not(unix))]
+fn write_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::leaf_hash;
+
+    fn slot(turn: u64, origin: &str) -> Slot {
+        Slot {
+            turn,
+            seen: Seen {
+                origin: origin.to_owned(),
+                size: turn * 3,
+                root: leaf_hash(&turn.to_be_bytes()),
+            },
+        }
+    }
+
+    #[test]
+    fn a_slot_of_any_log_fits_and_reads_back() {
+        for slot in [
+            slot(1, "bookguard-0123456789abcdef"),
+            slot(u64::MAX / 3, &"n".repeat(255)),
+            slot(7, "größe.example/log"),
+        ] {
+            let bytes = slot.bytes();
+            assert_eq!(bytes.len(), SLOT, "{slot:?}");
+            assert_eq!(Slot::parse(&bytes), Some(slot));
+        }
+    }
+
+    #[test]
+    fn a_slot_with_any_byte_changed_is_not_read_as_another() {
+        let slot = slot(9, "bookguard-0123456789abcdef");
+        let text = slot.bytes();
+        for at in 0..SLOT {
+            for byte in [0, b' ', b'0', b'f', text[at] ^ 1] {
+                let mut torn = text.clone();
+                torn[at] = byte;
+                let read = Slot::parse(&torn);
+                assert!(read.is_none() || read.as_ref() == Some(&slot), "byte {at}");
+            }
+            let mut cut = text.clone();
+            cut[at..].fill(0);
+            assert_eq!(Slot::parse(&cut), None, "cut at {at}");
+        }
+        assert_eq!(Slot::parse(&[]), None);
+    }
+
+    #[test]
+    fn writes_take_turns_so_that_a_torn_one_leaves_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.key.seen");
+        let file = make(&path, &slot(1, "log").seen).unwrap();
+        for turn in 2..9 {
+            let mut known = read(&file).unwrap();
+            let (at, last) = latest(&known).unwrap();
+            assert_eq!(last.turn, turn - 1);
+            write(&file, Some(at), &slot(turn, "log"), &mut known).unwrap();
+            let mut bytes = read(&file).unwrap();
+            assert_eq!(bytes, known);
+            let (now, newest) = latest(&bytes).unwrap();
+            assert_eq!((now, newest), (1 - at, slot(turn, "log")));
+            // Torn anywhere, the slot just written is nothing, and the one before is what counts.
+            bytes[now * SLOT + 40..(now + 1) * SLOT].fill(0);
+            assert_eq!(latest(&bytes).unwrap().1.turn, turn - 1);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

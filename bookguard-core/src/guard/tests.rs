@@ -1,0 +1,241 @@
+//! What the guard remembers, beside others that share its file, and when the file cannot be used.
+
+use std::cell::RefCell;
+use std::fs;
+
+use super::*;
+use crate::ledger::leaf_hash;
+
+thread_local! {
+    static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn report(line: &str) {
+    SAID.with_borrow_mut(|said| said.push(line.to_owned()));
+}
+
+fn said() -> Vec<String> {
+    SAID.take()
+}
+
+fn head(origin: &str, size: u64) -> Seen {
+    Seen {
+        origin: origin.to_owned(),
+        size,
+        root: leaf_hash(&size.to_be_bytes()),
+    }
+}
+
+fn open(path: &Path) -> Guard {
+    Guard::open(path.to_owned(), report).unwrap()
+}
+
+fn in_file(path: &Path) -> Seen {
+    Seen::clone(&open(path).seen().unwrap())
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("b.key.seen")
+    }
+}
+
+#[test]
+fn the_file_stands_beside_the_key_or_the_database() {
+    let (file, server) = (Database::from("b.db"), Database::from("postgres://h/b"));
+    for (key, db, path) in [
+        (Some("k/b.key"), &file, "k/b.key.seen"),
+        (Some("k/b.key"), &server, "k/b.key.seen"),
+        (None, &file, "b.db.seen"),
+        (None, &server, "bookguard.seen"),
+    ] {
+        assert_eq!(default_path(key.map(Path::new), db), Path::new(path));
+    }
+}
+
+#[test]
+fn a_head_that_was_noted_is_there_after_a_kill() {
+    let place = Place::new();
+    let guard = open(&place.file());
+    assert_eq!(guard.latest(), None);
+    assert!(!place.file().exists(), "nothing was seen yet");
+    for size in [0, 1, 5, 300] {
+        guard.note(None, head("log", size));
+        // No flush, no end in order: another process reads what this one wrote.
+        assert_eq!(in_file(&place.file()), head("log", size));
+    }
+    assert!(guard.is_dirty());
+    guard.sync();
+    assert!(!guard.is_dirty());
+    assert_eq!(said(), [""; 0]);
+}
+
+#[test]
+fn it_never_moves_backwards() {
+    let place = Place::new();
+    let guard = open(&place.file());
+    guard.note(None, head("log", 9));
+    guard.note(None, head("log", 8));
+    let forked = Seen {
+        root: leaf_hash(b"other"),
+        ..head("log", 9)
+    };
+    guard.note(None, forked);
+    assert_eq!(in_file(&place.file()), head("log", 9));
+    guard.note(None, head("other", 50));
+    guard.note(Some(&head("third", 9)), head("other", 50));
+    assert_eq!(in_file(&place.file()), head("log", 9));
+    guard.note(Some(&head("log", 7)), head("next", 3));
+    assert_eq!(in_file(&place.file()), head("next", 3));
+    let lines = said();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("the ledger goes on as next: that entries of log log"),
+        "{lines:?}"
+    );
+    guard.note(Some(&head("next", 3)), head("next", 4));
+    assert_eq!(*guard.seen().unwrap(), head("next", 4));
+}
+
+#[test]
+fn processes_that_share_the_file_keep_the_greater_of_what_they_saw() {
+    let place = Place::new();
+    let (server, command) = (open(&place.file()), open(&place.file()));
+    server.note(None, head("log", 10));
+    assert_eq!(*command.latest().unwrap(), head("log", 10));
+    command.note(None, head("log", 12));
+    // The one that commits first may be the one that writes last.
+    server.note(None, head("log", 11));
+    assert_eq!(in_file(&place.file()), head("log", 12));
+    assert_eq!(*server.seen().unwrap(), head("log", 12));
+    for size in 13..40 {
+        let (one, other) = if size % 3 == 0 {
+            (&server, &command)
+        } else {
+            (&command, &server)
+        };
+        one.note(None, head("log", size));
+        assert_eq!(*other.latest().unwrap(), head("log", size));
+    }
+    // One accepts a loss; the other still works under the old name.
+    command.note(Some(&head("log", 39)), head("next", 20));
+    assert_eq!(said().len(), 1);
+    server.note(None, head("log", 40));
+    assert_eq!(said().len(), 1, "each process says it");
+    assert_eq!(*server.seen().unwrap(), head("next", 20));
+    assert_eq!(in_file(&place.file()), head("next", 20));
+}
+
+#[test]
+fn threads_that_note_at_once_leave_the_greatest() {
+    let place = Place::new();
+    let guards: Vec<Guard> = (0..4).map(|_| open(&place.file())).collect();
+    std::thread::scope(|scope| {
+        for (first, guard) in (0..).zip(&guards) {
+            scope.spawn(move || {
+                for size in (first..400).step_by(4) {
+                    guard.note(None, head("log", size));
+                }
+            });
+        }
+    });
+    assert_eq!(in_file(&place.file()), head("log", 399));
+}
+
+#[test]
+fn a_torn_write_leaves_what_was_seen_before_it() {
+    let place = Place::new();
+    let guard = open(&place.file());
+    for size in 1..6 {
+        guard.note(None, head("log", size));
+    }
+    let bytes = fs::read(place.file()).unwrap();
+    for cut in 1..512 {
+        let mut torn = bytes.clone();
+        let newest = bytes.windows(6).position(|w| w == b"/1 5 5").unwrap();
+        let slot = newest / 512 * 512;
+        torn[slot + cut..slot + 512].fill(0);
+        fs::write(place.file(), &torn).unwrap();
+        assert_eq!(in_file(&place.file()), head("log", 4), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
+    let place = Place::new();
+    fs::write(place.file(), "").unwrap();
+    assert_eq!(
+        open(&place.file()).seen(),
+        None,
+        "somebody was about to fill it"
+    );
+    for damaged in ["x", "not a guard file at all\n", "\0\0\0\0"] {
+        fs::write(place.file(), damaged).unwrap();
+        let why = Guard::open(place.file(), report).err().unwrap();
+        for word in ["b.key.seen", "damaged", "ledger verify", "remove the file"] {
+            assert!(why.contains(word), "{word}: {why}");
+        }
+    }
+    fs::remove_file(place.file()).unwrap();
+    fs::create_dir(place.file()).unwrap();
+    let why = Guard::open(place.file(), report).err().unwrap();
+    assert!(why.contains("b.key.seen cannot be read"), "{why}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_said_once_and_until_it_can() {
+    let place = Place::new();
+    let path = place.0.path().join("folder").join("b.key.seen");
+    let guard = open(&path);
+    for size in 1..4 {
+        guard.note(None, head("log", size));
+        assert_eq!(*guard.seen().unwrap(), head("log", size), "memory goes on");
+    }
+    let lines = said();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for word in [
+        "b.key.seen cannot be written",
+        "Writes are taken",
+        "--guard-file",
+    ] {
+        assert!(lines[0].contains(word), "{word}: {lines:?}");
+    }
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    // The head did not move, and is written all the same.
+    guard.note(None, head("log", 3));
+    assert_eq!(in_file(&path), head("log", 3));
+    assert_eq!(said(), [""; 0]);
+}
+
+#[test]
+fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
+    let place = Place::new();
+    let guard = open(&place.file());
+    let rollback = Rollback {
+        found: head("log", 4),
+        seen: head("log", 9),
+        lapse: Lapse::Behind,
+    };
+    guard.say(None);
+    guard.say(Some(&rollback));
+    guard.say(Some(&rollback));
+    let lines = said();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    for word in [
+        "holds 4 entries of log log, and 9 were published",
+        "b.key.seen",
+        "Reads go on",
+        "accept-rollback",
+    ] {
+        assert!(lines[0].contains(word), "{word}: {lines:?}");
+    }
+    guard.say(None);
+    guard.say(None);
+    assert_eq!(said(), ["the ledger is whole again: writes are taken"]);
+}

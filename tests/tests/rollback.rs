@@ -1,0 +1,575 @@
+//! A database that was put back: an old backup, a standby that lagged. It is read and not written, says so, and goes on
+//! when it is whole again or when the loss is accepted.
+
+use bookguard_core::evidence;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::{Engine, Site, on_every_engine, on_postgres};
+use bookguard_tests::house::Partner;
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::{Ran, Serving};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::Value;
+
+/// Keeps a copy of every table, beside it: a backup.
+struct Backup<'a> {
+    site: &'a Site,
+    tables: Vec<String>,
+    name: &'static str,
+}
+
+impl<'a> Backup<'a> {
+    fn take(site: &'a Site, name: &'static str) -> Self {
+        let mut tables = site.tables();
+        tables.retain(|table| !table.contains("_in_"));
+        let copies = tables
+            .iter()
+            .map(|table| format!("CREATE TABLE {table}_in_{name} AS SELECT * FROM {table};"));
+        site.tamper(&copies.collect::<String>());
+        Self { site, tables, name }
+    }
+
+    /// Puts it back in one moment, whoever has the database open.
+    fn put_back(&self) {
+        let mut sql = String::new();
+        for table in &self.tables {
+            let name = self.name;
+            sql += &format!(
+                "DELETE FROM {table}; INSERT INTO {table} SELECT * FROM {table}_in_{name};"
+            );
+        }
+        self.site.tamper(&sql);
+    }
+}
+
+async fn text(caller: &Caller, path: &str) -> String {
+    let reply = caller.get(path).await;
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    reply.text()
+}
+
+async fn vkey(caller: &Caller) -> String {
+    text(caller, "/v1/ledger/key").await
+}
+
+async fn packet(acme: &Partner, booking: &str) -> String {
+    text(&acme.caller, &format!("/v1/bookings/{booking}/evidence")).await
+}
+
+fn verifies(packet: &str, vkey: &str) -> bool {
+    evidence::verify(packet.as_bytes(), vkey).verified()
+}
+
+async fn book(acme: &Partner) -> Reply {
+    acme.caller.post("/v1/bookings", &samples::booking()).await
+}
+
+/// What a server answers on a database that was put back: reads, and nothing else.
+async fn only_reads(acme: &Partner, kept: &str) {
+    let health = acme.caller.get("/v1/health").await;
+    let writes = [
+        book(acme).await,
+        acme.caller
+            .post_nothing(&format!("/v1/bookings/{kept}/protect"))
+            .await,
+        acme.caller
+            .post("/v1/api-keys", &serde_json::json!({"name": "x"}))
+            .await,
+    ];
+    for refused in writes.iter().chain([&health]) {
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (503, "ledger_rolled_back"),
+            "{}",
+            refused.text()
+        );
+        assert_eq!(refused.header("retry-after"), Some("30"));
+    }
+    acme.caller
+        .get(&format!("/v1/bookings/{kept}"))
+        .await
+        .ok(200);
+    let key = vkey(&acme.caller).await;
+    assert!(verifies(&packet(acme, kept).await, &key));
+}
+
+fn times(said: &str, words: &str) -> usize {
+    said.matches(words).count()
+}
+
+async fn accept(site: &Site) -> Ran {
+    site.command(["ledger", "accept-rollback", "--yes"])
+        .run()
+        .await
+}
+
+/// The origin of an accepted loss, whose description on standard error has these words.
+fn accepted(ran: &Ran, words: &[&str]) -> String {
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word}: {ran:?}");
+    }
+    let origin = ran.string("origin");
+    assert!(
+        ran.string("vkey").starts_with(&format!("{origin}+")),
+        "{ran:?}"
+    );
+    origin
+}
+
+fn stop_and_code((code, _): (Option<i32>, String)) {
+    assert_eq!(code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let kept = acme.book().await;
+        acme.protect(&kept).await;
+        let (old_key, old_packet) = (vkey(&acme.caller).await, packet(&acme, &kept).await);
+        let old = Backup::take(&site, "monday");
+        let lost = acme.book().await;
+        acme.protect(&lost).await;
+        acme.book().await;
+
+        old.put_back();
+        acme.caller
+            .get(&format!("/v1/bookings/{lost}"))
+            .await
+            .ok(404);
+        only_reads(&acme, &kept).await;
+        only_reads(&acme, &kept).await;
+        let said = server.stderr();
+        assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
+        assert!(
+            said.contains("holds 2 entries") && said.contains("5 were published"),
+            "{said}"
+        );
+        stop_and_code(server.terminate().await);
+
+        // The same from the start, before anybody asks.
+        let server = Serving::start(&site, &[]).await;
+        assert_eq!(times(&server.stderr(), "the ledger is rolled back"), 1);
+        let acme = Partner {
+            caller: acme.caller.at(server.url()),
+            ..acme
+        };
+        only_reads(&acme, &kept).await;
+
+        let unasked = site.command(["ledger", "accept-rollback"]).run().await;
+        assert_eq!(
+            (unasked.code, unasked.stdout.as_str()),
+            (Some(2), ""),
+            "{unasked:?}"
+        );
+        for words in [
+            "5 entries",
+            "2 entries",
+            "3 published entries are lost",
+            "--yes",
+        ] {
+            assert!(unasked.stderr.contains(words), "{words}: {unasked:?}");
+        }
+        only_reads(&acme, &kept).await;
+
+        let origin = accepted(&accept(&site).await, &["3 published entries are lost"]);
+        // The server that runs takes up the new name by itself.
+        acme.caller.get("/v1/health").await.ok(200);
+        let new = book(&acme).await.ok(201)["bookingId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let said = server.stderr();
+        assert_eq!(times(&said, "is whole again"), 1, "{said}");
+        assert!(said.contains(&format!("goes on as {origin}")), "{said}");
+        let receipt = &acme.protect(&new).await["receipt"];
+        assert_eq!(receipt["logOrigin"], origin.as_str());
+        assert_eq!(
+            acme.protect(&kept).await["receipt"]["logOrigin"],
+            origin.as_str()
+        );
+
+        let new_key = vkey(&acme.caller).await;
+        assert!(new_key.starts_with(&origin));
+        assert!(
+            verifies(&packet(&acme, &kept).await, &new_key),
+            "proven in the new log"
+        );
+        assert!(verifies(&packet(&acme, &new).await, &new_key));
+        assert!(verifies(&old_packet, &old_key), "what was proven stays so");
+        assert!(
+            !verifies(&old_packet, &new_key),
+            "by the log it was proven in"
+        );
+        let mirror = Mirror::download(&acme.caller, &new_key).await;
+        assert_eq!(
+            mirror.entries().len(),
+            5,
+            "two kept, one of its own, two new"
+        );
+        site.verify(2).await;
+
+        let nothing = accept(&site).await;
+        assert_eq!(nothing.code, Some(5), "{nothing:?}");
+        assert!(nothing.stderr.contains("nothing_to_accept"), "{nothing:?}");
+        stop_and_code(server.terminate().await);
+        site.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_whole_again_is_written_again_by_itself() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let kept = acme.book().await;
+        let (monday, tuesday) = (Backup::take(&site, "monday"), {
+            acme.book().await;
+            Backup::take(&site, "tuesday")
+        });
+        for round in 1..3 {
+            monday.put_back();
+            only_reads(&acme, &kept).await;
+            tuesday.put_back();
+            acme.caller.get("/v1/health").await.ok(200);
+            let said = server.stderr();
+            assert_eq!(times(&said, "the ledger is rolled back"), round, "{said}");
+            assert_eq!(times(&said, "is whole again"), round, "{said}");
+        }
+        // A batch finds out as well as a health check does.
+        monday.put_back();
+        assert_eq!(book(&acme).await.code(), "ledger_rolled_back");
+        tuesday.put_back();
+        book(&acme).await.ok(201);
+        stop_and_code(server.terminate().await);
+        site.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let kept = acme.book().await;
+        let first = Backup::take(&site, "first");
+        acme.book().await;
+        first.put_back();
+        let second_name = accepted(&accept(&site).await, &["1 published entry is lost"]);
+        acme.book().await;
+        let second = Backup::take(&site, "second");
+        acme.book().await;
+        acme.book().await;
+        second.put_back();
+        only_reads(&acme, &kept).await;
+        let third_name = accepted(&accept(&site).await, &["2 published entries are lost"]);
+        assert_ne!(second_name, third_name);
+        acme.book().await;
+        let third = Backup::take(&site, "third");
+
+        // The log as it was before the first loss, long given up.
+        first.put_back();
+        only_reads(&acme, &kept).await;
+        assert!(
+            server.stderr().contains("and published was log"),
+            "{}",
+            server.stderr()
+        );
+        third.put_back();
+        book(&acme).await.ok(201);
+        assert!(verifies(
+            &packet(&acme, &kept).await,
+            &vkey(&acme.caller).await
+        ));
+        site.verify(4).await;
+
+        // Unless that too is accepted.
+        first.put_back();
+        let fourth = accepted(&accept(&site).await, &[&third_name, "may be lost"]);
+        book(&acme).await.ok(201);
+        assert!(vkey(&acme.caller).await.starts_with(&fourth));
+        stop_and_code(server.terminate().await);
+        site.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let other = site.folder().join("other.seen");
+        let other = ["--guard-file", other.to_str().unwrap()];
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let kept = acme.book().await;
+        let old = Backup::take(&site, "old");
+        acme.book().await;
+        stop_and_code(server.terminate().await);
+
+        // Somebody who knows of nothing goes on with it.
+        old.put_back();
+        let stranger = Serving::start(&site, &other).await;
+        let there = Partner {
+            caller: acme.caller.at(stranger.url()),
+            ..acme.clone()
+        };
+        for _ in 0..4 {
+            there.book().await;
+        }
+        assert_eq!(stranger.stderr(), "");
+        stop_and_code(stranger.terminate().await);
+
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner {
+            caller: acme.caller.at(server.url()),
+            ..acme
+        };
+        only_reads(&acme, &kept).await;
+        let said = server.stderr();
+        assert!(
+            said.contains("the first 2 entries") && said.contains("are not the 2"),
+            "{said}"
+        );
+        let origin = accepted(&accept(&site).await, &["has others in their place"]);
+        book(&acme).await.ok(201);
+        stop_and_code(server.terminate().await);
+
+        // Who had followed the other branch learns from the log itself that it goes on under a new name.
+        let stranger = Serving::start(&site, &other).await;
+        assert!(
+            stranger.stderr().contains(&format!("goes on as {origin}")),
+            "{}",
+            stranger.stderr()
+        );
+        let there = Partner {
+            caller: acme.caller.at(stranger.url()),
+            ..acme
+        };
+        book(&there).await.ok(201);
+        stop_and_code(stranger.terminate().await);
+        site.verify(7).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
+    on_postgres(async |engine| {
+        let site = Site::new(engine);
+        let guard = |name: &str| site.folder().join(name).to_str().unwrap().to_owned();
+        let (one, two) = (guard("one.seen"), guard("two.seen"));
+        let writer = Serving::start(&site, &["--guard-file", &one]).await;
+        let reader = Serving::start(&site, &["--guard-file", &two]).await;
+        let acme = Partner::register(&writer.caller(), "Acme").await;
+        let kept = acme.book().await;
+        let there = Partner {
+            caller: acme.caller.at(reader.url()),
+            ..acme.clone()
+        };
+        let old = Backup::take(&site, "old");
+        acme.book().await;
+        // It writes nothing, and shows the head that the other wrote.
+        text(&there.caller, "/v1/ledger/checkpoint").await;
+        stop_and_code(writer.terminate().await);
+        old.put_back();
+        only_reads(&there, &kept).await;
+        stop_and_code(reader.terminate().await);
+
+        let nodes = [
+            Serving::start(&site, &["--guard-file", &one]).await,
+            Serving::start(&site, &["--guard-file", &two]).await,
+        ];
+        for node in &nodes {
+            assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
+        }
+        let line = site.command(["ledger", "accept-rollback", "--yes", "--guard-file", &one]);
+        let origin = accepted(&line.run().await, &["1 published entry is lost"]);
+        for _ in 0..3 {
+            for node in &nodes {
+                let acme = Partner {
+                    caller: acme.caller.at(node.url()),
+                    ..acme.clone()
+                };
+                let new = book(&acme).await.ok(201)["bookingId"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned();
+                let key = vkey(&acme.caller).await;
+                assert!(key.starts_with(&origin) && verifies(&packet(&acme, &new).await, &key));
+            }
+        }
+        for node in nodes {
+            assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
+            assert!(node.stderr().contains(&format!("goes on as {origin}")));
+            stop_and_code(node.terminate().await);
+        }
+        site.verify(7).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_write_at_once_raise_no_alarm() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let id = acme.id.clone();
+        let booking = samples::booking().to_string();
+        let by_command = async {
+            for n in 0..6 {
+                let args: &[&str] = match n % 3 {
+                    0 => &["bookings", "create", "--json", "-", "--partner", &id],
+                    1 => &["api-keys", "create", "--name", "x", "--partner", &id],
+                    _ => &["ledger", "checkpoint"],
+                };
+                let ran = site.command(args).input(booking.as_str()).run().await;
+                assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+            }
+        };
+        let by_request = async {
+            for _ in 0..60 {
+                book(&acme).await.ok(201);
+            }
+        };
+        let by_reading = async {
+            for n in 0..120 {
+                let path = ["/v1/health", "/v1/ledger/checkpoint"][n % 2];
+                assert_eq!(acme.caller.get(path).await.status, 200);
+            }
+        };
+        tokio::join!(by_command, by_request, by_reading, async {
+            for _ in 0..40 {
+                book(&acme).await.ok(201);
+            }
+        });
+        let (code, said) = server.terminate().await;
+        let alarms: Vec<&str> = said
+            .lines()
+            .filter(|line| !line.contains("began the ledger"))
+            .collect();
+        assert_eq!((code, alarms.as_slice()), (Some(0), &[][..]));
+        site.verify(102).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_remembers_what_it_answered() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let kept = acme.book().await;
+        let old = Backup::take(&site, "old");
+        book(&acme).await.ok(201);
+        // Killed in the moment of the answer: long before anything is flushed for the sake of the guard.
+        server.kill().await;
+        old.put_back();
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner {
+            caller: acme.caller.at(server.url()),
+            ..acme
+        };
+        only_reads(&acme, &kept).await;
+        stop_and_code(server.terminate().await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::start(&site, &[]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    let kept = acme.book().await;
+    stop_and_code(server.terminate().await);
+    let yesterday = site.folder().join("yesterday.db");
+    std::fs::copy(site.file(), &yesterday).unwrap();
+    let server = Serving::start(&site, &[]).await;
+    let acme = Partner {
+        caller: acme.caller.at(server.url()),
+        ..acme
+    };
+    acme.book().await;
+    stop_and_code(server.terminate().await);
+    std::fs::copy(&yesterday, site.file()).unwrap();
+    let server = Serving::start(&site, &[]).await;
+    let acme = Partner {
+        caller: acme.caller.at(server.url()),
+        ..acme
+    };
+    only_reads(&acme, &kept).await;
+    stop_and_code(server.terminate().await);
+
+    // The key was kept and the database was not: the log must not begin again under its name.
+    std::fs::remove_file(site.file()).unwrap();
+    let server = Serving::start(&site, &[]).await;
+    let refused = server
+        .caller()
+        .post("/v1/partners/register", &samples::partner("New"))
+        .await;
+    assert_eq!(refused.code(), "ledger_rolled_back");
+    assert!(
+        server.stderr().contains("holds 0 entries"),
+        "{}",
+        server.stderr()
+    );
+    accepted(&accept(&site).await, &["2 published entries are lost"]);
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    acme.book().await;
+    stop_and_code(server.terminate().await);
+    let report: Value = site.verify(1).await;
+    assert_eq!(report["entries"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_file_that_is_damaged_or_out_of_reach() {
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::start(&site, &[]).await;
+    Partner::register(&server.caller(), "Acme")
+        .await
+        .book()
+        .await;
+    stop_and_code(server.terminate().await);
+    let seen = site.folder().join("bookguard.db.key.seen");
+    let good = std::fs::read(&seen).unwrap();
+    std::fs::write(&seen, "damaged").unwrap();
+    for args in [
+        &["serve", "--listen", "127.0.0.1:0"][..],
+        &["ledger", "verify"],
+    ] {
+        let ran = site.command(args).run().await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+        for words in [
+            "bookguard.db.key.seen is damaged",
+            "ledger verify --guard-file",
+            "remove the file",
+        ] {
+            assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+        }
+    }
+    std::fs::write(&seen, good).unwrap();
+    let nowhere = site.folder().join("no folder").join("x.seen");
+    let server = Serving::start(&site, &["--guard-file", nowhere.to_str().unwrap()]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    acme.book().await;
+    acme.book().await;
+    until("the line", async || {
+        server
+            .stderr()
+            .contains("x.seen cannot be written")
+            .then_some(())
+    })
+    .await;
+    let (code, said) = server.terminate().await;
+    assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+}
