@@ -1,6 +1,7 @@
 //! The rules as tables, on state made by hand.
 
 mod leases;
+mod losses;
 
 use std::collections::HashMap;
 use std::sync::Arc;
