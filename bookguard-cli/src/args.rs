@@ -23,8 +23,8 @@ pub use nouns::{
     name = "bookguard",
     version,
     about = "Evidence and protection for bookings",
-    after_help = "Commands work on a database file (--db) as its administrator, also while a server runs on it, \
-                  or on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file.\n\n\
+    after_help = "Commands work on a database (--db) as its administrator, also while servers run on it, or \
+                  on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file.\n\n\
                   Exit codes: 0 ok, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 refused or invalid, \
                   6 verification failed, 7 unreachable, 8 rate limited, 9 server error.",
     arg_required_else_help = true
@@ -50,7 +50,7 @@ pub struct Place {
         conflicts_with = "url"
     )]
     pub db: Option<Database>,
-    /// Act for this partner (on a database file; a server knows the partner by its key)
+    /// Act for this partner (on a database; a server knows the partner by its key)
     #[arg(
         long,
         value_name = "PARTNER_ID",
@@ -80,12 +80,12 @@ pub struct Place {
         help_heading = "Where"
     )]
     pub output: Option<Format>,
-    /// The service's settings, for `serve` and for work on a database file.
+    /// The service's settings, for `serve` and for work on a database.
     #[command(flatten)]
     pub settings: SettingsArgs,
 }
 
-/// Settings of the service that `serve` and work on a database file share.
+/// Settings of the service that `serve` and work on a database share.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SettingsArgs {
     /// The configuration file, TOML [env: BOOKGUARD_CONFIG]
@@ -197,13 +197,17 @@ pub struct ServeArgs {
     /// Whether bookings without a policy get one from the library [env: BOOKGUARD_LIBRARY_POLICIES] [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub library_policies: Option<bool>,
-    /// Requests per second one key may make; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
+    /// Seconds to wait for a PostgreSQL server that cannot be reached yet; 0 does not wait
+    /// [env: BOOKGUARD_DATABASE_WAIT_SECONDS] [default: 30]
+    #[arg(long, value_name = "N")]
+    pub database_wait_seconds: Option<u32>,
+    /// Requests per second one key may make, on each node; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
     #[arg(long, value_name = "N")]
     pub rate_limit_per_second: Option<u32>,
-    /// Requests one key may make at once after a pause [env: BOOKGUARD_RATE_LIMIT_BURST]
+    /// Requests one key may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST]
     #[arg(long, value_name = "N")]
     pub rate_limit_burst: Option<u32>,
-    /// Registrations per minute from one network address; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]
+    /// Registrations per minute from one network address, on each node; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]
     #[arg(long, value_name = "N")]
     pub registrations_per_minute: Option<u32>,
     /// Whether webhooks may go over plain http [env: BOOKGUARD_WEBHOOK_ALLOW_HTTP] [default: false]

@@ -105,7 +105,7 @@ async fn start(folder: &Path) -> Result<Server, Failure> {
         report: |line| say(line),
         ..Config::of(folder.join("bookguard.db"))
     };
-    Server::start(config).await.map_err(Failure::Unexpected)
+    Ok(Server::start(config).await?)
 }
 
 /// What is left once the server is gone.

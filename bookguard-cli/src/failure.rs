@@ -5,6 +5,7 @@
 
 use std::io;
 
+use bookguard_core::service::OpenError;
 use bookguard_core::{Error, FieldError, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub enum Failure {
     NoKey,
     /// Something does not verify; what, has been shown.
     NotVerified(String),
-    /// The server cannot be reached.
+    /// The server cannot be reached, or the database's server.
     Unreachable(String),
     /// What answers is no Bookguard, or a broken one.
     BadAnswer(String),
@@ -76,6 +77,15 @@ impl From<Error> for Failure {
             body,
             retry_after_s: error.retry_after_s,
         }))
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Unreachable(why) => Self::Unreachable(why),
+            OpenError::Refused(why) => Self::Unexpected(why),
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use crate::settings::{self, environment};
 
 /// Serves until SIGTERM or SIGINT, then ends in order.
 ///
-/// Errors: [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unexpected`] with the operator's sentence.
+/// Errors: [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unreachable`] when the database's server stays
+/// away, [`Failure::Unexpected`] with the operator's sentence otherwise.
 pub async fn run(place: &Place, args: &ServeArgs) -> Result<(), Failure> {
     if place.url.is_some() || place.partner.is_some() || place.api_key_file.is_some() {
         return Err(Failure::Usage(
@@ -28,6 +29,6 @@ pub async fn run(place: &Place, args: &ServeArgs) -> Result<(), Failure> {
         // Whoever started the server may not read what it says; it serves all the same.
         let _ = output::print(&format!("listening on {}", server.url()));
     })
-    .await
-    .map_err(Failure::Unexpected)
+    .await?;
+    Ok(())
 }

@@ -54,7 +54,7 @@ pub fn place(place: &Place, var: Var<'_>) -> Result<Where, Failure> {
     if let Some(url) = url {
         if place.partner.is_some() {
             return Err(Failure::Usage(
-                "--partner is for work on a database file; a server (BOOKGUARD_URL) knows the partner by its key".to_owned(),
+                "--partner is for work on a database; a server (BOOKGUARD_URL) knows the partner by its key".to_owned(),
             ));
         }
         return Ok(Where::Server {
@@ -98,6 +98,7 @@ fn of_serve(args: &ServeArgs) -> Settings {
         library_policies: args.library_policies,
         rate_limit_per_second: args.rate_limit_per_second,
         rate_limit_burst: args.rate_limit_burst,
+        database_wait_seconds: args.database_wait_seconds,
         registrations_per_minute: args.registrations_per_minute,
         webhook_allow_http: args.webhook_allow_http,
         webhook_allow_subnets: (!args.webhook_allow_subnets.is_empty())
@@ -114,6 +115,7 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
         public_url: text(var, "BOOKGUARD_PUBLIC_URL")?,
         ledger_key: var("BOOKGUARD_LEDGER_KEY").map(LedgerKeySource::from_variable),
         guard_file: path(var, "BOOKGUARD_GUARD_FILE"),
+        database_wait_seconds: number(var, "BOOKGUARD_DATABASE_WAIT_SECONDS")?,
         dev: switch(var, "BOOKGUARD_DEV")?,
         registration: text(var, "BOOKGUARD_REGISTRATION")?,
         library_policies: switch(var, "BOOKGUARD_LIBRARY_POLICIES")?,
@@ -263,6 +265,7 @@ mod tests {
             ("BOOKGUARD_PUBLIC_URL", "https://b.example"),
             ("BOOKGUARD_LEDGER_KEY", "a.key"),
             ("BOOKGUARD_GUARD_FILE", "a.seen"),
+            ("BOOKGUARD_DATABASE_WAIT_SECONDS", "5"),
             ("BOOKGUARD_DEV", "yes"),
             ("BOOKGUARD_REGISTRATION", "closed"),
             ("BOOKGUARD_LIBRARY_POLICIES", "1"),
@@ -282,6 +285,7 @@ mod tests {
             public_url: Some("https://b.example".to_owned()),
             ledger_key: Some(LedgerKeySource::File("a.key".into())),
             guard_file: Some("a.seen".into()),
+            database_wait_seconds: Some(5),
             dev: Some(true),
             registration: Some("closed".to_owned()),
             library_policies: Some(true),

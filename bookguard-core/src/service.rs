@@ -47,7 +47,41 @@ impl Registration {
 /// Says where webhooks may go.
 pub type EndpointRule = Arc<dyn Fn(&str) -> Result<String, AddressRefused> + Send + Sync>;
 
+/// Why a service does not open: one sentence for the operator that says what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenError {
+    /// The database's server cannot be reached at present: it may be starting, or a standby may be taking over.
+    Unreachable(String),
+    /// What no waiting mends.
+    Refused(String),
+}
+
+impl std::ops::Deref for OpenError {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Unreachable(why) | Self::Refused(why) => why,
+        }
+    }
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<String> for OpenError {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
+    }
+}
+
 /// How a service is opened.
+#[derive(Clone)]
 pub struct Config {
     /// The database.
     pub db: Database,
@@ -104,8 +138,8 @@ impl Service {
     /// Opens the service: the database, its key, its log, its writer.
     ///
     /// Errors are one sentence for the operator that says what to do.
-    pub fn open(config: Config) -> Result<(Arc<Self>, Closing), String> {
-        let at = |e: StoreError| format!("{}: {e}", config.db);
+    pub fn open(config: Config) -> Result<(Arc<Self>, Closing), OpenError> {
+        let at = |e: StoreError| not_opened(&config.db, &e);
         let store = Store::open(&config.db, config.create).map_err(at)?;
         let source = config
             .ledger_key
@@ -317,6 +351,17 @@ fn writer_gone() -> Error {
     Error::unavailable(
         "The service is shutting down; whether this request was kept is not known. Repeat it with the same Idempotency-Key.",
     )
+}
+
+fn not_opened(db: &Database, error: &StoreError) -> OpenError {
+    let (db, mut why) = (db.to_string(), error.to_string());
+    if !why.contains(&db) {
+        why = format!("{db}: {why}");
+    }
+    match error {
+        StoreError::Unreachable(_) => OpenError::Unreachable(why),
+        _ => OpenError::Refused(why),
+    }
 }
 
 fn begun(db: &Database, key: &Path) -> String {

@@ -82,6 +82,19 @@ impl StoredHead {
     }
 }
 
+impl Database {
+    /// Whether the address can be one at all; the server is not asked.
+    ///
+    /// Errors: a sentence with what is wrong in it, without what may be a password.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => postgres::check(url).map_err(|e| e.to_string()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Store {
     /// Opens the database, brings its schema up to date and makes it when `create` says so.
     ///

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
-use bookguard_core::service::{Closing, Config, Registration, Service};
+use bookguard_core::service::{Closing, Config, OpenError, Registration, Service};
 
 /// A node; closed when it is dropped.
 struct Node {
@@ -44,7 +44,7 @@ impl Node {
     }
 }
 
-type Opened = Result<Node, String>;
+type Opened = Result<Node, OpenError>;
 
 fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
     let opened = Service::open(Config {

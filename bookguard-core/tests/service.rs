@@ -14,7 +14,7 @@ use bookguard_core::error::Error;
 use bookguard_core::evidence;
 use bookguard_core::model::{PartnerId, Scopes, Timestamp};
 use bookguard_core::ops::{self, Action, Finished, Operation, Request};
-use bookguard_core::service::{self, Closing, Config, Service};
+use bookguard_core::service::{self, Closing, Config, OpenError, Service};
 use bookguard_core::session::{Authority, Session};
 
 const START_MS: i64 = 1_790_000_000_000;
@@ -25,7 +25,7 @@ struct Bench {
     clock: Arc<AtomicI64>,
 }
 
-fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), String> {
+fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), OpenError> {
     Service::open(Config {
         db: db.into(),
         create: true,

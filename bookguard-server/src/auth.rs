@@ -59,7 +59,8 @@ impl Keys {
         headers: &HeaderMap,
     ) -> Result<Authority, Error> {
         let hash = presented(headers).ok_or_else(unauthorized)?.hash();
-        let revocations = match self.glance(&hash, service.clock().now()) {
+        let asked_at = service.clock().now();
+        let revocations = match self.glance(&hash, asked_at) {
             Glance::Known(authority) => return Ok(authority),
             Glance::Unknown => return Err(unauthorized()),
             Glance::Ask(revocations) => revocations,
@@ -69,7 +70,7 @@ impl Keys {
         let found = asked
             .await
             .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
-        self.keep(&hash, found.clone(), service.clock().now(), revocations);
+        self.keep(&hash, found.clone(), asked_at, revocations);
         found.ok_or_else(unauthorized)
     }
 
@@ -99,6 +100,8 @@ impl Keys {
         Glance::Ask(seen.revocations)
     }
 
+    /// Keeps what was found of a key when the store was asked at `now`. From then on, not from when it answered: a
+    /// revocation on another node may be just younger than the question.
     fn keep(&self, hash: &Hash, found: Option<Authority>, now: Timestamp, revocations: u64) {
         let until_ms = now.ms() + limits::KEY_CACHE_MS;
         let mut seen = self.seen();

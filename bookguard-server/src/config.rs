@@ -27,6 +27,11 @@ pub const RATE_LIMIT_PER_SECOND: u32 = 1_000;
 pub const RATE_LIMIT_BURST: u32 = 2_000;
 /// Registrations per minute from one network address.
 pub const REGISTRATIONS_PER_MINUTE: u32 = 300;
+/// Seconds that a server waits at its start for a database server that cannot be reached: what a restart or a failover
+/// of a small database takes.
+pub const DATABASE_WAIT_SECONDS: u32 = 30;
+/// More is not waiting but hiding a fault.
+const DATABASE_WAIT_MAX: u32 = 3_600;
 /// Above it a limit is no limit, and its arithmetic would need more bits.
 const RATE_MAX: u32 = 1_000_000;
 
@@ -44,17 +49,20 @@ pub struct Settings {
     pub ledger_key: Option<LedgerKeySource>,
     /// The file that remembers what was last published of the ledger; beside the ledger key when not given.
     pub guard_file: Option<PathBuf>,
+    /// How long to wait at the start for a database server that cannot be reached; 0 does not wait.
+    pub database_wait_seconds: Option<u32>,
     /// Local development: webhooks may go to this machine and over plain http.
     pub dev: Option<bool>,
     /// Who may register: `open`, `approval` or `closed`.
     pub registration: Option<String>,
     /// Whether bookings without a policy of their own get one from the library.
     pub library_policies: Option<bool>,
-    /// Requests per second one key may make; 0 switches the limit off.
+    /// Requests per second one key may make; 0 switches the limit off. Each node counts for itself: behind a balancer
+    /// with N nodes a key may make up to N times as many.
     pub rate_limit_per_second: Option<u32>,
     /// Requests one key may make at once after a pause.
     pub rate_limit_burst: Option<u32>,
-    /// Registrations per minute from one network address; 0 switches the limit off.
+    /// Registrations per minute from one network address, on each node; 0 switches the limit off.
     pub registrations_per_minute: Option<u32>,
     /// Whether webhooks may go over plain http.
     pub webhook_allow_http: Option<bool>,
@@ -103,6 +111,7 @@ impl Settings {
             public_url: self.public_url.or(weaker.public_url),
             ledger_key: self.ledger_key.or(weaker.ledger_key),
             guard_file: self.guard_file.or(weaker.guard_file),
+            database_wait_seconds: self.database_wait_seconds.or(weaker.database_wait_seconds),
             dev: self.dev.or(weaker.dev),
             registration: self.registration.or(weaker.registration),
             library_policies: self.library_policies.or(weaker.library_policies),
@@ -132,8 +141,17 @@ impl Settings {
             return Err("rate_limit_burst is 0, so no request could pass; set rate_limit_per_second = 0 to switch the limit off".to_owned());
         }
         let subnets = self.webhook_allow_subnets.unwrap_or_default();
+        let db = self.db.unwrap_or_else(|| DB.into());
+        db.check()?;
+        let wait = self.database_wait_seconds.unwrap_or(DATABASE_WAIT_SECONDS);
+        if wait > DATABASE_WAIT_MAX {
+            return Err(format!(
+                "database_wait_seconds is {wait}; at most {DATABASE_WAIT_MAX} is possible, and 0 means not to wait"
+            ));
+        }
         Ok(Config {
-            db: self.db.unwrap_or_else(|| DB.into()),
+            db,
+            database_wait: Duration::from_secs(wait.into()),
             listen: self.listen.unwrap_or_else(|| LISTEN.to_owned()),
             public_url: self.public_url.as_deref().map(public_url).transpose()?,
             ledger_key: self.ledger_key,
@@ -234,6 +252,8 @@ pub struct Config {
     pub ledger_key: Option<LedgerKeySource>,
     /// The file that remembers what was last published of the ledger; beside the ledger key when not given.
     pub guard_file: Option<PathBuf>,
+    /// How long to wait at the start for a database server that cannot be reached.
+    pub database_wait: Duration,
     /// Who may register.
     pub registration: Registration,
     /// Whether bookings without a policy of their own get one from the library.
@@ -263,6 +283,7 @@ impl Config {
             public_url: None,
             ledger_key: None,
             guard_file: None,
+            database_wait: Duration::from_secs(DATABASE_WAIT_SECONDS.into()),
             registration: Registration::default(),
             library_policies: true,
             rate_limit_per_second: RATE_LIMIT_PER_SECOND,

@@ -29,7 +29,8 @@ async fn serve(arguments: &[OsString]) -> Result<(), String> {
         _ => return Err("usage: bookguard-server [configuration file]".to_owned()),
     };
     let config = Config::load(file, Settings::default())?;
-    run(config, terminated()?, announce).await
+    let ran = run(config, terminated()?, announce).await;
+    ran.map_err(|why| why.to_string())
 }
 
 fn announce(server: &Server) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::outbox::Outbox;
-use bookguard_core::service::{self, Closing, Service};
+use bookguard_core::service::{self, Closing, OpenError, Service};
 use poem_openapi::OpenApi as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,6 +24,9 @@ use crate::router::{Router, Routes};
 
 /// What deliveries in flight get to end in, even when requests took all the time there was.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
+
+/// How long after a failure the database's server is tried again.
+const OPEN_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often what has expired is looked for.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
@@ -50,8 +53,13 @@ pub async fn run(
     config: Config,
     shutdown: impl Future<Output = ()>,
     started: impl FnOnce(&Server),
-) -> Result<(), String> {
-    let server = Server::start(config).await?;
+) -> Result<(), OpenError> {
+    let mut shutdown = std::pin::pin!(shutdown);
+    let server = tokio::select! {
+        server = Server::start(config) => server?,
+        // It may be waiting for its database.
+        () = &mut shutdown => return Ok(()),
+    };
     started(&server);
     shutdown.await;
     server.stop().await;
@@ -87,7 +95,7 @@ impl Server {
     ///
     /// Errors are one sentence for the operator: the address is taken, the database is in use by another server or
     /// cannot be opened, its ledger key is missing.
-    pub async fn start(config: Config) -> Result<Self, String> {
+    pub async fn start(config: Config) -> Result<Self, OpenError> {
         let lock = config.db.file().map(lock).transpose()?;
         let listener = TcpListener::bind(&config.listen)
             .await
@@ -115,9 +123,7 @@ impl Server {
             report: config.report,
             commit_delay: config.commit_delay,
         };
-        let opened = tokio::task::spawn_blocking(|| Service::open(settings)).await;
-        let (service, closing) =
-            opened.map_err(|e| format!("the database was not opened: {e}"))??;
+        let (service, closing) = open(settings, config.database_wait).await?;
         // Beside a database file the key is where everybody looks for it; of a server's, other nodes need a copy.
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
             (config.report)(begun);
@@ -199,6 +205,36 @@ impl Server {
         let _ = housekeeping.await;
         drop((courier, service));
         let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
+    }
+}
+
+/// Opens the service; waits for a database server that cannot be reached.
+///
+/// Machines start in any order and a standby needs a moment to take over, so a node that gave up at once would depend on
+/// somebody who starts it again. One that waited for ever would hide that the address is wrong: it says at once what it
+/// waits for, and ends when its time is over. What waiting does not mend ends it at once.
+async fn open(
+    settings: service::Config,
+    wait: Duration,
+) -> Result<(Arc<Service>, Closing), OpenError> {
+    let until = Instant::now() + wait;
+    let mut said = false;
+    loop {
+        let attempt = settings.clone();
+        let opened = tokio::task::spawn_blocking(|| Service::open(attempt)).await;
+        let opened = opened.map_err(|e| format!("the database was not opened: {e}"))?;
+        match opened {
+            Err(OpenError::Unreachable(why)) if Instant::now() < until => {
+                if !std::mem::replace(&mut said, true) {
+                    (settings.report)(&format!(
+                        "{why} (waiting for it, {} s at most)",
+                        wait.as_secs()
+                    ));
+                }
+            }
+            opened => return opened,
+        }
+        tokio::time::sleep(OPEN_AGAIN).await;
     }
 }
 

@@ -65,8 +65,7 @@ impl Local {
             report: config.report,
             commit_delay: config.commit_delay,
         };
-        let (service, closing) =
-            block_in_place(|| Service::open(opening)).map_err(Failure::Unexpected)?;
+        let (service, closing) = block_in_place(|| Service::open(opening))?;
         if let Some(begun) = service.begun() {
             say(begun);
         }

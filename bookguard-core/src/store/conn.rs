@@ -269,6 +269,8 @@ pub enum StoreError {
     },
     /// The log was moved to this database and goes on there.
     Moved(String),
+    /// The database's server does not answer, or takes nobody in at present.
+    Unreachable(String),
     /// The head moved under us: another writer without the write turn.
     HeadMoved,
     /// Anything else, in the engine's words.
@@ -293,7 +295,7 @@ impl fmt::Display for StoreError {
                  the move came to nothing, end it with `bookguard migrate --reopen`"
             ),
             Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
-            Self::Failed(what) => f.write_str(what),
+            Self::Unreachable(what) | Self::Failed(what) => f.write_str(what),
         }
     }
 }

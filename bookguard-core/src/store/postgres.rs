@@ -92,6 +92,11 @@ const MIGRATOR: Role = Role {
     repeats: false,
 };
 
+/// Errors: what is wrong with an address, before anybody is asked.
+pub(super) fn check(url: &PostgresUrl) -> Result<(), StoreError> {
+    Address::parse(url).map(drop)
+}
+
 /// A database on a server.
 pub(super) struct Server {
     address: Arc<Address>,

@@ -271,3 +271,25 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
     assert_eq!(again.text().await.unwrap(), first);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
+    static WAITING: tokio::sync::Notify = tokio::sync::Notify::const_new();
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let db = format!("postgres://me@{}/b", gone.local_addr().unwrap());
+    drop(gone);
+    let config = Config {
+        listen: "127.0.0.1:0".to_owned(),
+        database_wait: Duration::from_secs(3_600),
+        report: |line| {
+            assert!(line.ends_with("(waiting for it, 3600 s at most)"), "{line}");
+            WAITING.notify_one();
+        },
+        ..Config::of(db)
+    };
+    let ended = run(config, WAITING.notified(), |_| {
+        panic!("there is no database")
+    });
+    let patience = Duration::from_secs(20);
+    assert_eq!(tokio::time::timeout(patience, ended).await.unwrap(), Ok(()));
+}

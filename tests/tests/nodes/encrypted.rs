@@ -9,7 +9,7 @@ use bookguard_tests::program::Serving;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
-use crate::refusals::{nothing_was_made, refuses, serve};
+use crate::refusals::{ends, nothing_was_made, refuses, serve};
 
 /// Certificates, made by openssl in this folder: of an authority, and of a server at 127.0.0.1 that it vouches for.
 fn certificates(folder: &Path) {
@@ -67,8 +67,10 @@ async fn a_node_speaks_tls_with_the_server_it_was_told_to_trust_and_with_no_othe
     let renamed = trusting("verify-full", &known).replace("127.0.0.1", "localhost");
     refuses(serve(&renamed, &folder), &["localhost"]).await;
     let nowhere = format!("{url}?sslmode=verify-full&sslrootcert=/nowhere.crt");
-    refuses(
+    ends(
         serve(&nowhere, &folder),
+        2,
+        "usage",
         &["/nowhere.crt", "cannot be read"],
     )
     .await;

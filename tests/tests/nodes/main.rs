@@ -7,6 +7,8 @@
 //! | `failover` | the server for good: its synchronous standby takes over |
 //! | `refusals` | nothing: a server that may not be relied on, or does not let us in |
 //! | `encrypted` | nothing: connections that must be encrypted, to a server that is who it should be |
+//! | `starting` | the server, before it is there |
+//! | `together` | nothing: what one node is told counts on the others |
 //!
 //! Nodes that are killed themselves are in `crash`, what they do at the same time in `concurrency`.
 
@@ -17,3 +19,5 @@ mod failover;
 mod network;
 mod refusals;
 mod server;
+mod starting;
+mod together;

@@ -10,12 +10,17 @@ use tokio::task::block_in_place;
 
 /// It ends with one sentence that has these words.
 pub(crate) async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
+    ends(line, 1, "unexpected", words).await
+}
+
+/// The same with another exit code, and the word for it.
+pub(crate) async fn ends(line: CommandLine, code: i32, word: &str, words: &[&str]) -> Ran {
     let ran = line.run().await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 1, "one sentence: {ran:?}");
     assert!(
-        lines[0].starts_with("error: ") && lines[0].ends_with(" (unexpected)"),
+        lines[0].starts_with("error: ") && lines[0].ends_with(&format!(" ({word})")),
         "{ran:?}"
     );
     for word in words {
@@ -30,6 +35,7 @@ pub(crate) async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
 pub(crate) fn serve(url: &str, folder: &TempDir) -> CommandLine {
     let key = folder.path().join("bookguard.key");
     bookguard(["serve", "--listen", "127.0.0.1:0", "--db", url])
+        .env("BOOKGUARD_DATABASE_WAIT_SECONDS", "0")
         .arg("--ledger-key")
         .arg(key)
 }
@@ -57,7 +63,14 @@ async fn an_address_that_is_none_is_told_apart_from_a_server_that_is_not_there()
             &["sslmode"],
         ),
     ] {
-        refuses(serve(url, &folder), words).await;
+        ends(serve(url, &folder), 2, "usage", words).await;
+        ends(
+            bookguard(["partners", "list", "--db", url]),
+            2,
+            "usage",
+            words,
+        )
+        .await;
     }
     // Nobody listens where somebody did a moment ago.
     let gone = Receiver::start().await.url();
@@ -67,14 +80,21 @@ async fn an_address_that_is_none_is_told_apart_from_a_server_that_is_not_there()
         .strip_suffix("/hook")
         .unwrap();
     let url = format!("postgres://me:s3cret@{gone}/b");
-    refuses(serve(&url, &folder), &[gone, "cannot be reached"]).await;
+    let unreached = async |url: &str, words: &[&str]| {
+        ends(serve(url, &folder), 7, "unreachable", words).await;
+        let list = bookguard(["partners", "list", "--db", url]);
+        ends(list, 7, "unreachable", words).await;
+    };
+    unreached(&url, &[gone, "cannot be reached"]).await;
+    let unknown = "postgres://me:s3cret@no-such-host.invalid/b";
+    unreached(unknown, &["no-such-host.invalid", "cannot be reached"]).await;
     // Somebody who speaks something else.
     let other = Receiver::start().await;
     let other = other
         .url()
         .replace("http://", "postgres://me:s3cret@")
         .replace("/hook", "/b");
-    refuses(serve(&other, &folder), &["127.0.0.1"]).await;
+    unreached(&other, &["127.0.0.1"]).await;
     nothing_was_made(&folder);
 }
 
@@ -149,6 +169,13 @@ async fn a_server_that_may_lose_what_it_confirmed_is_refused() {
     )
     .await;
     alter("RESET synchronous_commit");
+    let role = |what: &str| {
+        let sql = format!("ALTER ROLE {USER} {what}");
+        block_in_place(|| postgres.sql("postgres", &sql));
+    };
+    role("SET synchronous_commit = off");
+    refuses(serve(&url, &folder), &["synchronous_commit = off"]).await;
+    role("RESET synchronous_commit");
     alter("SET default_transaction_read_only = on");
     refuses(serve(&url, &folder), &["only read", "allow writing"]).await;
     alter("RESET default_transaction_read_only");
@@ -253,8 +280,10 @@ async fn a_server_that_takes_no_more_connections_is_named() {
     let held: Vec<_> = (0..4)
         .map(|_| block_in_place(|| postgres.hold("postgres", "SELECT 1")))
         .collect();
-    refuses(
+    ends(
         serve(&url, &folder),
+        7,
+        "unreachable",
         &["takes no more connections", "max_connections"],
     )
     .await;

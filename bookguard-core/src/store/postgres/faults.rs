@@ -16,8 +16,10 @@ pub(super) enum Fault {
     Refused(Box<DbError>),
     /// The connection, or what should have come over it. The session is over.
     Lost(String),
-    /// The server cannot be reached, or does not let us in.
+    /// The server cannot be reached, or takes nobody in at present: trying again later may help.
     Unreached(String),
+    /// It does not let us in, and will not do so later.
+    Barred(String),
     /// Said already.
     Told(StoreError),
 }
@@ -43,7 +45,8 @@ impl Fault {
             Self::Lost(why) => {
                 StoreError::Failed(format!("the connection to {address} was lost: {why}"))
             }
-            Self::Unreached(why) => StoreError::Failed(format!("{address} {why}")),
+            Self::Unreached(why) => StoreError::Unreachable(format!("{address} {why}")),
+            Self::Barred(why) => StoreError::Failed(format!("{address} {why}")),
             Self::Told(error) => error,
         }
     }
@@ -86,10 +89,10 @@ impl From<tokio_postgres::Error> for Fault {
                     "cannot be reached: {shown}; check the address, and that the server runs and accepts connections from here"
                 ))
             }
-            "error performing TLS handshake" => Self::Unreached(format!(
+            "error performing TLS handshake" => Self::Barred(format!(
                 "does not speak TLS as the address asks for: {shown}; see sslmode and sslrootcert"
             )),
-            "authentication error" | "invalid configuration" => Self::Unreached(format!(
+            "authentication error" | "invalid configuration" => Self::Barred(format!(
                 "does not let this user in: {shown}; check user and password of the address"
             )),
             "timeout waiting for server" => Self::Unreached("did not answer in time".to_owned()),
@@ -124,7 +127,7 @@ fn refused(error: &DbError, address: &Address) -> StoreError {
         SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Failed(format!(
             "{address} does not allow this user what is needed: {says}; GRANT it, or let a user with more rights start once"
         )),
-        SqlState::TOO_MANY_CONNECTIONS => StoreError::Failed(format!(
+        SqlState::TOO_MANY_CONNECTIONS => StoreError::Unreachable(format!(
             "{address} takes no more connections: {says}; each node needs up to 10, see max_connections"
         )),
         _ => StoreError::Failed(format!("{address}: {says} ({})", error.code().code())),

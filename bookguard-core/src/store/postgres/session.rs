@@ -69,6 +69,11 @@ impl Session {
             }
             Err(fault) => {
                 runtime.shutdown_background();
+                // There was no session yet that could have been lost.
+                let fault = match fault {
+                    Fault::Lost(why) => Fault::Unreached(format!("does not open a session: {why}")),
+                    other => other,
+                };
                 Err(fault.into_error(address))
             }
         }

@@ -75,7 +75,7 @@ impl Bench {
             Err(detail) => Some(Finding {
                 what: "opening",
                 place: String::new(),
-                detail,
+                detail: detail.to_string(),
             }),
         }
     }

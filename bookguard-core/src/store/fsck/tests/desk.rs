@@ -11,7 +11,7 @@ use crate::command::{Answer, Ask, BookingCreated, Command, Registration};
 use crate::guard::{Guard, Seen};
 use crate::model::{BookingId, Endpoint, EventId, Scopes, Timestamp};
 use crate::ops::{self, Action, Operation, Request};
-use crate::service::{self, Closing, Config, Service};
+use crate::service::{self, Closing, Config, OpenError, Service};
 use crate::session::{Authority, Session};
 use crate::store::conn::Statement;
 use crate::webhook::{Attempt, FailureClass, Phase};
@@ -22,7 +22,7 @@ pub(super) const HOUR: i64 = 60 * 60 * 1000;
 pub(in crate::store) fn open(
     db: &Path,
     clock: &Arc<AtomicI64>,
-) -> Result<(Arc<Service>, Closing), String> {
+) -> Result<(Arc<Service>, Closing), OpenError> {
     Service::open(Config {
         db: db.into(),
         create: true,
