@@ -4,7 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use bookguard_core::guard::{self, Guard};
 use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
+use bookguard_core::log::Log;
 use bookguard_core::store::Database;
 use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use serde_json::{Value, json};
@@ -55,9 +57,14 @@ fn go(place: &Place, from: &Database, to: &Database, screen: &Screen) -> Result<
         .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from)));
     let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
     let key = key.ok_or_else(|| no_key(from, &at))?;
+    let guard = config
+        .guard_file
+        .unwrap_or_else(|| guard::default_path(at.path(), from));
+    let guard = Guard::open(guard, config.report).map_err(Failure::Unexpected)?;
+    let log = Log::new(key, guard);
     let mut bar = Bar::new();
     let moved = block_in_place(|| {
-        transfer::transfer(from, to, &key, &mut |done, total| bar.draw(done, total))
+        transfer::transfer(from, to, &log, &mut |done, total| bar.draw(done, total))
     });
     bar.clear();
     let moved = moved.map_err(failure)?;
@@ -136,7 +143,8 @@ fn told(
         format!(" --ledger-key {}", absolute(path).display())
     });
     lines.push(format!(
-        "The ledger's key was not moved: it stays what it is, and whoever opens the database needs it. Now:\n  \
+        "The ledger's key was not moved: it stays what it is, and whoever opens the database needs it, with the guard file \
+         beside it. Now:\n  \
          bookguard ledger verify --db {to}{key}\n  \
          bookguard serve --db {to}{key}"
     ));

@@ -15,13 +15,15 @@ mod table;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::conn::{Arg, Conn, Statement, StoreError};
 use super::{Database, Store, StoredHead, head};
 use crate::error::Error;
-use crate::key_file::LedgerKey;
-use crate::ledger::{Hash, Signer};
+use crate::guard::{Rollback, Seen};
+use crate::ledger::Hash;
+use crate::log::Log;
 use table::TABLES;
 
 /// What was moved. The log goes on in its new place under the same name and key.
@@ -60,7 +62,7 @@ impl Transferred {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
     /// What was asked makes no sense with these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
-    /// `ledger_moved`, `not_moved`, `target_not_empty`.
+    /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `target_not_empty`.
     Refused(Error),
     /// The source is damaged, or the copy is not what the source is.
     NotVerified(String),
@@ -72,7 +74,16 @@ pub enum TransferError {
 #[derive(Debug)]
 struct Carried {
     stored: StoredHead,
+    /// What was last seen of the log, which this head goes on from.
+    seen: Option<Arc<Seen>>,
     tables: Vec<(&'static str, u64)>,
+}
+
+/// What both ends of a transfer have in common.
+struct Errand<'a> {
+    log: &'a Log,
+    /// What the target is called in the source's mark.
+    place: &'a str,
 }
 
 /// As [`TransferError`], as far as it is known where two connections are all that is known.
@@ -82,6 +93,8 @@ enum Trouble {
     Target(StoreError),
     /// The target holds something.
     NotEmpty(String),
+    /// The source lost what was published.
+    RolledBack(Box<Rollback>),
     /// The source contradicts itself.
     Damaged(String),
     /// The copy is not the source.
@@ -93,14 +106,15 @@ enum Trouble {
 }
 
 /// Moves everything from `from` to `to`, which must be empty; both may be in use, and whoever wants to write waits and is
-/// told that the database is busy. `key` is the log's, which goes on under it and which is not stored in either. `progress`
-/// is told how many of how many rows are done, each counted when it is copied and when it is compared.
+/// told that the database is busy. `log` is the log, which goes on under its key, and what this node saw of it; neither is
+/// stored in a database. `progress` is told how many of how many rows are done, each counted when it is copied and when it is
+/// compared.
 ///
 /// Errors: as [`TransferError`] says.
 pub fn transfer(
     from: &Database,
     to: &Database,
-    key: &LedgerKey,
+    log: &Log,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Transferred, TransferError> {
     let began = Instant::now();
@@ -113,7 +127,8 @@ pub fn transfer(
     let source = Store::open(from, false).map_err(|e| failed(from, &e))?;
     let place = place(to);
     let stored = source.head().map_err(|e| failed(from, &e))?;
-    let again = may_go(stored.as_ref(), from, &place, key)?;
+    let errand = Errand { log, place: &place };
+    let again = may_go(stored.as_ref(), from, &errand)?;
     let target = Store::open(to, true).map_err(|e| failed(to, &e))?;
     let explained = |trouble| explain(trouble, from, to);
     // Before anything waits for a turn: the common mistake is told at once.
@@ -123,8 +138,15 @@ pub fn transfer(
         .map_err(explained)?;
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
     let mut target = target.mover().map_err(|e| failed(to, &e))?;
-    let carried = carry(&mut *source, &mut *target, &place, progress);
-    let Carried { stored, tables } = carried.map_err(explained)?;
+    let carried = carry(&mut *source, &mut *target, &errand, progress);
+    let Carried {
+        stored,
+        seen,
+        tables,
+    } = carried.map_err(explained)?;
+    // Whatever is restored in the new place some day is held to this.
+    log.note(seen.as_deref(), stored.seen());
+    log.guard().sync();
     Ok(Transferred {
         origin: stored.origin,
         size: stored.head.size,
@@ -173,8 +195,7 @@ pub fn reopen(database: &Database) -> Result<String, TransferError> {
 fn may_go(
     stored: Option<&StoredHead>,
     from: &Database,
-    place: &str,
-    key: &LedgerKey,
+    errand: &Errand<'_>,
 ) -> Result<bool, TransferError> {
     let Some(stored) = stored else {
         return Err(refused(
@@ -184,8 +205,8 @@ fn may_go(
             ),
         ));
     };
-    let vkey = Signer::from_seed(&stored.origin, key.seed()).map(|s| s.verifier().to_string());
-    if vkey.as_ref() != Ok(&stored.vkey) {
+    let signer = (errand.log.signer(&stored.origin)).map_err(|e| failed(from, &e))?;
+    if signer.verifier().to_string() != stored.vkey {
         return Err(refused(
             "wrong_ledger_key",
             format!(
@@ -197,7 +218,7 @@ fn may_go(
     }
     match &stored.moved_to {
         None => Ok(false),
-        Some(before) if before == place => Ok(true),
+        Some(before) if before == errand.place => Ok(true),
         Some(before) => Err(refused(
             "ledger_moved",
             format!(
@@ -212,12 +233,12 @@ fn may_go(
 fn carry(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    place: &str,
+    errand: &Errand<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Carried, Trouble> {
-    let carried = copied(source, target, progress).and_then(|carried| {
+    let carried = copied(source, target, errand.log, progress).and_then(|carried| {
         source
-            .commit(&[mark(Some(place))])
+            .commit(&[mark(Some(errand.place))])
             .map_err(Trouble::Marking)?;
         match target.commit(&[]) {
             Ok(_) => Ok(carried),
@@ -292,15 +313,25 @@ fn look(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
 fn copied(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
+    log: &Log,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Carried, Trouble> {
+    let seen = log.guard().latest();
     source.begin(&[]).map_err(Trouble::Source)?;
     let stored = head(source).map_err(Trouble::Source)?;
     let stored = stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
+    let rollback = log.check(source, None, seen.as_deref(), &stored);
+    if let Some(rollback) = rollback.map_err(Trouble::Source)? {
+        return Err(Trouble::RolledBack(Box::new(rollback)));
+    }
     target.begin(&[]).map_err(Trouble::Target)?;
     require_empty(target)?;
     let tables = copy::copy(source, target, stored.head, progress)?;
-    Ok(Carried { stored, tables })
+    Ok(Carried {
+        stored,
+        seen,
+        tables,
+    })
 }
 
 fn require_empty(conn: &mut dyn Conn) -> Result<(), Trouble> {
@@ -377,6 +408,13 @@ fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {
             "target_not_empty",
             format!(
                 "{to} is not empty: {why}. Nothing was moved; name an empty database to move to"
+            ),
+        ),
+        Trouble::RolledBack(rollback) => refused(
+            "ledger_rolled_back",
+            format!(
+                "the ledger of {from} is rolled back: {rollback}. Nothing was moved; bring back the database that holds them, or \
+                 accept the loss first with `bookguard ledger accept-rollback --db {from}`"
             ),
         ),
         Trouble::Damaged(why) => TransferError::NotVerified(format!(

@@ -7,8 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::guard::Guard;
-use crate::key_file;
-use crate::log::Log;
+use crate::key_file::{self, LedgerKey};
 use crate::store::conn::{Row, Rows};
 use crate::store::fsck::{self, tests::desk};
 
@@ -35,7 +34,12 @@ impl Bench {
     }
 
     fn go(&self, from: &str, to: &str) -> Result<Transferred, TransferError> {
-        transfer(&self.db(from), &self.db(to), &self.key, &mut |_, _| {})
+        transfer(&self.db(from), &self.db(to), &self.log(), &mut |_, _| {})
+    }
+
+    fn log(&self) -> Log {
+        let guard = Guard::open(self.folder.path().join("b.seen"), |_| {});
+        Log::new(self.key.clone(), guard.unwrap())
     }
 
     /// The whole check of the ledger finds nothing.
@@ -45,8 +49,7 @@ impl Bench {
 
     fn is_clean(&self, database: &Database) {
         let store = Store::open(database, false).unwrap();
-        let guard = Guard::open(self.folder.path().join("b.seen"), |_| {}).unwrap();
-        let log = Log::new(self.key.clone(), guard);
+        let log = self.log();
         let report = fsck::verify(&store, &log.seal(), &log, &mut |_, _| {}).unwrap();
         assert_eq!(report.findings, [], "{database}");
     }
@@ -87,7 +90,7 @@ fn everything_arrives_and_the_log_goes_on_in_one_place_only() {
     let moved = transfer(
         &bench.db("old.db"),
         &bench.db("new.db"),
-        &bench.key,
+        &bench.log(),
         &mut |done, total| steps.push((done, total)),
     )
     .unwrap();
@@ -122,7 +125,7 @@ fn everything_arrives_on_the_other_engine_and_comes_back() {
     let before = rows(&bench.db("old.db"));
     let url = postgres.fresh_database();
     let server = Database::from(url.as_str());
-    let go = |from: &Database, to: &Database| transfer(from, to, &bench.key, &mut |_, _| {});
+    let go = |from: &Database, to: &Database| transfer(from, to, &bench.log(), &mut |_, _| {});
     let there = go(&bench.db("old.db"), &server).unwrap();
     assert_eq!(rows(&server), before);
     bench.is_clean(&server);
@@ -163,7 +166,8 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "some.db")), "target_not_empty");
     Store::open(&bench.db("empty.db"), true).unwrap();
     assert_eq!(code(bench.go("empty.db", "new.db")), "nothing_to_move");
-    let other = LedgerKey::generate();
+    let guard = Guard::open(path("other.seen"), |_| {}).unwrap();
+    let other = Log::new(LedgerKey::generate(), guard);
     let wrong = transfer(
         &bench.db("old.db"),
         &bench.db("new.db"),
@@ -197,6 +201,27 @@ fn a_database_that_was_moved_goes_to_the_same_place_again_or_nowhere() {
         matches!(reopen(&bench.db("old.db")), Err(TransferError::Refused(why)) if why.code == "not_moved")
     );
     assert!(!bench.go("old.db", "other.db").unwrap().again);
+}
+
+#[test]
+fn a_database_that_lost_what_was_published_goes_nowhere_and_what_was_moved_is_remembered() {
+    let bench = Bench::new();
+    let copy = |name: &str| {
+        let path = |name: &str| bench.folder.path().join(name);
+        std::fs::copy(path("old.db"), path(name)).unwrap();
+    };
+    copy("older.db");
+    bench.go("old.db", "new.db").unwrap();
+    let seen = bench.log().guard().latest().unwrap();
+    assert_eq!(seen.size, 7, "what was moved was seen");
+    let more = Seen {
+        size: 8,
+        ..Seen::clone(&seen)
+    };
+    bench.log().note(Some(&seen), more);
+    assert_eq!(code(bench.go("older.db", "other.db")), "ledger_rolled_back");
+    assert!(rows(&bench.db("other.db")).iter().all(Vec::is_empty));
+    assert_eq!(moved_to(&bench.db("older.db")).unwrap(), None);
 }
 
 #[test]
@@ -312,7 +337,9 @@ fn fail_everywhere(
         let place = place(&bench.db(&to));
         let [mut source, mut target] = ends(bench, &to, fail_at, commit_happens);
         target.lasting = lasting;
-        let carried = carry(&mut source, &mut target, &place, &mut |_, _| {});
+        let (log, place) = (bench.log(), place.as_str());
+        let errand = Errand { log: &log, place };
+        let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
         drop((source, target));
         let marked = moved_to(&bench.db("old.db")).unwrap();
         let there = rows(&bench.db(&to));
@@ -436,7 +463,12 @@ fn a_copy_that_is_not_the_original_is_noticed() {
             altered: lie,
             ..target
         };
-        let carried = carry(&mut source, &mut target, "there", &mut |_, _| {});
+        let log = bench.log();
+        let errand = Errand {
+            log: &log,
+            place: "there",
+        };
+        let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
         assert!(
             matches!(&carried, Err(Trouble::Differs(_))),
             "{n}: {carried:?}"
