@@ -16,7 +16,7 @@ use bookguard_core::webhook::{
 use tokio::sync::Notify;
 
 use super::*;
-use bench::{Bench, Node, START_MS, call, outcome};
+use bench::{Bench, START_MS, call, outcome};
 use receiver::{PATIENCE, Receiver, Reply};
 
 const OK: Reply = Reply::Status(200);
@@ -171,7 +171,7 @@ async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_
     assert_eq!(held.until, Timestamp::from_ms(START_MS + LEASE_MS));
     let event_id = held.event_id.to_string();
 
-    let mut other = Node::open(bench.folder.path(), &bench.clock);
+    let mut other = bench.other_node(&bench.clock).await;
     let courier = other.courier(true);
     let due = |now| bench.node.service.reader().unwrap().endpoints_with_due(now);
     assert_eq!(due(held.until.plus_ms(-1)).unwrap(), []);
@@ -286,7 +286,7 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
 
-    let store = rusqlite::Connection::open(bench.folder.path().join("b.db")).unwrap();
+    let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
     let rename = |from, to| store.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}"));
     rename("attempt", "elsewhere").unwrap();
     told.notify_one();

@@ -1,18 +1,22 @@
-//! A whole node to test with: a service on a SQLite file of its own, its outbox, a partner.
+//! A whole node to test with: a service on a database of its own, its outbox, a partner.
+//!
+//! What asks the database does so on a thread that may wait: a connection to PostgreSQL drives a runtime of its own.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
-use bookguard_core::command::{Outcome, Registration};
+use bookguard_core::command::{Command, Outcome, Registration};
+use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Scopes, Timestamp};
 use bookguard_core::ops::bookings::CreateBooking;
 use bookguard_core::ops::endpoints::{CreateEndpoint, GetEndpoint};
 use bookguard_core::ops::events::{EventWithAttempts, GetEvent};
 use bookguard_core::ops::partners::RegisterPartner;
-use bookguard_core::ops::{self, Action, Operation, Request};
+use bookguard_core::ops::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Config};
+use bookguard_core::store::Database;
 use bookguard_core::webhook::Secret;
+use bookguard_test_postgres::Postgres;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -30,14 +34,62 @@ pub(super) struct Node {
     pub parcels: Option<UnboundedReceiver<Vec<Parcel>>>,
 }
 
+/// A database that any number of nodes may use, and a folder for its key; gone with the last of both.
+pub(super) struct Place {
+    pub folder: TempDir,
+    db: Database,
+    server: Option<(&'static Postgres, String)>,
+}
+
+impl Place {
+    pub(super) fn file() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        Place {
+            db: folder.path().join("b.db").into(),
+            folder,
+            server: None,
+        }
+    }
+
+    /// On PostgreSQL, where there is one.
+    pub(super) async fn server() -> Option<Place> {
+        waiting(|| {
+            let postgres = Postgres::shared()?;
+            let url = postgres.fresh_database();
+            Some(Place {
+                db: url.as_str().into(),
+                folder: tempfile::tempdir().unwrap(),
+                server: Some((postgres, url)),
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((postgres, url)) = self.server.take()
+            && !std::thread::panicking()
+        {
+            postgres.drop_database(&url);
+        }
+    }
+}
+
+/// Does it on a thread that may wait.
+pub(super) async fn waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
 impl Node {
-    pub(super) fn open(folder: &Path, clock: &Arc<AtomicI64>) -> Node {
+    pub(super) async fn open(place: &Place, clock: &Arc<AtomicI64>) -> Node {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
-        let (service, _) = Service::open(Config {
-            db: folder.join("b.db").into(),
+        let key = place.folder.path().join("ledger.key");
+        let config = Config {
+            db: place.db.clone(),
             create: true,
-            ledger_key: None,
+            ledger_key: Some(LedgerKeySource::File(key)),
             guard_file: None,
             public_url: "http://127.0.0.1".to_owned(),
             registration: service::Registration::Open,
@@ -48,8 +100,8 @@ impl Node {
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             report: |_| {},
             commit_delay: Duration::ZERO,
-        })
-        .unwrap();
+        };
+        let (service, _) = waiting(|| Service::open(config)).await.unwrap();
         Node {
             service,
             outbox,
@@ -95,18 +147,21 @@ impl Node {
 
 /// A node, its clock, and a partner.
 pub(super) struct Bench {
-    pub folder: TempDir,
     pub clock: Arc<AtomicI64>,
     pub node: Node,
     partner: Authority,
     pub secret: Secret,
+    pub place: Place,
 }
 
 impl Bench {
     pub(super) async fn new() -> Bench {
-        let folder = tempfile::tempdir().unwrap();
+        Bench::on(Place::file()).await
+    }
+
+    pub(super) async fn on(place: Place) -> Bench {
         let clock = Arc::new(AtomicI64::new(START_MS));
-        let node = Node::open(folder.path(), &clock);
+        let node = Node::open(&place, &clock).await;
         let anonymous = Session {
             service: Arc::clone(&node.service),
             authority: Authority::Anonymous {
@@ -116,9 +171,9 @@ impl Bench {
         let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
         let registered: Registration = call::<RegisterPartner>(&anonymous, &[], body).await;
         Bench {
-            folder,
             clock,
             node,
+            place,
             partner: Authority::Partner {
                 partner_id: registered.partner_id,
                 api_key_id: registered.api_key_id.unwrap(),
@@ -129,10 +184,20 @@ impl Bench {
     }
 
     pub(super) fn session(&self) -> Session {
+        self.session_on(&self.node)
+    }
+
+    /// The partner on another node.
+    pub(super) fn session_on(&self, node: &Node) -> Session {
         Session {
-            service: Arc::clone(&self.node.service),
+            service: Arc::clone(&node.service),
             authority: self.partner.clone(),
         }
+    }
+
+    /// One more node on the same database, with this clock.
+    pub(super) async fn other_node(&self, clock: &Arc<AtomicI64>) -> Node {
+        Node::open(&self.place, clock).await
     }
 
     pub(super) async fn endpoint(&self, url: &str) -> EndpointId {
@@ -152,7 +217,7 @@ impl Bench {
         let session = self.session();
         let mut outcomes = Vec::new();
         for _ in 0..count {
-            outcomes.push(submit::<CreateBooking>(&session, &[], BOOKING));
+            outcomes.push(submit::<CreateBooking>(&session, &[], BOOKING).await);
         }
         for outcome in outcomes {
             Service::outcome(outcome).await.unwrap();
@@ -180,22 +245,47 @@ pub(super) fn request(path: &[&str], body: &str) -> Request {
     }
 }
 
-pub(super) fn submit<O: Operation>(
+/// What an operation comes to before anything is written.
+enum Prepared {
+    Read(Finished),
+    Write(Box<Command>),
+}
+
+async fn prepare<O: Operation + 'static>(session: &Session, path: &[&str], body: &str) -> Prepared {
+    let request = request(path, body);
+    let session = Session {
+        service: Arc::clone(&session.service),
+        authority: session.authority.clone(),
+    };
+    waiting(
+        move || match ops::prepare::<O>(&session, &request).unwrap() {
+            Action::Read(read) => Prepared::Read(ops::finish::<O>(&read(&session).unwrap())),
+            Action::Write(writing) => Prepared::Write(Box::new(writing.command)),
+        },
+    )
+    .await
+}
+
+pub(super) async fn submit<O: Operation + 'static>(
     session: &Session,
     path: &[&str],
     body: &str,
 ) -> oneshot::Receiver<Outcome> {
-    match ops::prepare::<O>(session, &request(path, body)).unwrap() {
-        Action::Write(writing) => session.service.submit(writing.command).unwrap(),
-        Action::Read(_) => panic!("{} reads", O::ROUTE.id),
+    match prepare::<O>(session, path, body).await {
+        Prepared::Write(command) => session.service.submit(*command).unwrap(),
+        Prepared::Read(_) => panic!("{} reads", O::ROUTE.id),
     }
 }
 
-pub(super) async fn call<O: Operation>(session: &Session, path: &[&str], body: &str) -> O::Output {
-    let finished = match ops::prepare::<O>(session, &request(path, body)).unwrap() {
-        Action::Read(read) => ops::finish::<O>(&read(session).unwrap()),
-        Action::Write(writing) => {
-            let answer = session.service.submit_patiently(writing.command).await;
+pub(super) async fn call<O: Operation + 'static>(
+    session: &Session,
+    path: &[&str],
+    body: &str,
+) -> O::Output {
+    let finished = match prepare::<O>(session, path, body).await {
+        Prepared::Read(finished) => finished,
+        Prepared::Write(command) => {
+            let answer = session.service.submit_patiently(*command).await;
             ops::finish_write::<O>(answer.unwrap()).unwrap()
         }
     };

@@ -3,6 +3,7 @@
 use bookguard_core::limits::IN_FLIGHT_PER_ENDPOINT;
 use bookguard_core::ops::endpoints::DeleteEndpoint;
 
+use super::bench::{Place, waiting};
 use super::*;
 
 /// Collects this many requests; the events they were about.
@@ -18,205 +19,227 @@ fn distinct(events: &[String]) -> HashSet<&String> {
     events.iter().collect()
 }
 
+/// On a file, then on PostgreSQL where there is one.
+async fn on_every_engine(test: impl AsyncFn(Bench)) {
+    test(Bench::new().await).await;
+    if let Some(place) = Place::server().await {
+        println!("on PostgreSQL:");
+        test(Bench::on(place).await).await;
+    }
+}
+
 #[tokio::test]
 async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_at_once() {
-    let mut bench = Bench::new().await;
-    let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_ENDPOINT];
-    replies.push(OK);
-    let receiver = Receiver::start(&replies).await;
-    bench.endpoint(&receiver.url).await;
-    let courier = bench.node.courier(true);
-    bench.book(20).await;
-    let in_flight = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
-    courier.stop(Duration::from_millis(1)).await;
+    on_every_engine(async |mut bench| {
+        let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_ENDPOINT];
+        replies.push(OK);
+        let receiver = Receiver::start(&replies).await;
+        bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(true);
+        bench.book(20).await;
+        let in_flight = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
+        courier.stop(Duration::from_millis(1)).await;
 
-    // The clock stands still: nothing of this waits for a lease to end.
-    let mut other = Node::open(bench.folder.path(), &bench.clock);
-    let other_courier = other.courier(true);
-    let given_back = events(&receiver, 20 - IN_FLIGHT_PER_ENDPOINT).await;
-    for event_id in &given_back {
-        assert_eq!(
-            outcome(&other_courier, event_id).await,
-            DeliveryStatus::Delivered
-        );
-        assert_eq!(bench.event(event_id).await.attempts.len(), 1);
-    }
-    assert!(distinct(&given_back).is_disjoint(&distinct(&in_flight)));
+        // The clock stands still: nothing of this waits for a lease to end.
+        let mut other = bench.other_node(&bench.clock).await;
+        let other_courier = other.courier(true);
+        let given_back = events(&receiver, 20 - IN_FLIGHT_PER_ENDPOINT).await;
+        for event_id in &given_back {
+            assert_eq!(
+                outcome(&other_courier, event_id).await,
+                DeliveryStatus::Delivered
+            );
+            assert_eq!(bench.event(event_id).await.attempts.len(), 1);
+        }
+        assert!(distinct(&given_back).is_disjoint(&distinct(&in_flight)));
 
-    // Only of what was under way nobody knows whether it arrived: it is sent once more when its lease is over.
-    assert_eq!(receiver.surplus().await, 0);
-    bench.advance(LEASE_MS);
-    let again = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
-    assert_eq!(distinct(&again), distinct(&in_flight));
-    for event_id in &again {
-        assert_eq!(
-            outcome(&other_courier, event_id).await,
-            DeliveryStatus::Delivered
-        );
-    }
-    other_courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+        // Only of what was under way nobody knows whether it arrived: it is sent once more when its lease is over.
+        assert_eq!(receiver.surplus().await, 0);
+        bench.advance(LEASE_MS);
+        let again = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
+        assert_eq!(distinct(&again), distinct(&in_flight));
+        for event_id in &again {
+            assert_eq!(
+                outcome(&other_courier, event_id).await,
+                DeliveryStatus::Delivered
+            );
+        }
+        other_courier.stop(PATIENCE).await;
+        assert_eq!(receiver.surplus().await, 0);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn what_a_killed_node_held_goes_out_from_another_and_only_what_it_had_sent_comes_twice() {
-    let mut bench = Bench::new().await;
-    let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_ENDPOINT];
-    replies.push(OK);
-    let receiver = Receiver::start(&replies).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
-    let courier = bench.node.courier(true);
-    bench.book(100).await;
-    let sent = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
-    // Dies between sending and settling, without a word to anybody.
-    drop(courier);
+    on_every_engine(async |mut bench| {
+        let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_ENDPOINT];
+        replies.push(OK);
+        let receiver = Receiver::start(&replies).await;
+        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(true);
+        bench.book(100).await;
+        let sent = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
+        // Dies between sending and settling, without a word to anybody.
+        drop(courier);
 
-    let mut other = Node::open(bench.folder.path(), &bench.clock);
-    let other_courier = other.courier(true);
-    bench.advance(LEASE_MS - 1);
-    let due = |now| other.service.reader().unwrap().has_lapsed_leases(now);
-    let end = Timestamp::from_ms(START_MS + LEASE_MS);
-    assert_eq!((due(end.plus_ms(-1)), due(end)), (Ok(false), Ok(true)));
-    bench.set(end);
-    let again = events(&receiver, 100).await;
-    assert_eq!(distinct(&again).len(), 100, "nothing is lost");
-    assert!(distinct(&sent).is_subset(&distinct(&again)));
-    for event_id in &again {
+        let mut other = bench.other_node(&bench.clock).await;
+        let other_courier = other.courier(true);
+        bench.advance(LEASE_MS - 1);
+        let service = Arc::clone(&other.service);
+        let lapsed = async move |now| {
+            let service = Arc::clone(&service);
+            waiting(move || service.reader().unwrap().has_lapsed_leases(now)).await
+        };
+        let end = Timestamp::from_ms(START_MS + LEASE_MS);
+        assert_eq!(lapsed(end.plus_ms(-1)).await, Ok(false));
+        assert_eq!(lapsed(end).await, Ok(true));
+        bench.set(end);
+        let again = events(&receiver, 100).await;
+        assert_eq!(distinct(&again).len(), 100, "nothing is lost");
+        assert!(distinct(&sent).is_subset(&distinct(&again)));
+        for event_id in &again {
+            assert_eq!(
+                outcome(&other_courier, event_id).await,
+                DeliveryStatus::Delivered
+            );
+            assert_eq!(bench.event(event_id).await.attempts.len(), 1);
+        }
+        other_courier.stop(PATIENCE).await;
         assert_eq!(
-            outcome(&other_courier, event_id).await,
-            DeliveryStatus::Delivered
+            receiver.surplus().await,
+            0,
+            "100 and the 8 that were under way"
         );
-        assert_eq!(bench.event(event_id).await.attempts.len(), 1);
-    }
-    other_courier.stop(PATIENCE).await;
-    assert_eq!(
-        receiver.surplus().await,
-        0,
-        "100 and the 8 that were under way"
-    );
-    assert_eq!(other.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+        assert_eq!(other.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn nodes_that_claim_at_once_share_what_is_due_and_nothing_goes_out_twice() {
-    const EVENTS: usize = 600;
-    let bench = Bench::new().await;
-    let receivers = [Receiver::start(&[OK]).await, Receiver::start(&[OK]).await];
-    for receiver in &receivers {
-        bench.endpoint(&receiver.url).await;
-    }
-    bench.book(EVENTS).await;
-    // All of it is due at the same moment, what found no room in the first node's memory and what it held.
-    bench.advance(LEASE_MS);
-    let mut nodes = [(); 3].map(|()| Node::open(bench.folder.path(), &bench.clock));
-    let couriers = nodes.each_mut().map(|node| node.courier(true));
-    for receiver in &receivers {
-        let delivered = events(receiver, EVENTS).await;
-        assert_eq!(distinct(&delivered).len(), EVENTS);
-        for event_id in &delivered {
-            assert_eq!(
-                outcome(&couriers[0], event_id).await,
-                DeliveryStatus::Delivered
-            );
+    on_every_engine(async |bench| {
+        const EVENTS: usize = 600;
+        let receivers = [Receiver::start(&[OK]).await, Receiver::start(&[OK]).await];
+        for receiver in &receivers {
+            bench.endpoint(&receiver.url).await;
         }
-    }
-    for courier in &couriers {
-        courier.stop(PATIENCE).await;
-    }
-    for receiver in &receivers {
-        assert_eq!(receiver.surplus().await, 0);
-    }
+        bench.book(EVENTS).await;
+        // All of it is due at the same moment, what found no room in the first node's memory and what it held.
+        bench.advance(LEASE_MS);
+        let mut couriers = Vec::new();
+        for _ in 0..3 {
+            couriers.push(bench.other_node(&bench.clock).await.courier(true));
+        }
+        for receiver in &receivers {
+            let delivered = events(receiver, EVENTS).await;
+            assert_eq!(distinct(&delivered).len(), EVENTS);
+            for event_id in &delivered {
+                assert_eq!(
+                    outcome(&couriers[0], event_id).await,
+                    DeliveryStatus::Delivered
+                );
+            }
+        }
+        for courier in &couriers {
+            courier.stop(PATIENCE).await;
+        }
+        for receiver in &receivers {
+            assert_eq!(receiver.surplus().await, 0);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_manual_retry_of_what_another_node_is_sending_waits_for_its_outcome() {
-    let mut bench = Bench::new().await;
-    let told = Arc::new(Notify::new());
-    let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told)), OK]).await;
-    bench.endpoint(&receiver.url).await;
-    let courier = bench.node.courier(true);
-    bench.book(1).await;
-    let event_id = receiver.hit().await.event_id();
+    on_every_engine(async |mut bench| {
+        let told = Arc::new(Notify::new());
+        let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told)), OK]).await;
+        bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(true);
+        bench.book(1).await;
+        let event_id = receiver.hit().await.event_id();
 
-    let mut other = Node::open(bench.folder.path(), &bench.clock);
-    let other_courier = other.courier(true);
-    let session = Session {
-        service: Arc::clone(&other.service),
-        ..bench.session()
-    };
-    let begun = call::<RetryEvent>(&session, &[&event_id], "").await;
-    assert_eq!(begun.retry_count, 1);
-    let (status, ()) = tokio::join!(outcome(&other_courier, &event_id), async {
-        told.notify_one();
-    });
-    assert_eq!(status, DeliveryStatus::Delivered);
-    assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
-    for courier in [&courier, &other_courier] {
-        courier.stop(PATIENCE).await;
-    }
-    assert_eq!(receiver.surplus().await, 0);
+        let mut other = bench.other_node(&bench.clock).await;
+        let other_courier = other.courier(true);
+        let session = bench.session_on(&other);
+        let begun = call::<RetryEvent>(&session, &[&event_id], "").await;
+        assert_eq!(begun.retry_count, 1);
+        let (status, ()) = tokio::join!(outcome(&other_courier, &event_id), async {
+            told.notify_one();
+        });
+        assert_eq!(status, DeliveryStatus::Delivered);
+        assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
+        for courier in [&courier, &other_courier] {
+            courier.stop(PATIENCE).await;
+        }
+        assert_eq!(receiver.surplus().await, 0);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn an_endpoint_deleted_on_another_node_gets_nothing_more_after_three_seconds() {
-    let mut bench = Bench::new().await;
-    let told = [(); IN_FLIGHT_PER_ENDPOINT].map(|()| Arc::new(Notify::new()));
-    let mut replies: Vec<Reply> = told.iter().cloned().map(Reply::Wait).collect();
-    replies.push(OK);
-    let receiver = Receiver::start(&replies).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
-    let courier = bench.node.courier(true);
-    bench.book(20).await;
-    let in_flight = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
+    on_every_engine(async |mut bench| {
+        let told = [(); IN_FLIGHT_PER_ENDPOINT].map(|()| Arc::new(Notify::new()));
+        let mut replies: Vec<Reply> = told.iter().cloned().map(Reply::Wait).collect();
+        replies.push(OK);
+        let receiver = Receiver::start(&replies).await;
+        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(true);
+        bench.book(20).await;
+        let in_flight = events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
 
-    let other = Node::open(bench.folder.path(), &bench.clock);
-    let session = Session {
-        service: Arc::clone(&other.service),
-        ..bench.session()
-    };
-    call::<DeleteEndpoint>(&session, &[&endpoint_id.to_string()], "").await;
-    bench.advance(3_000);
-    for told in &told {
-        told.notify_one();
-    }
-    // What was under way is settled, and the rest given back without being told to stop.
-    let settled = async {
-        while bench.node.outbox.room(&endpoint_id) < QUEUED_PER_ENDPOINT {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        let other = bench.other_node(&bench.clock).await;
+        let session = bench.session_on(&other);
+        call::<DeleteEndpoint>(&session, &[&endpoint_id.to_string()], "").await;
+        bench.advance(3_000);
+        for told in &told {
+            told.notify_one();
         }
-    };
-    tokio::time::timeout(PATIENCE, settled).await.unwrap();
-    for event_id in &in_flight {
-        assert!(bench.event(event_id).await.attempts[0].delivered);
-    }
-    assert_eq!(receiver.surplus().await, 0);
-    courier.stop(PATIENCE).await;
+        // What was under way is settled, and the rest given back without being told to stop.
+        let settled = async {
+            while bench.node.outbox.room(&endpoint_id) < QUEUED_PER_ENDPOINT {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, settled).await.unwrap();
+        for event_id in &in_flight {
+            assert!(bench.event(event_id).await.attempts[0].delivered);
+        }
+        assert_eq!(receiver.surplus().await, 0);
+        courier.stop(PATIENCE).await;
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_counts() {
-    let mut bench = Bench::new().await;
-    let told = Arc::new(Notify::new());
-    let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told)), Reply::Status(500)]).await;
-    bench.endpoint(&receiver.url).await;
-    let courier = bench.node.courier(true);
-    bench.book(1).await;
-    let event_id = receiver.hit().await.event_id();
+    on_every_engine(async |mut bench| {
+        let told = Arc::new(Notify::new());
+        let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told)), Reply::Status(500)]).await;
+        bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(true);
+        bench.book(1).await;
+        let event_id = receiver.hit().await.event_id();
 
-    let ahead = Arc::new(std::sync::atomic::AtomicI64::new(START_MS + 2 * LEASE_MS));
-    let mut other = Node::open(bench.folder.path(), &ahead);
-    let other_courier = other.courier(true);
-    assert_eq!(receiver.hit().await.event_id(), event_id);
-    assert_eq!(
-        outcome(&other_courier, &event_id).await,
-        DeliveryStatus::Failed
-    );
-    let settled = bench.event(&event_id).await;
-    // The first attempt ends well, too late: what the second node wrote stands, its retry included.
-    told.notify_one();
-    courier.stop(PATIENCE).await;
-    assert_eq!(bench.event(&event_id).await, settled);
-    assert_eq!(settled.attempts.len(), 1);
-    assert!(settled.event.next_attempt_at.is_some());
-    other_courier.stop(PATIENCE).await;
+        let ahead = Arc::new(std::sync::atomic::AtomicI64::new(START_MS + 2 * LEASE_MS));
+        let mut other = bench.other_node(&ahead).await;
+        let other_courier = other.courier(true);
+        assert_eq!(receiver.hit().await.event_id(), event_id);
+        assert_eq!(
+            outcome(&other_courier, &event_id).await,
+            DeliveryStatus::Failed
+        );
+        let settled = bench.event(&event_id).await;
+        // The first attempt ends well, too late: what the second node wrote stands, its retry included.
+        told.notify_one();
+        courier.stop(PATIENCE).await;
+        assert_eq!(bench.event(&event_id).await, settled);
+        assert_eq!(settled.attempts.len(), 1);
+        assert!(settled.event.next_attempt_at.is_some());
+        other_courier.stop(PATIENCE).await;
+    })
+    .await;
 }
