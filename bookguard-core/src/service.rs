@@ -296,6 +296,15 @@ impl Service {
         fsck::verify(&self.store, &self.seal, &self.log, &mut progress).map_err(|e| self.fault(&e))
     }
 
+    /// By how many milliseconds this node's clock is ahead of that of the database's machine, or behind it when below
+    /// zero; `None` when both are one machine. Blocks.
+    pub fn clock_ahead_ms(&self) -> Result<Option<i64>, Error> {
+        let before = self.clock.now().ms();
+        let there = self.store.now_ms().map_err(|e| self.fault(&e))?;
+        let after = self.clock.now().ms();
+        Ok(there.map(|there| before + (after - before) / 2 - there))
+    }
+
     /// Now.
     pub fn clock(&self) -> &Clock {
         &self.clock

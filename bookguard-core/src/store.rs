@@ -54,6 +54,10 @@ trait Engine: Send + Sync {
     fn checker(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// What the engine itself finds wrong with what it stored.
     fn faults(&self) -> Result<Vec<String>, StoreError>;
+    /// The clock of the machine that keeps the database, milliseconds since the epoch; `None` when that is this one.
+    fn now_ms(&self) -> Result<Option<i64>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// The stored head with the log's name and key.
@@ -138,6 +142,11 @@ impl Store {
     /// What the engine itself finds wrong: structure, indexes, references. Nothing when all is well.
     pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
         self.engine.faults()
+    }
+
+    /// The clock of the machine that keeps the database; `None` when that is this one.
+    pub(crate) fn now_ms(&self) -> Result<Option<i64>, StoreError> {
+        self.engine.now_ms()
     }
 
     /// The head, if the log has begun.

@@ -37,6 +37,7 @@ mod readers;
 mod refusal;
 mod router;
 mod server;
+mod skew;
 
 pub use documents::openapi_json;
 pub use server::{Server, run, terminated};

@@ -21,6 +21,7 @@ use crate::connections::{self, FAREWELL};
 use crate::courier::{self, Courier, endpoint_rule};
 use crate::documents;
 use crate::router::{Router, Routes};
+use crate::skew::Skew;
 
 /// What deliveries in flight get to end in, even when requests took all the time there was.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
@@ -142,7 +143,7 @@ impl Server {
         Api(Some(app)).add_routes(&mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
         let (stop, stopped) = watch::channel(false);
-        let housekeeping = tokio::spawn(keep_house(Arc::clone(&service)));
+        let housekeeping = tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report)));
         let serving = tokio::spawn(connections::serve(listener, router, stopped, config.report));
         Ok(Self {
             addr,
@@ -238,16 +239,23 @@ async fn open(
     }
 }
 
-/// Forgets remembered answers whose day is over, and brings to disk what the guard remembers. A store that does not
-/// answer has reported itself; next time, then.
-async fn keep_house(service: Arc<Service>) {
+/// Forgets remembered answers whose day is over, looks at the clock, and brings to disk what the guard remembers. A store
+/// that does not answer has reported itself; next time, then.
+async fn keep_house(service: Arc<Service>, skew: Skew) {
+    let skew = Arc::new(skew);
     let mut turn = tokio::time::interval(HOUSEKEEPING);
     let mut sync = tokio::time::interval(GUARD_SYNC);
     sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let service = Arc::clone(&service);
         let work: Box<dyn FnOnce() + Send> = tokio::select! {
-            _ = turn.tick() => Box::new(move || drop(service.forget_expired_answers())),
+            _ = turn.tick() => {
+                let skew = Arc::clone(&skew);
+                Box::new(move || {
+                    skew.look(&service);
+                    drop(service.forget_expired_answers());
+                })
+            }
             _ = sync.tick() => Box::new(move || service.sync_guard()),
         };
         let _ = tokio::task::spawn_blocking(work).await;

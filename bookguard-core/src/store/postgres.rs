@@ -202,6 +202,14 @@ impl Engine for Server {
         Ok(Box::new(conn))
     }
 
+    fn now_ms(&self) -> Result<Option<i64>, StoreError> {
+        let rows = self.reader()?.one(Statement::new(
+            "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT",
+            vec![],
+        ))?;
+        rows.rows.first().map(|row| row.int(0)).transpose()
+    }
+
     /// The server checks its own references and keeps its own checksums; its indexes are `pg_amcheck`'s to look at.
     fn faults(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())

@@ -1,12 +1,16 @@
-//! A node that starts before its server does, and reads that find every connection taken.
+//! A node that starts before its server does or with another clock, and reads that find every connection taken.
 
+use bookguard_server::config::Config;
 use bookguard_test_postgres::{Options, Postgres};
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{Site, on_every_engine, on_postgres};
 use bookguard_tests::house::House;
 use bookguard_tests::program::Serving;
+use bookguard_tests::waiting::BOUND;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::block_in_place;
+use tokio::time::timeout;
 
 use crate::refusals::{ends, serve};
 
@@ -59,6 +63,31 @@ async fn a_server_that_stays_away_is_waited_for_no_longer_than_said() {
         "{ran:?}"
     );
     assert!(!ran.stderr.contains("s3cret"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_not() {
+    static TOLD: Notify = Notify::const_new();
+    on_postgres(async |engine| {
+        // The clock of a house is set to some day.
+        let house = House::with(engine, |config| Config {
+            report: |line| {
+                if line.contains("the database server's; set both by NTP") {
+                    TOLD.notify_one();
+                }
+            },
+            ..config
+        })
+        .await;
+        timeout(BOUND, TOLD.notified()).await.expect("a report");
+        house.close().await;
+        let site = Site::new(engine);
+        let node = Serving::start(&site, &[]).await;
+        node.caller().get("/v1/health").await.ok(200);
+        let (_, said) = node.terminate().await;
+        assert!(!said.contains("clock"), "{said}");
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
