@@ -12,24 +12,30 @@
 //! | `BOOKGUARD_BENCH_REPEAT` | how often each is repeated; 3 |
 //! | `BOOKGUARD_BENCH_FSYNC_MS` | makes every commit take so much longer, as on a slower disk; 0 |
 //! | `BOOKGUARD_BENCH_LARGE` | `1`: grow the database to a million bookings too |
-//! | `BOOKGUARD_BENCH_ONLY` | parts to run, by commas: `bookings`, `webhooks`, `growth`, `slow`, `ledger`, `instructions` |
+//! | `BOOKGUARD_BENCH_ONLY` | parts to run, by commas: `bookings`, `webhooks`, `postgres`, `ledger`, `slow`, `growth`, `instructions` |
 //! | `BOOKGUARD_BENCH_BIN` | the server to measure, instead of the one built from this source |
-//! | `BOOKGUARD_BENCH_DIR` | where the databases are, such as a folder on another disk |
+//! | `BOOKGUARD_BENCH_DIR` | where the files of SQLite are, such as a folder on another disk |
 
 #[path = "service/cases.rs"]
 mod cases;
+#[path = "service/cluster.rs"]
+mod cluster;
 #[path = "service/counterparts.rs"]
 mod counterparts;
 #[path = "service/hashing.rs"]
 mod hashing;
 #[path = "service/http.rs"]
 mod http;
+#[path = "service/inserts.rs"]
+mod inserts;
 #[path = "service/instructions.rs"]
 mod instructions;
 #[path = "service/load.rs"]
 mod load;
 #[path = "service/parts.rs"]
 mod parts;
+#[path = "service/postgres.rs"]
+mod postgres;
 #[path = "service/process.rs"]
 mod process;
 #[path = "service/receiver.rs"]

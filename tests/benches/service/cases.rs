@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use bookguard_core::limits::IN_FLIGHT_PER_ENDPOINT;
 
 use crate::Fallible;
+use crate::cluster::Cluster;
 use crate::http::{self, Connection};
 use crate::load::{self, Client, Limit, Timing};
-use crate::process::{Process, Server};
+use crate::process::{Process, Target};
 use crate::receiver::{Receiver, Watcher, booking_id};
-use crate::rows;
 
 /// The booking of every request: what the interface requires, and nothing else.
 pub const BOOKING: &str = r#"{"talent":{"id":"tal_81723","name":"The Night Owls"},"organizer":{"id":"org_5521","name":"Acme Events GmbH"},"eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50,"currency":"USD"}"#;
@@ -35,22 +35,42 @@ pub struct Sample {
     pub p99: f64,
     /// Processor time of the process measured, microseconds each.
     pub cpu_us: f64,
-    /// Its highest memory meanwhile, MiB.
+    /// Processor time of the PostgreSQL server beside it, microseconds each; not a number where there is none.
+    pub database_us: f64,
+    /// The highest memory of the process measured meanwhile, MiB.
     pub peak: f64,
 }
 
 /// Measures `work` of a process.
 pub fn measure(process: &Process, work: impl FnOnce() -> Fallible<Timing>) -> Fallible<Sample> {
-    process.forget_peak();
-    let before = process.processor_time()?;
+    measure_all(std::slice::from_ref(process), None, work)
+}
+
+/// Measures `work` of several processes and of the server they share.
+pub fn measure_all(
+    processes: &[Process],
+    cluster: Option<&Cluster>,
+    work: impl FnOnce() -> Fallible<Timing>,
+) -> Fallible<Sample> {
+    let used = || -> Fallible<(Duration, Option<Duration>)> {
+        let own = processes.iter().map(Process::processor_time);
+        let shared = cluster.map(Cluster::processor_time).transpose()?;
+        Ok((own.sum::<Fallible<_>>()?, shared))
+    };
+    processes.iter().for_each(Process::forget_peak);
+    let before = used()?;
     let timing = work()?;
-    let used = process.processor_time()? - before;
+    let after = used()?;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / timing.turns.max(1) as f64;
+    let shared = after.1.zip(before.1).map(|(after, before)| after - before);
+    let peaks = processes.iter().map(|process| process.memory("VmHWM"));
     Ok(Sample {
         rate: timing.rate(),
         p50: timing.percentile(50),
         p99: timing.percentile(99),
-        cpu_us: used.as_secs_f64() * 1e6 / timing.turns.max(1) as f64,
-        peak: process.memory("VmHWM")?,
+        cpu_us: each(after.0 - before.0),
+        database_us: shared.map_or(f64::NAN, each),
+        peak: peaks.sum::<Fallible<_>>()?,
     })
 }
 
@@ -124,12 +144,12 @@ fn creators(count: usize, keys: &[String]) -> Vec<Create> {
 
 /// Creates bookings.
 pub fn create(
-    server: SocketAddr,
+    servers: &[SocketAddr],
     keys: &[String],
     count: usize,
     limit: Limit,
 ) -> Fallible<(Timing, Vec<Made>)> {
-    let (timing, clients) = load::run(server, limit, creators(count, keys))?;
+    let (timing, clients) = load::run(servers, limit, creators(count, keys))?;
     Ok((
         timing,
         clients.into_iter().map(|client| client.made).collect(),
@@ -138,7 +158,7 @@ pub fn create(
 
 /// The same requests to a handler that does nothing.
 pub fn nothing(server: SocketAddr, count: usize, limit: Limit) -> Fallible<Timing> {
-    Ok(load::run(server, limit, creators(count, &["none".to_owned()]))?.0)
+    Ok(load::run(&[server], limit, creators(count, &["none".to_owned()]))?.0)
 }
 
 /// Does one thing to one booking after the other.
@@ -175,7 +195,7 @@ impl Client for Visit {
 }
 
 fn visit(
-    server: SocketAddr,
+    servers: &[SocketAddr],
     made: Vec<Made>,
     limit: Limit,
     protect: bool,
@@ -188,7 +208,7 @@ fn visit(
         suffix: if protect { "/protect" } else { "" },
         request: String::new(),
     };
-    let (timing, clients) = load::run(server, limit, made.into_iter().map(visitor).collect())?;
+    let (timing, clients) = load::run(servers, limit, made.into_iter().map(visitor).collect())?;
     Ok((
         timing,
         clients.into_iter().map(|client| client.made).collect(),
@@ -196,13 +216,21 @@ fn visit(
 }
 
 /// Protects what was created, until the limit or until all is.
-pub fn protect(server: SocketAddr, made: Vec<Made>, limit: Limit) -> Fallible<(Timing, Vec<Made>)> {
-    visit(server, made, limit, true)
+pub fn protect(
+    servers: &[SocketAddr],
+    made: Vec<Made>,
+    limit: Limit,
+) -> Fallible<(Timing, Vec<Made>)> {
+    visit(servers, made, limit, true)
 }
 
 /// Reads what was created, over and over.
-pub fn read(server: SocketAddr, made: Vec<Made>, limit: Limit) -> Fallible<(Timing, Vec<Made>)> {
-    visit(server, made, limit, false)
+pub fn read(
+    servers: &[SocketAddr],
+    made: Vec<Made>,
+    limit: Limit,
+) -> Fallible<(Timing, Vec<Made>)> {
+    visit(servers, made, limit, false)
 }
 
 /// Creates a booking and waits until its webhook has come.
@@ -223,7 +251,7 @@ impl Client for Deliver {
 
 /// Creates bookings, each client only after the webhook of its last one has come.
 pub fn deliver_one_by_one(
-    server: &Server,
+    target: &impl Target,
     keys: &[String],
     count: usize,
     receiver: &Receiver,
@@ -235,14 +263,14 @@ pub fn deliver_one_by_one(
         create,
         watcher: receiver.watcher(),
     });
-    let (timing, _) = load::run(server.process.addr, limit, clients.collect())?;
-    settled(server)?;
+    let (timing, _) = load::run(&target.addrs(), limit, clients.collect())?;
+    settled(target)?;
     Ok(timing)
 }
 
 /// Creates bookings at full speed; the clock stops when every webhook has come and is settled in the database.
 pub fn deliver_all(
-    server: &Server,
+    target: &impl Target,
     keys: &[String],
     count: usize,
     receiver: &Receiver,
@@ -250,8 +278,8 @@ pub fn deliver_all(
 ) -> Fallible<Timing> {
     receiver.forget();
     let began = Instant::now();
-    let (_, made) = create(server.process.addr, keys, count, limit)?;
-    delivered(server, receiver, bookings(&made))?;
+    let (_, made) = create(&target.addrs(), keys, count, limit)?;
+    delivered(target, receiver, bookings(&made))?;
     let elapsed = began.elapsed();
     let taken = made
         .iter()
@@ -265,7 +293,7 @@ pub fn deliver_all(
 
 /// Creates bookings while the receiver answers nothing.
 pub fn pile_up(
-    server: &Server,
+    target: &impl Target,
     keys: &[String],
     count: usize,
     receiver: &Receiver,
@@ -273,33 +301,25 @@ pub fn pile_up(
 ) -> Fallible<usize> {
     receiver.forget();
     receiver.open(false);
-    let (_, made) = create(server.process.addr, keys, count, limit)?;
+    let (_, made) = create(&target.addrs(), keys, count, limit)?;
     Ok(bookings(&made))
 }
 
 /// Lets the receiver answer; the clock stops when every webhook has come and is settled. The latencies are those of
 /// the single attempts.
-pub fn drain(server: &Server, receiver: &Receiver, backlog: usize) -> Fallible<Timing> {
+pub fn drain(target: &impl Target, receiver: &Receiver, backlog: usize) -> Fallible<Timing> {
     let began = Instant::now();
     receiver.open(true);
-    delivered(server, receiver, backlog)?;
+    delivered(target, receiver, backlog)?;
     let elapsed = began.elapsed();
-    let connection = rows::open(&server.db)?;
-    let mut select = connection.prepare(
-        "SELECT json_extract(body, '$.durationMs') FROM attempt ORDER BY rowid DESC LIMIT ?1",
-    )?;
-    let taken = select
-        .query_map([i64::try_from(backlog)?], |row| row.get::<_, u32>(0))?
-        .collect::<Result<Vec<_>, _>>()?;
-    let taken = taken.into_iter().map(|ms| Duration::from_millis(ms.into()));
-    Ok(Timing::of(elapsed, taken))
+    Ok(Timing::of(elapsed, target.last_attempts(backlog)?))
 }
 
 fn bookings(made: &[Made]) -> usize {
     made.iter().map(|made| made.bookings.len()).sum()
 }
 
-fn delivered(server: &Server, receiver: &Receiver, bookings: usize) -> Fallible<()> {
+fn delivered(target: &impl Target, receiver: &Receiver, bookings: usize) -> Fallible<()> {
     let began = Instant::now();
     while receiver.bookings() < bookings {
         if began.elapsed() > PATIENCE {
@@ -308,15 +328,12 @@ fn delivered(server: &Server, receiver: &Receiver, bookings: usize) -> Fallible<
         }
         std::thread::sleep(LOOK);
     }
-    settled(server)
+    settled(target)
 }
 
-fn settled(server: &Server) -> Fallible<()> {
-    let connection = rows::open(&server.db)?;
-    let mut open =
-        connection.prepare("SELECT EXISTS (SELECT 1 FROM delivery WHERE due_ms IS NOT NULL)")?;
+fn settled(target: &impl Target) -> Fallible<()> {
     let began = Instant::now();
-    while open.query_row([], |row| row.get::<_, bool>(0))? {
+    while !target.is_settled()? {
         if began.elapsed() > PATIENCE {
             return Err("deliveries came and were not settled".into());
         }

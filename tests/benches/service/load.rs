@@ -98,9 +98,9 @@ struct Shared {
     limit: Limit,
 }
 
-/// Lets the clients act until the limit. They come back for what they have noted.
+/// Lets the clients act until the limit, spread evenly over these servers. They come back for what they have noted.
 pub fn run<C: Client + 'static>(
-    addr: SocketAddr,
+    servers: &[SocketAddr],
     limit: Limit,
     clients: Vec<C>,
 ) -> Fallible<(Timing, Vec<C>)> {
@@ -109,14 +109,15 @@ pub fn run<C: Client + 'static>(
         turns: AtomicU64::new(0),
         limit,
     });
-    let mut groups: Vec<Vec<C>> = (0..THREADS).map(|_| Vec::new()).collect();
+    let mut groups: Vec<Vec<(SocketAddr, C)>> = (0..THREADS).map(|_| Vec::new()).collect();
     let turns = (0..THREADS).cycle();
-    for (client, group) in clients.into_iter().zip(turns) {
+    let servers = servers.iter().copied().cycle();
+    for (client, group) in servers.zip(clients).zip(turns) {
         groups[group].push(client);
     }
     let drive_one = |group| {
         let shared = Arc::clone(&shared);
-        std::thread::spawn(move || drive(addr, &shared, group))
+        std::thread::spawn(move || drive(&shared, group))
     };
     let threads: Vec<_> = groups.into_iter().map(drive_one).collect();
     let (mut clients, mut latencies) = (Vec::new(), Vec::new());
@@ -143,9 +144,8 @@ struct Driven<C> {
 }
 
 fn drive<C: Client + 'static>(
-    addr: SocketAddr,
     shared: &Arc<Shared>,
-    clients: Vec<C>,
+    clients: Vec<(SocketAddr, C)>,
 ) -> Fallible<Driven<C>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -153,13 +153,13 @@ fn drive<C: Client + 'static>(
     let here = LocalSet::new();
     here.block_on(&runtime, async {
         let mut connections = Vec::with_capacity(clients.len());
-        for _ in &clients {
-            connections.push(Connection::open(addr).await);
+        for (server, _) in &clients {
+            connections.push(Connection::open(*server).await);
         }
         shared.begin.wait();
         let began = Instant::now();
         let mut acting = JoinSet::new();
-        for (client, connection) in clients.into_iter().zip(connections) {
+        for ((_, client), connection) in clients.into_iter().zip(connections) {
             acting.spawn_local(act(client, connection?, began, Arc::clone(shared)));
         }
         let mut driven = Driven {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::cases::{self, Sample, measure};
 use crate::hashing::LedgerHashing;
 use crate::load::Limit;
+use crate::postgres::postgres;
 use crate::process::{Maker, Process, Server, counterpart};
 use crate::receiver::Receiver;
 use crate::report::{Aim, Floor, Report, median};
@@ -17,9 +18,10 @@ use crate::{Fallible, hashing, instructions};
 pub type Part = fn(&Bench, &mut Report) -> Fallible<()>;
 
 /// All parts by name, in the order of the table.
-pub const PARTS: [(&str, Part); 6] = [
+pub const PARTS: [(&str, Part); 7] = [
     ("bookings", bookings),
     ("webhooks", webhooks),
+    ("postgres", postgres),
     ("ledger", ledger),
     ("slow", slow),
     ("growth", growth),
@@ -30,7 +32,7 @@ const THIRD: Aim = Aim {
     ratio: 1.0 / 3.0,
     text: "1/3",
 };
-const HALF: Aim = Aim {
+pub const HALF: Aim = Aim {
     ratio: 0.5,
     text: "1/2",
 };
@@ -40,8 +42,8 @@ const FIFTH: Aim = Aim {
 };
 /// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
 const GROUPS: [usize; 2] = [128, 256];
-/// Bookings whose rows bare SQLite inserts.
-const ROWS_BOOKINGS: usize = 20_000;
+/// Bookings whose rows a bare database inserts.
+pub const ROWS_BOOKINGS: usize = 20_000;
 /// Memory of a server that does nothing, MiB.
 const IDLE_MIB: f64 = 30.0;
 /// How long a server is left alone before its idle memory is read.
@@ -58,11 +60,15 @@ const WINDOW: u64 = 10_000;
 
 /// What all parts need.
 pub struct Bench {
-    concurrency: usize,
-    seconds: Duration,
-    repeat: usize,
+    /// Clients at a time.
+    pub concurrency: usize,
+    /// How long one load runs.
+    pub seconds: Duration,
+    /// How often each is repeated.
+    pub repeat: usize,
     large: bool,
-    maker: Maker,
+    /// Makes servers.
+    pub maker: Maker,
     empty: Process,
 }
 
@@ -104,7 +110,8 @@ impl Bench {
         ))
     }
 
-    fn limit(&self) -> Limit {
+    /// How long one load runs.
+    pub fn limit(&self) -> Limit {
         Limit::time(self.seconds)
     }
 
@@ -131,7 +138,7 @@ fn flush_time(maker: &Maker) -> Fallible<f64> {
 }
 
 /// A floor with the rates of its samples.
-fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
+pub fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
     Floor {
         name: name.to_owned(),
         rates: samples.iter().map(|sample| sample.rate).collect(),
@@ -155,9 +162,9 @@ fn bookings(bench: &Bench, report: &mut Report) -> Fallible<()> {
             let result = measure(&server.process, || {
                 let before = std::mem::take(&mut made);
                 let (timing, after) = match case {
-                    0 => cases::create(addr, &keys, bench.concurrency, limit)?,
-                    1 => cases::protect(addr, before, limit)?,
-                    _ => cases::read(addr, before, limit)?,
+                    0 => cases::create(&[addr], &keys, bench.concurrency, limit)?,
+                    1 => cases::protect(&[addr], before, limit)?,
+                    _ => cases::read(&[addr], before, limit)?,
                 };
                 made = after;
                 Ok(timing)
@@ -272,7 +279,7 @@ fn webhooks(bench: &Bench, report: &mut Report) -> Fallible<()> {
 }
 
 /// A bare client's rate, in a process of its own.
-fn bare_client(
+pub fn bare_client(
     receiver: &Receiver,
     concurrency: usize,
     time: Duration,
@@ -304,6 +311,7 @@ fn bare_client(
         p50,
         p99,
         cpu_us: f64::NAN,
+        database_us: f64::NAN,
         peak: f64::NAN,
     })
 }
@@ -313,8 +321,8 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let addr = server.process.addr;
     let keys = cases::partners(addr, bench.concurrency, None)?;
-    let (_, made) = cases::create(addr, &keys, 4 * bench.concurrency, Limit::turns(LEDGER))?;
-    cases::protect(addr, made, Limit::turns(LEDGER / 2))?;
+    let (_, made) = cases::create(&[addr], &keys, 4 * bench.concurrency, Limit::turns(LEDGER))?;
+    cases::protect(&[addr], made, Limit::turns(LEDGER / 2))?;
     let hashing = LedgerHashing::of(&server.db)?;
     let (mut floors, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..bench.repeat {
@@ -368,7 +376,7 @@ fn slow(bench: &Bench, report: &mut Report) -> Fallible<()> {
         for _ in 0..bench.repeat {
             floors.push(bench.nothing(concurrency)?);
             results.push(measure(&server.process, || {
-                Ok(cases::create(server.process.addr, &keys, concurrency, bench.limit())?.0)
+                Ok(cases::create(&[server.process.addr], &keys, concurrency, bench.limit())?.0)
             })?);
         }
         let floor = floor("empty poem handler", &floors, None);
@@ -395,7 +403,7 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut small: Option<Vec<f64>> = None;
     for size in sizes {
         cases::create(
-            addr,
+            &[addr],
             &keys,
             4 * bench.concurrency,
             Limit::turns(size - held),
@@ -405,7 +413,7 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
         for _ in 0..bench.repeat {
             let nothing = bench.nothing(bench.concurrency)?;
             let sample = measure(&server.process, || {
-                Ok(cases::create(addr, &keys, bench.concurrency, Limit::turns(WINDOW))?.0)
+                Ok(cases::create(&[addr], &keys, bench.concurrency, Limit::turns(WINDOW))?.0)
             })?;
             relative.push(nothing.rate);
             results.push(sample);
@@ -473,7 +481,7 @@ fn instructions(bench: &Bench, report: &mut Report) -> Fallible<()> {
         );
         let keys = cases::partners(addr, concurrency, None)?;
         let created = count(&server.process, &|| {
-            Ok(cases::create(addr, &keys, concurrency, limit)?.0.turns)
+            Ok(cases::create(&[addr], &keys, concurrency, limit)?.0.turns)
         })?;
         report.value(
             &format!("created, {concurrency} clients"),

@@ -3,6 +3,7 @@
 //! Every one says `listening on http://ADDR` (or another first line) on its standard output when it is ready, and is
 //! killed when it is dropped. What it used is read from `/proc`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::Fallible;
+use crate::rows;
 
 /// The argument that makes this program a counterpart instead of the benchmark.
 pub const CHILD: &str = "counterpart";
@@ -82,12 +84,7 @@ impl Process {
 
     /// Processor time it has used, in its own code and in the system's.
     pub fn processor_time(&self) -> Fallible<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
-        let after_name = stat.rsplit_once(')').ok_or("an odd /proc stat")?.1;
-        let mut fields = after_name.split_whitespace().skip(11);
-        let user: f64 = fields.next().ok_or("no user time")?.parse()?;
-        let system: f64 = fields.next().ok_or("no system time")?.parse()?;
-        Ok(Duration::from_secs_f64((user + system) / TICKS))
+        Ok(Stat::of(self.pid())?.own)
     }
 }
 
@@ -97,6 +94,44 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What `/proc` says of a process.
+pub struct Stat {
+    /// Its parent.
+    pub parent: u32,
+    /// Processor time it has used, in its own code and in the system's.
+    pub own: Duration,
+    /// That of its children that have ended.
+    pub ended: Duration,
+}
+
+impl Stat {
+    /// Reads it.
+    pub fn of(pid: u32) -> Fallible<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let after_name = stat.rsplit_once(')').ok_or("an odd /proc stat")?.1;
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        let ticks = |field: usize| -> Fallible<Duration> {
+            let ticks: f64 = fields.get(field).ok_or("a short /proc stat")?.parse()?;
+            Ok(Duration::from_secs_f64(ticks / TICKS))
+        };
+        Ok(Self {
+            parent: fields.get(1).ok_or("a short /proc stat")?.parse()?,
+            own: ticks(11)? + ticks(12)?,
+            ended: ticks(13)? + ticks(14)?,
+        })
+    }
+}
+
+/// What a load is driven against: where it goes, and where its deliveries are written down.
+pub trait Target {
+    /// Where its nodes listen.
+    fn addrs(&self) -> Vec<SocketAddr>;
+    /// Whether no delivery is open any more.
+    fn is_settled(&self) -> Fallible<bool>;
+    /// How long the last so many attempts took.
+    fn last_attempts(&self, count: usize) -> Fallible<Vec<Duration>>;
 }
 
 /// This program again, as one of its counterparts.
@@ -121,6 +156,28 @@ pub struct Server {
     /// Its database.
     pub db: PathBuf,
     _folder: TempDir,
+}
+
+impl Target for Server {
+    fn addrs(&self) -> Vec<SocketAddr> {
+        vec![self.process.addr]
+    }
+
+    fn is_settled(&self) -> Fallible<bool> {
+        let settled = "SELECT NOT EXISTS (SELECT 1 FROM delivery WHERE due_ms IS NOT NULL)";
+        Ok(rows::open(&self.db)?.query_row(settled, [], |row| row.get(0))?)
+    }
+
+    fn last_attempts(&self, count: usize) -> Fallible<Vec<Duration>> {
+        let connection = rows::open(&self.db)?;
+        let mut select = connection.prepare(
+            "SELECT json_extract(body, '$.durationMs') FROM attempt ORDER BY rowid DESC LIMIT ?1",
+        )?;
+        let taken = select
+            .query_map([i64::try_from(count)?], |row| row.get::<_, u32>(0))?
+            .map(|ms| Ok(Duration::from_millis(ms?.into())));
+        taken.collect()
+    }
 }
 
 impl Maker {
@@ -159,7 +216,7 @@ impl Maker {
         let folder = self.folder()?;
         let db = folder.path().join("bench.db");
         let command = if commit_delay.is_zero() {
-            self.command(&db)
+            self.serve(&db)
         } else {
             // The one thing no setting reaches: the same server, started by its library.
             let ms = commit_delay.as_millis().to_string();
@@ -172,7 +229,8 @@ impl Maker {
         })
     }
 
-    fn command(&self, db: &Path) -> Command {
+    /// The server on this database, limits off.
+    pub fn serve(&self, db: impl AsRef<OsStr>) -> Command {
         let mut command = self.program();
         command.arg("serve").arg("--db").arg(db);
         command.args(["--listen", "127.0.0.1:0", "--dev"]);

@@ -42,6 +42,7 @@ impl Report {
             number(of(|s| s.p50)),
             number(of(|s| s.p99)),
             number(of(|s| s.cpu_us)),
+            number(of(|s| s.database_us)),
             number(of(|s| s.peak)),
         ];
         if let Some(floor) = floor {
@@ -54,7 +55,7 @@ impl Report {
     /// A rate of which nothing else is known.
     pub fn plain(&mut self, what: &str, rates: &[f64], floor: Option<&Floor>) {
         let mut row = vec![Cell::new(what), number(median(rates.to_vec()))];
-        row.resize_with(6, || Cell::new(""));
+        row.resize_with(7, || Cell::new(""));
         if let Some(floor) = floor {
             row.extend(self.compared(rates, floor));
         }
@@ -64,7 +65,7 @@ impl Report {
     /// A value with a limit it should not exceed.
     pub fn value(&mut self, what: &str, value: f64, unit: &str, limit: Option<f64>) {
         let mut row = vec![Cell::new(what), right(format!("{} {unit}", short(value)))];
-        row.resize_with(9, || Cell::new(""));
+        row.resize_with(10, || Cell::new(""));
         if let Some(limit) = limit {
             row.push(right(format!("≤ {} {unit}", short(limit))));
             row.push(self.verdict(value <= limit));
@@ -125,6 +126,7 @@ impl Report {
                 "p50 ms",
                 "p99 ms",
                 "CPU µs",
+                "+ PostgreSQL's",
                 "peak MiB",
                 "floor",
                 "per second",

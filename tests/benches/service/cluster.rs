@@ -1,0 +1,133 @@
+//! The PostgreSQL server of the benchmark, and nodes on it.
+//!
+//! It is private and keeps every promise a commit makes (`fsync`, `synchronous_commit`); what is set beyond that any
+//! server of some size has set. What its processes use is read from `/proc`: they are the children of one.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use bookguard_test_postgres::{Options, Postgres};
+use tempfile::TempDir;
+
+use crate::Fallible;
+use crate::inserts::Bare;
+use crate::process::{Maker, Process, Stat, Target};
+
+/// Room for what a run writes, so that neither reading nor checkpoints are what is measured.
+const SETTINGS: [&str; 2] = ["shared_buffers = 512MB", "max_wal_size = 8GB"];
+
+/// A server; it ends with the benchmark.
+pub struct Cluster {
+    postgres: Postgres,
+    /// The process all of its others are children of.
+    postmaster: u32,
+}
+
+impl Cluster {
+    /// Starts it; `None` where PostgreSQL is not installed, which is said.
+    pub fn start() -> Fallible<Option<Self>> {
+        let mut options = Options::default();
+        for setting in SETTINGS {
+            options = options.setting(setting);
+        }
+        let Some(postgres) = Postgres::start(&options) else {
+            return Ok(None);
+        };
+        let child = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'";
+        let child = postgres.sql("postgres", child).parse()?;
+        Ok(Some(Self {
+            postgres,
+            postmaster: Stat::of(child)?.parent,
+        }))
+    }
+
+    /// A new database; its URL.
+    pub fn database(&self) -> String {
+        self.postgres.fresh_database()
+    }
+
+    /// So many nodes on a new database.
+    pub fn nodes(&self, maker: &Maker, count: usize) -> Fallible<Nodes> {
+        let (url, folder) = (self.database(), maker.folder()?);
+        let start = |number: usize| {
+            let mut command = maker.serve(&url);
+            command
+                .arg("--ledger-key")
+                .arg(folder.path().join("bench.key"));
+            Process::start(command, &folder.path().join(format!("log{number}")))
+        };
+        // One after the other: the first begins the log.
+        let processes = (0..count).map(start).collect::<Fallible<_>>()?;
+        Ok(Nodes {
+            processes,
+            asked: Bare::connect(&url)?,
+            url,
+            _folder: folder,
+        })
+    }
+
+    /// Processor time that all of its processes have used.
+    pub fn processor_time(&self) -> Fallible<Duration> {
+        let postmaster = Stat::of(self.postmaster)?;
+        let mut used = postmaster.own + postmaster.ended;
+        for process in fs::read_dir("/proc")? {
+            let Some(pid) = pid(&process?.path()) else {
+                continue;
+            };
+            // One that has just ended is the postmaster's to account for.
+            if let Ok(stat) = Stat::of(pid)
+                && stat.parent == self.postmaster
+            {
+                used += stat.own;
+            }
+        }
+        Ok(used)
+    }
+}
+
+fn pid(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
+/// Servers on one database.
+pub struct Nodes {
+    /// Their processes.
+    pub processes: Vec<Process>,
+    /// A connection beside theirs.
+    pub asked: Bare,
+    /// Their database.
+    pub url: String,
+    _folder: TempDir,
+}
+
+impl Nodes {
+    /// How many transactions have written so far, this question included: while nodes run, every other one is a turn.
+    pub fn transactions(&self) -> Fallible<i64> {
+        self.asked
+            .number("SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
+    }
+}
+
+impl Target for Nodes {
+    fn addrs(&self) -> Vec<SocketAddr> {
+        self.processes.iter().map(|process| process.addr).collect()
+    }
+
+    fn is_settled(&self) -> Fallible<bool> {
+        let open =
+            "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE due_ms IS NOT NULL LIMIT 1) open";
+        Ok(self.asked.number(open)? == 0)
+    }
+
+    fn last_attempts(&self, count: usize) -> Fallible<Vec<Duration>> {
+        let sql = format!(
+            "SELECT CAST(CAST(body AS JSON) ->> 'durationMs' AS BIGINT) FROM attempt ORDER BY ctid DESC LIMIT {count}"
+        );
+        let taken = self.asked.numbers(&sql)?.into_iter();
+        taken
+            .map(|ms| Ok(Duration::from_millis(u64::try_from(ms)?)))
+            .collect()
+    }
+}
