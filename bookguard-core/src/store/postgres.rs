@@ -5,14 +5,15 @@
 //! client is the asynchronous one on a small runtime of each connection's own: its blocking sibling is the same client
 //! on the same kind of runtime, but asks one thing at a time.
 //!
-//! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `values`
-//! and `faults` translate. Invariants: a commit that was answered with a warning counts as unknown; no flight waits
+//! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `values`,
+//! `words` and `faults` translate. Invariants: a commit that was answered with a warning counts as unknown; no flight waits
 //! for ever; nothing here is called on an asynchronous thread.
 
 mod address;
 mod faults;
 mod session;
 mod values;
+mod words;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -30,6 +31,7 @@ use super::{Engine, migrate, schema_version};
 use address::Address;
 use faults::Fault;
 use session::Session;
+use words::in_own_words;
 
 /// Readers of one node: a read takes a fraction of a millisecond, and the server has other nodes' to keep.
 const READERS: u32 = 8;
@@ -48,21 +50,23 @@ struct Role {
     repeats: bool,
 }
 
+// The plans of writer and readers are made once and go by an index, as there is one for every question they have: the
+// server neither plans each list anew nor lets what it last counted in a table decide.
+
 /// The write turn waits for other nodes for 10 s. A node that vanished without a word in the middle of its turn is
 /// thrown out after 5 s. Statements have no time of their own: one that ended while a commit waits for its standby
 /// would let the commit pass for done.
 const WRITER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE",
-    settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = 0",
+    settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = 0; \
+               SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
     patience: Duration::from_secs(20),
     repeats: false,
 };
 
-/// Holds the turn for minutes, with pauses while the other end of a move works. What a row refers to is there before it, and is looked for at once: the server would keep in memory what
-/// it must look for later.
+/// Holds the turn for minutes, with pauses while the other end of a move works.
 const MOVER: Role = Role {
-    begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE; \
-            SET CONSTRAINTS ALL IMMEDIATE",
+    begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE",
     settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0",
     patience: Duration::from_secs(600),
     repeats: false,
@@ -71,7 +75,8 @@ const MOVER: Role = Role {
 const READER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     settings: "SET default_transaction_read_only = on; SET statement_timeout = '8s'; \
-               SET idle_in_transaction_session_timeout = '60s'",
+               SET idle_in_transaction_session_timeout = '60s'; \
+               SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
     patience: Duration::from_secs(10),
     repeats: true,
 };
@@ -151,28 +156,6 @@ fn existing_schema(
     Ok(0)
 }
 
-/// A migration in PostgreSQL's words. Text sorts by its bytes, as SQLite's does.
-fn in_own_words(script: &str) -> String {
-    let mut own = String::with_capacity(script.len() + script.len() / 8);
-    let mut word = String::new();
-    for character in script.chars().chain([' ']) {
-        if character.is_ascii_alphabetic() || character == '_' {
-            word.push(character);
-            continue;
-        }
-        own.push_str(match word.as_str() {
-            "INTEGER" => "BIGINT",
-            "BLOB" => "BYTEA",
-            "TEXT" => "TEXT COLLATE \"C\"",
-            "STRICT" => "",
-            other => other,
-        });
-        word.clear();
-        own.push(character);
-    }
-    own
-}
-
 impl Engine for Server {
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
         let mut conn = Postgres::new(Arc::clone(&self.address), &WRITER);
@@ -210,9 +193,9 @@ impl Engine for Server {
         rows.rows.first().map(|row| row.int(0)).transpose()
     }
 
-    /// The server checks its own references and keeps its own checksums; its indexes are `pg_amcheck`'s to look at.
+    /// What refers to nothing. The server keeps its own checksums; its indexes are `pg_amcheck`'s to look at.
     fn faults(&self) -> Result<Vec<String>, StoreError> {
-        Ok(Vec::new())
+        words::missing(&mut *self.checker()?)
     }
 }
 
@@ -285,7 +268,10 @@ impl Postgres {
 
     /// The session, opened if there is none or the server has closed it. A transaction does not outlive its session.
     fn session(&mut self) -> Result<&mut Session, StoreError> {
-        let open = self.begun || self.session.as_mut().is_some_and(Session::is_open);
+        // Where a list is run again if its session was lost, that is soon enough to find out.
+        let found_out = self.begun || self.role.repeats;
+        let open = |session: &mut Session| found_out || session.is_open();
+        let open = self.session.as_mut().is_some_and(open);
         if !open {
             self.close();
             self.session = Some(Session::open(&self.address, self.role.settings)?);

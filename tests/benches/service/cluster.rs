@@ -1,7 +1,8 @@
 //! The PostgreSQL server of the benchmark, and nodes on it.
 //!
 //! It is private and keeps every promise a commit makes (`fsync`, `synchronous_commit`); what is set beyond that any
-//! server of some size has set. What its processes use is read from `/proc`: they are the children of one.
+//! server of some size has set, and it begins as one that has run for a while: its log goes into files that are there.
+//! What its processes use is read from `/proc`: they are the children of one.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,7 +17,13 @@ use crate::inserts::Bare;
 use crate::process::{Maker, Process, Stat, Target};
 
 /// Room for what a run writes, so that neither reading nor checkpoints are what is measured.
-const SETTINGS: [&str; 2] = ["shared_buffers = 512MB", "max_wal_size = 8GB"];
+const SETTINGS: [&str; 3] = [
+    "shared_buffers = 512MB",
+    "max_wal_size = 8GB",
+    "min_wal_size = 1GB",
+];
+/// Fills as much of the log.
+const FILL: &str = "SELECT COUNT(pg_logical_emit_message(false, '', repeat('x', 1 << 20))) FROM generate_series(1, 1024)";
 
 /// A server; it ends with the benchmark.
 pub struct Cluster {
@@ -37,10 +44,18 @@ impl Cluster {
         };
         let child = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'";
         let child = postgres.sql("postgres", child).parse()?;
-        Ok(Some(Self {
-            postgres,
+        postgres.sql("postgres", FILL);
+        let cluster = Self {
             postmaster: Stat::of(child)?.parent,
-        }))
+            postgres,
+        };
+        cluster.checkpoint();
+        Ok(Some(cluster))
+    }
+
+    /// Brings to its disk what is not there yet, and makes the log's old files its next ones.
+    pub fn checkpoint(&self) {
+        self.postgres.sql("postgres", "CHECKPOINT");
     }
 
     /// A new database; its URL.

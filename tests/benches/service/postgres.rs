@@ -69,6 +69,9 @@ impl<'a> Place<'a> {
 
     fn run(&mut self, case: usize, concurrency: usize, limit: Limit) -> Fallible<()> {
         let addrs: Vec<_> = self.processes.iter().map(|process| process.addr).collect();
+        if let Some(cluster) = self.cluster {
+            cluster.checkpoint();
+        }
         let (made, keys) = (&mut self.made, &self.keys);
         let sample = measure_all(self.processes, self.cluster, || {
             let before = std::mem::take(made);

@@ -25,15 +25,6 @@ fn count(conn: &mut dyn Conn) -> Result<i64, StoreError> {
 }
 
 #[test]
-fn migrations_are_spoken_in_its_own_words() {
-    let script = "CREATE TABLE t (n INTEGER NOT NULL, b BLOB, t TEXT NOT NULL PRIMARY KEY, TEXTUAL INTEGER) STRICT;";
-    assert_eq!(
-        in_own_words(script).trim_end(),
-        "CREATE TABLE t (n BIGINT NOT NULL, b BYTEA, t TEXT COLLATE \"C\" NOT NULL PRIMARY KEY, TEXTUAL BIGINT) ;"
-    );
-}
-
-#[test]
 fn a_server_that_was_gone_is_found_again() {
     let Some(postgres) = TestServer::start(&Options::default()) else {
         return;
@@ -146,4 +137,31 @@ fn a_node_that_falls_silent_in_its_turn_loses_it() {
     next.commit(&[secret(b"2")]).unwrap();
     assert!(silent.commit(&[]).is_err());
     assert_eq!(count(&mut *server.reader().unwrap()), Ok(1));
+}
+
+#[test]
+fn what_refers_to_nothing_is_found() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let address = postgres.fresh_database();
+    let server = Server::open(&url(&address), true).unwrap();
+    assert_eq!(server.faults(), Ok(Vec::new()));
+    let database = bookguard_test_postgres::database_of(&address);
+    postgres.sql(
+        database,
+        "INSERT INTO event VALUES ('e1', 'nobody', 1, 'none', 1, 0, ''), ('e2', 'nobody', 2, 'none', 1, 0, ''); \
+         INSERT INTO delivery VALUES ('e1', 'nowhere', 0, 0, 0, NULL, NULL)",
+    );
+    let missing = |rows: &str, column: &str, parent: &str| {
+        format!("{rows} by {column} to a row of table {parent} that is not there")
+    };
+    assert_eq!(
+        server.faults(),
+        Ok(vec![
+            missing("2 rows of table event refer", "partner_id", "partner"),
+            missing("2 rows of table event refer", "booking_id", "booking"),
+            missing("1 row of table delivery refers", "endpoint_id", "endpoint"),
+        ])
+    );
 }

@@ -1,4 +1,5 @@
--- The first schema. Written once, for SQLite; the PostgreSQL engine replaces the words INTEGER, BLOB, TEXT and STRICT.
+-- The first schema. Written once, for SQLite; the PostgreSQL engine replaces the words INTEGER, BLOB, TEXT and STRICT, and
+-- leaves references out.
 --
 -- Times are milliseconds since the epoch, ids the 16 bytes of a UUIDv7, documents JSON text. A column stands beside
 -- a document only where SQL filters, sorts, joins or moves it. References are checked when a batch commits: one that
