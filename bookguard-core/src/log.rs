@@ -16,8 +16,8 @@ use crate::ledger::tile::ReadError;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree, leaf_hash};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::read::{StoredEntry, continuations};
+use crate::store::tree::{read_tile, root_at};
 use crate::store::{Seal, StoredHead};
-use crate::writer::{read_tile, root_at};
 pub use continuation::{Continuation, Found};
 
 /// The log, as one node knows it.

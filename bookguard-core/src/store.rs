@@ -20,6 +20,7 @@ pub(crate) mod slow;
 mod sqlite;
 pub(crate) mod terms;
 pub mod transfer;
+pub(crate) mod tree;
 
 use std::sync::Arc;
 

@@ -18,7 +18,6 @@ use crate::change::{Change, Entry};
 use crate::command::{Answer, Command, Head, Outcome, Parcel};
 use crate::error::Error;
 use crate::guard::Seen;
-use crate::ledger::tile::ReadError;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::lifecycle::{self, Decision};
 use crate::limits;
@@ -27,10 +26,15 @@ use crate::model::{EventId, PartnerId};
 use crate::outbox::Outbox;
 use crate::store::Seal;
 use crate::store::commit::{Answered, Append, Writes, commit};
-use crate::store::conn::{Conn, Rows, Statement, StoreError};
+use crate::store::conn::{Conn, StoreError};
 use crate::store::load::begin;
+use crate::store::tree;
 use crate::work::{Prior, Work};
 use pace::Pace;
+
+/// Turns after which a writer that met nobody else counts as alone: until then its next turn fetches, in the same
+/// flight, what it needs should the tree have grown elsewhere.
+const ALONE: u32 = 32;
 
 /// A command and where its outcome goes.
 struct Job {
@@ -103,6 +107,7 @@ pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         conn: Some(conn),
         tree: Tree::empty(),
         origin: String::new(),
+        alone: 0,
         kept_at: 0,
         moved: false,
     };
@@ -121,6 +126,8 @@ struct Writer {
     tree: Tree,
     /// The log's name at that head.
     origin: String,
+    /// Turns since another process last moved the head.
+    alone: u32,
     /// When the last checkpoint was kept for good, milliseconds.
     kept_at: i64,
     /// Whether the log was moved away, as far as the last batch could tell: that is reported once, not once per batch.
@@ -273,15 +280,21 @@ impl Writer {
         conn: &mut dyn Conn,
         commands: &[Command],
     ) -> Result<(Work, Head, Option<Arc<Seen>>), StoreError> {
-        let (stored, mut work) = begin(conn, &self.desk.seal, commands)?;
+        let shared = self.alone < ALONE;
+        let (stored, growing, mut work) = begin(conn, &self.desk.seal, commands, shared)?;
         let head = stored.head;
         if self.origin != stored.origin {
             self.origin.clone_from(&stored.origin);
             self.kept_at = 0;
         }
         if self.tree.size() != head.size || self.tree.root() != head.root {
-            self.tree = load_tree(conn, head)?;
+            self.tree = match &growing {
+                Some(growing) => tree::grown(growing, head)?,
+                None => tree::load(conn, head)?,
+            };
+            self.alone = 0;
         }
+        self.alone = self.alone.saturating_add(1);
         // Whatever was seen was committed in an earlier turn, so it is in what was loaded in this one.
         let log = &self.desk.log;
         let seen = log.guard().latest();
@@ -450,71 +463,6 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
         }
     }
     parcels
-}
-
-/// The tree from its stored tiles, in one flight, checked against the head; any head the log ever had will do.
-pub(crate) fn load_tree(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreError> {
-    let tree = tree_at(conn, head.size)?;
-    if tree.root() == head.root {
-        Ok(tree)
-    } else {
-        Err(StoreError::Corrupt(
-            "the ledger's tiles do not give the root of its head".to_owned(),
-        ))
-    }
-}
-
-/// The root that the tree had when it was of this size, which it has reached.
-pub(crate) fn root_at(conn: &mut dyn Conn, size: u64) -> Result<Hash, StoreError> {
-    tree_at(conn, size).map(|tree| tree.root())
-}
-
-/// The first `size` leaves' tree from its stored tiles, in one flight.
-fn tree_at(conn: &mut dyn Conn, size: u64) -> Result<Tree, StoreError> {
-    let addresses = Tree::unfinished_tiles(size);
-    let statements: Vec<_> = addresses
-        .iter()
-        .map(|(level, index)| tile_statement(*level, *index))
-        .collect();
-    let tiles = conn.run(&statements)?;
-    Tree::load(size, |level, index| {
-        let at = addresses
-            .iter()
-            .position(|address| *address == (level, index));
-        at.and_then(|at| tiles.get(at)).map_or(Ok(None), tile_bytes)
-    })
-    .map_err(|error| match error {
-        ReadError::Read(error) => error,
-        other => StoreError::Corrupt(format!(
-            "the ledger's tiles do not give its tree: {other:?}"
-        )),
-    })
-}
-
-/// A tile's bytes as far as it has grown.
-pub(crate) fn read_tile(
-    conn: &mut dyn Conn,
-    level: u8,
-    index: u64,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    tile_bytes(&conn.one(tile_statement(level, index))?)
-}
-
-pub(crate) fn tile_statement(level: u8, index: u64) -> Statement<'static> {
-    Statement::new(
-        "SELECT hashes FROM tile WHERE level = $1 AND idx = $2",
-        vec![
-            i64::from(level).into(),
-            i64::try_from(index).unwrap_or(i64::MAX).into(),
-        ],
-    )
-}
-
-pub(crate) fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
-    rows.rows
-        .first()
-        .map(|row| row.blob(0).map(<[u8]>::to_vec))
-        .transpose()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
-use super::{StoredHead, head_statement, read_head, terms};
+use super::{StoredHead, head_statement, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::ledger::Hash;
@@ -102,12 +102,14 @@ fn distinct<T: Ord>(list: &mut Vec<T>) {
     list.dedup();
 }
 
-/// Takes the write turn with a transaction and loads the head and everything `commands` can touch, in one flight.
+/// Takes the write turn with a transaction and loads the head and everything `commands` can touch, in one flight; with
+/// `growing`, also the answer to [`tree::growing`].
 pub(crate) fn begin(
     conn: &mut dyn Conn,
     seal: &Seal,
     commands: &[Command],
-) -> Result<(StoredHead, Work), StoreError> {
+    growing: bool,
+) -> Result<(StoredHead, Option<Rows>, Work), StoreError> {
     let now = commands
         .iter()
         .map(|command| command.at.ms())
@@ -121,7 +123,11 @@ pub(crate) fn begin(
             readers.push(reader);
         }
     });
-    let results = conn.begin(&statements)?;
+    if growing {
+        statements.push(tree::growing());
+    }
+    let mut results = conn.begin(&statements)?;
+    let growing = if growing { results.pop() } else { None };
     let (head, rest) = results.split_first().ok_or_else(no_head)?;
     let head = read_head(head)?.ok_or_else(no_head)?;
     if let Some(to) = &head.moved_to {
@@ -139,7 +145,7 @@ pub(crate) fn begin(
             reader(&mut work, &loading, row)?;
         }
     }
-    Ok((head, work))
+    Ok((head, growing, work))
 }
 
 /// The questions that fetch what is needed, each with who reads its answers, in the order that they build on.

@@ -19,9 +19,9 @@ use crate::model::{
     ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
     Timestamp,
 };
+use crate::store::tree::{tile_bytes, tile_statement};
 use crate::webhook::{Attempt, Secret};
 use crate::work::BookingState;
-use crate::writer::{tile_bytes, tile_statement};
 
 /// A connection that reads.
 pub struct Reader<'a> {
@@ -608,7 +608,10 @@ mod tests {
             .unwrap();
         let mut conn = store.reader().unwrap();
         let mut seen = 0;
-        for sql in select_texts(source).chain(select_texts(include_str!("load.rs"))) {
+        for sql in select_texts(source)
+            .chain(select_texts(include_str!("load.rs")))
+            .chain(select_texts(include_str!("tree.rs")))
+        {
             let sql = sql.replace("{}", "$1,$2");
             let plan: &'static str =
                 Box::leak(format!("EXPLAIN QUERY PLAN {sql}").into_boxed_str());
@@ -653,7 +656,9 @@ mod tests {
             "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; \
                           SET plan_cache_mode = force_generic_plan;"
                 .to_owned();
-        let texts = select_texts(source).chain(select_texts(include_str!("load.rs")));
+        let texts = select_texts(source)
+            .chain(select_texts(include_str!("load.rs")))
+            .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");
             let nulls = (1..10)

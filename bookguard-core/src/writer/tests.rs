@@ -9,7 +9,7 @@ use crate::guard::Guard;
 use crate::key_file::LedgerKey;
 use crate::model::{EndpointId, Partner, PartnerStatus, Timestamp};
 use crate::store::Store;
-use crate::store::conn::Rows;
+use crate::store::conn::{Rows, Statement};
 
 /// Fails the step it is told to, counted over all connections, once.
 struct Faulty {
@@ -278,7 +278,7 @@ fn tiles_that_do_not_give_the_heads_root_are_damage() {
         root: Hash([7; 32]),
     };
     assert!(matches!(
-        load_tree(&mut *conn, head),
+        tree::load(&mut *conn, head),
         Err(StoreError::Corrupt(_))
     ));
     conn.one(Statement::new(
@@ -287,7 +287,7 @@ fn tiles_that_do_not_give_the_heads_root_are_damage() {
     ))
     .unwrap();
     assert!(
-        matches!(load_tree(&mut *conn, head), Err(StoreError::Corrupt(what)) if what.contains("root"))
+        matches!(tree::load(&mut *conn, head), Err(StoreError::Corrupt(what)) if what.contains("root"))
     );
 }
 

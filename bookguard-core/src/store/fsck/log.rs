@@ -8,7 +8,7 @@ use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};
 use crate::store::head;
-use crate::writer::read_tile;
+use crate::store::tree::read_tile;
 
 /// The walk along the log.
 struct Walk {

@@ -13,7 +13,7 @@ use super::table::{TABLES, Table};
 use crate::command::Head;
 use crate::ledger::{Frontier, leaf_hash};
 use crate::store::conn::{Cell, Conn, Row, StoreError};
-use crate::writer::load_tree;
+use crate::store::tree;
 
 /// Pages that are read while others are written.
 const AHEAD: usize = 2;
@@ -191,7 +191,7 @@ impl Check<'_> {
                 self.tree.root()
             )));
         }
-        match load_tree(self.target, head) {
+        match tree::load(self.target, head) {
             Ok(_) => Ok(()),
             Err(StoreError::Corrupt(what)) => Err(Trouble::Damaged(what)),
             Err(error) => Err(Trouble::Target(error)),

@@ -1,0 +1,170 @@
+//! The log's tree out of its stored tiles.
+//!
+//! Only the tiles that still grow are needed, one for each level. Invariant: a tree that comes from here has the size
+//! and the root of the head it was asked for.
+
+use super::conn::{Conn, Rows, Statement, StoreError};
+use crate::command::Head;
+use crate::ledger::tile::ReadError;
+use crate::ledger::{Hash, Tree};
+
+/// The tiles that grow, whatever size the tree has: asked together with the head, they are its tree. No tree has more
+/// than eight levels of 256.
+const GROWING: &str = "SELECT level, idx, hashes FROM tile WHERE level = 0 AND idx = (SELECT size / 256 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 1 AND idx = (SELECT size / 65536 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 2 AND idx = (SELECT size / 16777216 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 3 AND idx = (SELECT size / 4294967296 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 4 AND idx = (SELECT size / 1099511627776 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 5 AND idx = (SELECT size / 281474976710656 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 6 AND idx = (SELECT size / 72057594037927936 FROM head WHERE id = 1) \
+     UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 7 AND idx = 0";
+
+/// Asks for the tiles that grow.
+pub(crate) fn growing() -> Statement<'static> {
+    Statement::new(GROWING, vec![])
+}
+
+/// The tree from the answer to [`growing`], checked against the head that was read in the same transaction.
+pub(crate) fn grown(growing: &Rows, head: Head) -> Result<Tree, StoreError> {
+    let mut tiles = Vec::with_capacity(growing.rows.len());
+    for row in &growing.rows {
+        tiles.push((row.size(0)?, row.size(1)?, row.blob(2)?));
+    }
+    let tree = from_tiles(head.size, |level, index| {
+        let at = (u64::from(level), index);
+        let tile = tiles.iter().find(|tile| (tile.0, tile.1) == at);
+        Ok(tile.map(|tile| tile.2.to_vec()))
+    })?;
+    checked(tree, head)
+}
+
+/// The tree of any head the log ever had, in one flight.
+pub(crate) fn load(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreError> {
+    checked(at(conn, head.size)?, head)
+}
+
+/// The root that the tree had when it was of this size, which it has reached.
+pub(crate) fn root_at(conn: &mut dyn Conn, size: u64) -> Result<Hash, StoreError> {
+    at(conn, size).map(|tree| tree.root())
+}
+
+/// The first `size` leaves' tree.
+fn at(conn: &mut dyn Conn, size: u64) -> Result<Tree, StoreError> {
+    let addresses = Tree::unfinished_tiles(size);
+    let statements: Vec<_> = addresses
+        .iter()
+        .map(|(level, index)| tile_statement(*level, *index))
+        .collect();
+    let tiles = conn.run(&statements)?;
+    from_tiles(size, |level, index| {
+        let at = addresses
+            .iter()
+            .position(|address| *address == (level, index));
+        at.and_then(|at| tiles.get(at)).map_or(Ok(None), tile_bytes)
+    })
+}
+
+fn from_tiles(
+    size: u64,
+    read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, StoreError>,
+) -> Result<Tree, StoreError> {
+    Tree::load(size, read).map_err(|error| match error {
+        ReadError::Read(error) => error,
+        other => StoreError::Corrupt(format!(
+            "the ledger's tiles do not give its tree: {other:?}"
+        )),
+    })
+}
+
+fn checked(tree: Tree, head: Head) -> Result<Tree, StoreError> {
+    if tree.root() == head.root {
+        Ok(tree)
+    } else {
+        Err(StoreError::Corrupt(
+            "the ledger's tiles do not give the root of its head".to_owned(),
+        ))
+    }
+}
+
+/// Asks for a tile.
+pub(crate) fn tile_statement(level: u8, index: u64) -> Statement<'static> {
+    Statement::new(
+        "SELECT hashes FROM tile WHERE level = $1 AND idx = $2",
+        vec![
+            i64::from(level).into(),
+            i64::try_from(index).unwrap_or(i64::MAX).into(),
+        ],
+    )
+}
+
+/// A tile's bytes as far as it has grown.
+pub(crate) fn read_tile(
+    conn: &mut dyn Conn,
+    level: u8,
+    index: u64,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    tile_bytes(&conn.one(tile_statement(level, index))?)
+}
+
+/// A tile's bytes as far as it has grown, from the answer to [`tile_statement`].
+pub(crate) fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
+    rows.rows
+        .first()
+        .map(|row| row.blob(0).map(<[u8]>::to_vec))
+        .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::store::conn::insert;
+
+    #[test]
+    fn a_tree_that_grew_elsewhere_comes_with_the_head_or_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
+        store.begin_log("o", "v", "c").unwrap();
+        let mut conn = store.writer().unwrap();
+        let mut tree = Tree::empty();
+        for size in [0, 1, 255, 256, 257, 65_535, 65_536, 65_600] {
+            let leaves = tree.size()..size;
+            let tiles = tree.append(leaves.map(|n| Hash([n.to_le_bytes()[0]; 32])));
+            let head = Head {
+                size,
+                root: tree.root(),
+            };
+            let mut statements = Vec::new();
+            insert(
+                &mut statements,
+                "INSERT INTO tile (level, idx, hashes) VALUES {} ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes",
+                &tiles,
+                |tile, args| {
+                    let (level, index) = (i64::from(tile.level), tile.index as i64);
+                    args.extend([level.into(), index.into(), (&tile.bytes).into()]);
+                },
+            );
+            statements.push(Statement::new(
+                "UPDATE head SET size = $1",
+                vec![(size as i64).into()],
+            ));
+            conn.begin(&[]).unwrap();
+            conn.commit(&statements).unwrap();
+            let asked = conn.one(growing()).unwrap();
+            let trees = [grown(&asked, head), load(&mut *conn, head)];
+            for loaded in trees {
+                let mut loaded = loaded.unwrap();
+                assert_eq!((loaded.size(), loaded.root()), (size, head.root));
+                // It goes on as the one that never left memory.
+                let next = [Hash([7; 32]), Hash([8; 32])];
+                assert_eq!(loaded.append(next), tree.clone().append(next), "{size}");
+                assert_ne!(loaded.root(), head.root);
+            }
+            let other = Head {
+                root: Hash([9; 32]),
+                ..head
+            };
+            assert!(matches!(grown(&asked, other), Err(StoreError::Corrupt(_))));
+        }
+    }
+}
