@@ -1,10 +1,10 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
-use super::conn::{Arg, Conn, Statement, StoreError, insert};
+use super::conn::{Arg, Conn, Statement, StoreError, insert, update};
 use crate::change::{Change, DeliveryState, Entry, EventRow};
 use crate::command::{Ask, Command, Head, NewBooking, NewKey};
 use crate::ledger::Tile;
-use crate::model::{BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId};
+use crate::model::{BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId};
 use crate::webhook::Attempt;
 
 /// The ledger's part of a batch.
@@ -38,8 +38,16 @@ pub(crate) struct Writes<'a> {
     keys: Vec<(PartnerId, &'a NewKey)>,
     bookings: Vec<(&'a NewBooking, &'a Entry)>,
     entries: Vec<&'a Entry>,
+    /// The last entries of bookings that were there before.
+    chains: Vec<(BookingId, &'a Entry)>,
+    /// The same for those that were protected, with when and by which leaf.
+    protected: Vec<(BookingId, &'a Entry, i64, u64)>,
     events: Vec<&'a EventRow>,
+    /// Each partner's count of events, at its last number.
+    counts: Vec<(PartnerId, u64)>,
     deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
+    /// Where deliveries stand that were there before, each once.
+    moved: Vec<(EventId, EndpointId, DeliveryState)>,
     attempts: Vec<(EventId, EndpointId, u32, String)>,
     endpoints: Vec<(PartnerId, &'a Endpoint)>,
     /// What does not come in groups.
@@ -51,6 +59,7 @@ impl<'a> Writes<'a> {
     pub fn collect(commands: &'a [Command], changes: &'a [Change]) -> Result<Self, StoreError> {
         let mut writes = Self::default();
         let mut created: Option<&'a NewBooking> = None;
+        let mut protected = Vec::new();
         for change in changes {
             match change {
                 Change::BookingAdded { command } => {
@@ -66,20 +75,46 @@ impl<'a> Writes<'a> {
                 Change::Entry(entry) => {
                     match created.take() {
                         Some(new) => writes.bookings.push((new, entry)),
-                        None => writes.single.extend(chain_moved(entry)),
+                        None => writes
+                            .chains
+                            .extend(entry.booking_id.map(|id| (id, &**entry))),
                     }
                     writes.entries.push(entry);
                 }
+                Change::BookingProtected {
+                    booking_id,
+                    at,
+                    leaf_index,
+                } => protected.push((*booking_id, at.ms(), *leaf_index)),
                 other => writes.add(other),
             }
         }
+        keep_last(&mut writes.chains, |(booking_id, _)| *booking_id);
+        for (booking_id, at, leaf_index) in protected {
+            let chains = &mut writes.chains;
+            let place = chains.binary_search_by_key(&booking_id, |(id, _)| *id);
+            let place = place.map_err(|_| {
+                StoreError::Failed("a booking was protected without its entry".to_owned())
+            })?;
+            let (_, entry) = chains.remove(place);
+            writes.protected.push((booking_id, entry, at, leaf_index));
+        }
+        let counts = writes.events.iter().map(|e| (e.partner_id, e.seq));
+        writes.counts = counts.collect();
+        keep_last(&mut writes.counts, |(partner_id, _)| *partner_id);
+        keep_last(&mut writes.moved, |(event_id, endpoint_id, _)| {
+            (*event_id, *endpoint_id)
+        });
         Ok(writes)
     }
 
     fn add(&mut self, change: &'a Change) {
         match change {
             // The head's own columns are written with it.
-            Change::BookingAdded { .. } | Change::Entry(_) | Change::LogRenamed { .. } => {}
+            Change::BookingAdded { .. }
+            | Change::Entry(_)
+            | Change::BookingProtected { .. }
+            | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerMoved { partner_id, status } => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
@@ -90,21 +125,12 @@ impl<'a> Writes<'a> {
                 "UPDATE api_key SET revoked_ms = $1 WHERE id = $2",
                 vec![at.ms().into(), api_key_id.into()],
             )),
-            Change::BookingProtected { booking_id, at, leaf_index } => self.single.push(Statement::new(
-                "UPDATE booking SET status = $1, protected_ms = $2, protected_leaf = $3 WHERE id = $4",
-                vec![
-                    (BookingStatus::Protected as i64).into(),
-                    at.ms().into(),
-                    int(*leaf_index),
-                    booking_id.into(),
-                ],
-            )),
             Change::EventAdded(event) => self.events.push(event),
             Change::DeliveryAdded { event_id, endpoint_id, state } => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
             }
             Change::DeliveryMoved { event_id, endpoint_id, state } => {
-                self.single.push(delivery_moved(event_id, endpoint_id, state));
+                self.moved.push((*event_id, *endpoint_id, *state));
             }
             Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {
                 self.attempts.push((*event_id, *endpoint_id, *number, json::<Attempt>(attempt)));
@@ -311,6 +337,35 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
             ]);
         },
     );
+    update(
+        statements,
+        "UPDATE booking SET {} WHERE id IN ({})",
+        &["entries", "tip"],
+        &writes.chains,
+        |(booking_id, entry), args| {
+            args.extend([
+                booking_id.into(),
+                int(entry.seq + 1),
+                entry.hash.as_bytes().into(),
+            ]);
+        },
+    );
+    update(
+        statements,
+        "UPDATE booking SET {} WHERE id IN ({})",
+        &["entries", "tip", "status", "protected_ms", "protected_leaf"],
+        &writes.protected,
+        |(booking_id, entry, at, leaf_index), args| {
+            args.extend([
+                booking_id.into(),
+                int(entry.seq + 1),
+                entry.hash.as_bytes().into(),
+                (BookingStatus::Protected as i64).into(),
+                (*at).into(),
+                int(*leaf_index),
+            ]);
+        },
+    );
 }
 
 fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
@@ -330,35 +385,27 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
             ]);
         },
     );
-    // Each partner's count once, at its last number.
-    let mut counts: Vec<(PartnerId, u64)> = writes
-        .events
-        .iter()
-        .map(|e| (e.partner_id, e.seq))
-        .collect();
-    counts.sort_unstable_by(|a, b| b.cmp(a));
-    counts.dedup_by_key(|(partner_id, _)| *partner_id);
-    for (partner_id, seq) in counts {
-        statements.push(Statement::new(
-            "UPDATE partner SET events = $1 WHERE id = $2",
-            vec![int(seq), Arg::from(partner_id.as_bytes().to_vec())],
-        ));
-    }
+    update(
+        statements,
+        "UPDATE partner SET {} WHERE id IN ({})",
+        &["events"],
+        &writes.counts,
+        |(partner_id, seq), args| args.extend([partner_id.into(), int(*seq)]),
+    );
     insert(
         statements,
         "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease) VALUES {}",
         &writes.deliveries,
-        |(event_id, endpoint_id, state), args| {
-            args.extend([
-                event_id.into(),
-                endpoint_id.into(),
-                (state.phase as i64).into(),
-                i64::from(state.attempts).into(),
-                i64::from(state.charged).into(),
-                state.due.map(|due| due.ms()).into(),
-                state.lease.into(),
-            ]);
-        },
+        push_delivery,
+    );
+    // They are there: so one statement moves many.
+    insert(
+        statements,
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease) VALUES {} \
+         ON CONFLICT (event_id, endpoint_id) DO UPDATE SET phase = excluded.phase, attempts = excluded.attempts, \
+         charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease",
+        &writes.moved,
+        push_delivery,
     );
     insert(
         statements,
@@ -375,36 +422,26 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     );
 }
 
-fn chain_moved(entry: &Entry) -> Option<Statement<'_>> {
-    let booking_id = entry.booking_id.as_ref()?;
-    Some(Statement::new(
-        "UPDATE booking SET entries = $1, tip = $2 WHERE id = $3",
-        vec![
-            int(entry.seq + 1),
-            entry.hash.as_bytes().into(),
-            booking_id.into(),
-        ],
-    ))
+fn push_delivery<'a>(
+    (event_id, endpoint_id, state): &'a (EventId, EndpointId, DeliveryState),
+    args: &mut Vec<Arg<'a>>,
+) {
+    args.extend([
+        event_id.into(),
+        endpoint_id.into(),
+        (state.phase as i64).into(),
+        i64::from(state.attempts).into(),
+        i64::from(state.charged).into(),
+        state.due.map(|due| due.ms()).into(),
+        state.lease.into(),
+    ]);
 }
 
-fn delivery_moved<'a>(
-    event_id: &'a EventId,
-    endpoint_id: &'a EndpointId,
-    state: &DeliveryState,
-) -> Statement<'a> {
-    Statement::new(
-        "UPDATE delivery SET phase = $1, attempts = $2, charged = $3, due_ms = $4, lease = $5 \
-         WHERE event_id = $6 AND endpoint_id = $7",
-        vec![
-            (state.phase as i64).into(),
-            i64::from(state.attempts).into(),
-            i64::from(state.charged).into(),
-            state.due.map(|due| due.ms()).into(),
-            state.lease.into(),
-            event_id.into(),
-            endpoint_id.into(),
-        ],
-    )
+/// Of the rows with the same key the last, in the order of the keys: no statement may meet a row twice.
+fn keep_last<T, K: Ord>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) {
+    rows.reverse();
+    rows.sort_by_key(&key);
+    rows.dedup_by_key(|row| key(row));
 }
 
 /// A count as the store keeps it. Counts are of rows, far below 2^63.

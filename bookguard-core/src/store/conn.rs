@@ -302,15 +302,50 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Rows of one multi-row INSERT. Larger groups gain nothing; a few sizes keep the statement cache small.
-const GROUPS: [usize; 5] = [16, 8, 4, 2, 1];
+/// Rows of one statement. A few sizes keep the cache of statements small. SQLite gains nothing from groups beyond 16, a
+/// server saves a message for each.
+const GROUPS: [usize; 6] = [64, 16, 8, 4, 2, 1];
 
 /// Splits `rows` into INSERTs of a few fixed sizes. `sql` ends in `VALUES {}`, optionally followed by a conflict clause.
 pub(crate) fn insert<'a, T>(
     statements: &mut Vec<Statement<'a>>,
     sql: &'static str,
     rows: &'a [T],
+    args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
+) {
+    grouped(rows, args, |group, columns, list| {
+        statements.push(Statement::new(expanded(sql, group, columns), list));
+    });
+}
+
+/// Splits new values of `columns` of rows, each named once, into UPDATEs of a few fixed sizes. `sql` is `UPDATE t SET {}
+/// WHERE id IN ({})`, and `args` gives the id and a value for each column.
+pub(crate) fn update<'a, T>(
+    statements: &mut Vec<Statement<'a>>,
+    sql: &'static str,
+    columns: &[&str],
+    rows: &'a [T],
+    args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
+) {
+    grouped(rows, args, |group, width, list| {
+        // As the text first uses them: ids and values of the first column, values of the others.
+        let mut values: Vec<_> = columns
+            .iter()
+            .map(|_| Vec::with_capacity(2 * group))
+            .collect();
+        for (place, arg) in list.into_iter().enumerate() {
+            values[(place % width).saturating_sub(1)].push(arg);
+        }
+        let list = values.into_iter().flatten().collect();
+        statements.push(Statement::new(cases(sql, group, columns), list));
+    });
+}
+
+/// Calls `each` with the rows, columns and arguments of one group after the other.
+fn grouped<'a, T>(
+    rows: &'a [T],
     mut args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
+    mut each: impl FnMut(usize, usize, Vec<Arg<'a>>),
 ) {
     let mut rest = rows;
     for group in GROUPS {
@@ -321,8 +356,7 @@ pub(crate) fn insert<'a, T>(
             for row in now {
                 args(row, &mut list);
             }
-            let columns = list.len() / group;
-            statements.push(Statement::new(expanded(sql, group, columns), list));
+            each(group, list.len() / group, list);
         }
     }
 }
@@ -344,12 +378,9 @@ where
 /// Statement texts by their pattern, rows and columns.
 type Texts = HashMap<(&'static str, usize, usize), &'static str>;
 
-/// The text of a statement for so many rows (0: a bare list) of so many arguments. There are a few dozen of them
-/// in the program's life, each made once.
+/// The text of a statement for so many rows (0: a bare list) of so many arguments.
 fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
-    static TEXTS: LazyLock<Mutex<Texts>> = LazyLock::new(Mutex::default);
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    texts.entry((sql, rows, columns)).or_insert_with(|| {
+    text(sql, rows, columns, || {
         let group = |row: usize| {
             let list: Vec<String> = (1..=columns)
                 .map(|c| format!("${}", row * columns + c))
@@ -363,8 +394,42 @@ fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
                 .collect::<Vec<_>>()
                 .join(","),
         };
-        Box::leak(sql.replacen("{}", &list, 1).into_boxed_str())
+        sql.replacen("{}", &list, 1)
     })
+}
+
+/// The text of an UPDATE of so many rows by id.
+fn cases(sql: &'static str, rows: usize, columns: &[&str]) -> &'static str {
+    text(sql, rows, columns.len(), || {
+        let ids: Vec<String> = (0..rows).map(|row| format!("${}", row * 2 + 1)).collect();
+        let set = columns.iter().enumerate().map(|(place, column)| {
+            let value = |row: usize| match place {
+                0 => row * 2 + 2,
+                _ => (place + 1) * rows + row + 1,
+            };
+            let case = |(row, id): (usize, &String)| format!(" WHEN {id} THEN ${}", value(row));
+            let cases: String = ids.iter().enumerate().map(case).collect();
+            // No row comes to the last case. It says which type the others have.
+            format!("{column} = CASE id{cases} ELSE {column} END")
+        });
+        let set: Vec<String> = set.collect();
+        sql.replacen("{}", &set.join(", "), 1)
+            .replacen("{}", &ids.join(","), 1)
+    })
+}
+
+/// A text of so many rows and columns. There are a few dozen of them in the program's life, each made once.
+fn text(
+    sql: &'static str,
+    rows: usize,
+    columns: usize,
+    make: impl FnOnce() -> String,
+) -> &'static str {
+    static TEXTS: LazyLock<Mutex<Texts>> = LazyLock::new(Mutex::default);
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    texts
+        .entry((sql, rows, columns))
+        .or_insert_with(|| Box::leak(make().into_boxed_str()))
 }
 
 #[cfg(test)]
@@ -373,7 +438,7 @@ mod tests {
 
     #[test]
     fn statements_are_expanded_to_a_few_fixed_sizes() {
-        let rows: Vec<i64> = (0..22).collect();
+        let rows: Vec<i64> = (0..86).collect();
         let mut statements = Vec::new();
         insert(
             &mut statements,
@@ -388,13 +453,35 @@ mod tests {
                 .iter()
                 .map(|s| s.args.len() / 2)
                 .collect::<Vec<_>>(),
-            [16, 4, 2]
+            [64, 16, 4, 2]
         );
         assert_eq!(
-            statements[2].sql,
+            statements[3].sql,
             "INSERT INTO t (a, b) VALUES ($1,$2),($3,$4) ON CONFLICT DO NOTHING"
         );
-        assert!(statements[1].sql.contains("($7,$8)"));
+        assert!(statements[2].sql.contains("($7,$8)"));
+
+        let mut statements = Vec::new();
+        update(
+            &mut statements,
+            "UPDATE t SET {} WHERE id IN ({})",
+            &["n", "b"],
+            &rows[1..4],
+            |n, args| {
+                args.extend([Arg::Int(*n), Arg::Int(10 * n), Arg::Int(-n)]);
+            },
+        );
+        assert_eq!(
+            statements[0].sql,
+            "UPDATE t SET n = CASE id WHEN $1 THEN $2 WHEN $3 THEN $4 ELSE n END, \
+             b = CASE id WHEN $1 THEN $5 WHEN $3 THEN $6 ELSE b END WHERE id IN ($1,$3)"
+        );
+        let given = statements[0].args.iter().map(|arg| match arg {
+            Arg::Int(n) => *n,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(given.collect::<Vec<_>>(), [1, 10, 2, 20, -1, -2]);
+        assert_eq!(statements.len(), 2);
 
         let keys = [[1_u8; 16], [2; 16], [3; 16]];
         let statement = select_in("SELECT x FROM t WHERE id IN ({})", &keys).unwrap();
