@@ -329,7 +329,7 @@ pub(crate) fn write<T>(at: Timestamp, ask: Ask) -> Action<T> {
     }))
 }
 
-/// Runs `ask` on a reader.
+/// Runs `ask` on a reader; what it reads is of one moment.
 pub(crate) fn query<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
@@ -337,6 +337,14 @@ pub(crate) fn query<T>(
     let mut reader = session.service.reader()?;
     reader.snapshot();
     ask(&mut reader).map_err(|e| session.service.fault(&e))
+}
+
+/// As [`query`], for a single question: that is of one moment by itself, and costs a server no transaction.
+pub(crate) fn query_one<T>(
+    session: &Session,
+    ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
+) -> Result<T, Error> {
+    ask(&mut session.service.reader()?).map_err(|e| session.service.fault(&e))
 }
 
 /// The id in the path; anything that is no such id names nothing.

@@ -3,7 +3,7 @@
 use super::partners::new_key;
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    read, write,
+    query_one, read, write,
 };
 use crate::command::{Ask, NewApiKey, Reply};
 use crate::error::{Error, FieldError, Kind};
@@ -192,7 +192,7 @@ impl Operation for RevokeApiKey {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<ApiKey>, Error> {
         let api_key_id: ApiKeyId = path_id(request, 0)?;
-        let owner = query(session, |reader| reader.key_owner(&api_key_id))?
+        let owner = query_one(session, |reader| reader.key_owner(&api_key_id))?
             .filter(|owner| session.may_see(owner))
             .ok_or_else(|| Error::not_found("API key"))?;
         Ok(write(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, QueryParam, Request, Route, paging,
-    path_id, query, query_fault, query_value, read, write,
+    path_id, query, query_fault, query_one, query_value, read, write,
 };
 use crate::command::{Ask, BookingCreated, NewBooking, NewEvent, Protected, Reply};
 use crate::entropy;
@@ -332,7 +332,7 @@ fn field_of(refusal: Refusal) -> Error {
 
 /// The booking a path names, if this caller may see it.
 pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<BookingState, Error> {
-    query(session, |reader| reader.booking(booking_id))?
+    query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
 }
@@ -493,7 +493,7 @@ impl Operation for ProtectBooking {
         let booking_id: BookingId = path_id(request, 0)?;
         let partner_id = match &session.authority {
             Authority::Partner { partner_id, .. } => *partner_id,
-            _ => query(session, |reader| reader.booking_owner(&booking_id))?
+            _ => query_one(session, |reader| reader.booking_owner(&booking_id))?
                 .filter(|owner| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?,
         };

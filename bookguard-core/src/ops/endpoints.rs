@@ -2,7 +2,7 @@
 
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    read, write,
+    query_one, read, write,
 };
 use crate::command::{Ask, Reply};
 use crate::entropy;
@@ -188,7 +188,7 @@ impl Operation for GetEndpoint {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
         Ok(read(move |session| {
-            query(session, |reader| reader.endpoint(&endpoint_id))?
+            query_one(session, |reader| reader.endpoint(&endpoint_id))?
                 .filter(|(owner, _)| session.may_see(owner))
                 .map(|(_, endpoint)| endpoint)
                 .ok_or_else(|| Error::not_found("webhook endpoint"))
@@ -217,7 +217,7 @@ impl Operation for DeleteEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let (owner, _) = query(session, |reader| reader.endpoint(&endpoint_id))?
+        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
             .filter(|(owner, _)| session.may_see(owner))
             .ok_or_else(|| Error::not_found("webhook endpoint"))?;
         Ok(write(

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Access, Action, Body, Method, Operation, Request, Route, Writing, path_id, query, read,
+    Access, Action, Body, Method, Operation, Request, Route, Writing, path_id, query, query_one,
+    read,
 };
 use crate::command::{Ask, Command, Reply, RetryResult};
 use crate::entropy;
@@ -50,7 +51,7 @@ impl Operation for ListBookingEvents {
     fn prepare(_: &Session, request: &Request) -> Result<Action<BookingEvents>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(read(move |session| {
-            let owner = query(session, |reader| reader.booking_owner(&booking_id))?
+            let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?
                 .filter(|owner| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?;
             let (events, secret) = query(session, |reader| {
@@ -223,8 +224,8 @@ impl Operation for GetEvent {
         let event_id: EventId = path_id(request, 0)?;
         Ok(read(move |session| {
             let event = owned(session, &event_id)?;
-            let secret =
-                query(session, |reader| reader.secret(&event.partner_id))?.ok_or_else(|| {
+            let secret = query_one(session, |reader| reader.secret(&event.partner_id))?
+                .ok_or_else(|| {
                     Error::internal(format!(
                         "partner {} has no signing secret",
                         event.partner_id

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query, read};
+use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query_one, read};
 use crate::error::Error;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate,
@@ -45,7 +45,7 @@ impl Operation for GetEvidence {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(read(move |session| {
             let service = &session.service;
-            let owner = query(session, |reader| reader.booking_owner(&booking_id))?;
+            let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?;
             if !owner.is_some_and(|owner| session.may_see(&owner)) {
                 return Err(Error::not_found("booking"));
             }

@@ -2,7 +2,7 @@
 
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    read, write,
+    query_one, read, write,
 };
 use crate::command::{Ask, NewKey, Registration as Registered, Reply};
 use crate::entropy;
@@ -274,7 +274,7 @@ impl Operation for GetPartner {
     fn prepare(session: &Session, _: &Request) -> Result<Action<Partner>, Error> {
         let partner_id = session.partner_id()?;
         Ok(read(move |session| {
-            query(session, |reader| reader.partner(&partner_id))?
+            query_one(session, |reader| reader.partner(&partner_id))?
                 .ok_or_else(|| Error::not_found("partner"))
         }))
     }
