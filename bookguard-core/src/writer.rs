@@ -236,7 +236,14 @@ impl Writer {
             root: to.root,
         };
         if changes.is_empty() && answers.is_empty() {
-            conn.rollback();
+            // What is given again must be as safe as what is given the first time: an earlier commit that was seen here
+            // may still lack its standby, and this one waits for it.
+            let replayed = |outcome: &Outcome| matches!(outcome, Ok(Answer::Replayed(_)));
+            if outcomes.iter().any(replayed) {
+                conn.commit(&[])?;
+            } else {
+                conn.rollback();
+            }
             if work.rollback.is_none() {
                 self.desk.log.note(seen.as_deref(), now_seen);
             }

@@ -85,7 +85,22 @@ async fn what_no_standby_has_is_not_answered_as_done() {
         "{}",
         reply.text()
     );
+    // Nor is it for who asks again, though the primary has it.
+    let caller = acme.caller.clone();
+    let asked = tokio::spawn(async move {
+        let booking = samples::booking();
+        caller.post_once("/v1/bookings", "waiting", &booking).await
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    until("the repetition to wait for the standby", async || {
+        assert!(!asked.is_finished(), "it was answered without the standby");
+        let waiting = block_in_place(|| primary.sql("postgres", waits));
+        (waiting != "0").then_some(())
+    })
+    .await;
     block_in_place(|| standby.start_again());
+    let reply = asked.await.unwrap();
+    assert!([201, 503].contains(&reply.status), "{}", reply.text());
     let again = until("the standby to take part again", async || {
         let booking = samples::booking();
         let reply = acme.caller.post_once("/v1/bookings", "waiting", &booking);
