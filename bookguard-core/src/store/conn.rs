@@ -17,10 +17,10 @@ pub(crate) trait Conn: Send {
     /// Runs the statements in order; the first failure ends the list.
     fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
     /// Begins a transaction and runs the statements in it; on the writer's connection, takes the write turn before
-    /// the first, so that they see everything that was written in earlier turns.
+    /// the first, so that they see everything that was written in earlier turns. After an error none is begun.
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
-    /// Runs the statements and makes the transaction durable, unless one of them fails: then nothing of it is kept.
-    /// After any other error the outcome is unknown.
+    /// Runs the statements and makes the transaction durable, unless none was begun, or one of them fails or an earlier
+    /// one did: then nothing of it is kept. After any other error the outcome is unknown.
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
     /// Undoes the transaction; the connection is usable afterwards, or dropped by its owner.
     fn rollback(&mut self);
@@ -277,10 +277,17 @@ pub enum StoreError {
     Failed(String),
 }
 
+impl StoreError {
+    /// There is no transaction to commit.
+    pub(super) fn not_begun() -> Self {
+        Self::Failed("a commit came without its transaction; nothing was written".to_owned())
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another process has held the database's write turn for too long; see which other bookguard uses this file"),
+            Self::Busy => f.write_str("another process has held the database's write turn for too long; see which other bookguard uses it"),
             Self::Full => f.write_str("the disk is full; free some space, nothing has to be repaired"),
             Self::ReadOnly => f.write_str("the database cannot be written; check the permissions of the file and its folder"),
             Self::Corrupt(what) => write!(f, "the database is damaged ({what}); restore a backup and run `bookguard ledger verify` on it"),

@@ -5,31 +5,29 @@
 //! client is the asynchronous one on a small runtime of each connection's own: its blocking sibling is the same client
 //! on the same kind of runtime, but asks one thing at a time.
 //!
-//! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `values`,
-//! `words` and `faults` translate. Invariants: a commit that was answered with a warning counts as unknown; no flight waits
-//! for ever; nothing here is called on an asynchronous thread.
+//! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `flight` puts
+//! a list on the wire, `values`, `words` and `faults` translate. Invariants: a commit that was answered with a warning
+//! counts as unknown; no flight waits for ever; nothing here is called on an asynchronous thread.
 
 mod address;
 mod faults;
+mod flight;
 mod session;
 mod values;
 mod words;
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{RowStream, Statement as Prepared};
+use tokio_postgres::Statement as Prepared;
 
-use super::conn::{Conn, Row, Rows, Statement, StoreError};
+use super::conn::{Conn, Rows, Statement, StoreError};
 use super::database::PostgresUrl;
 use super::{Engine, migrate, schema_version};
 use address::Address;
 use faults::Fault;
+use flight::{Leg, command, in_order, place, query};
 use session::Session;
 use words::in_own_words;
 
@@ -54,12 +52,12 @@ struct Role {
 // server neither plans each list anew nor lets what it last counted in a table decide.
 
 /// The write turn waits for other nodes for 10 s. A node that vanished without a word in the middle of its turn is
-/// thrown out after 5 s. Statements have no time of their own: one that ended while a commit waits for its standby
-/// would let the commit pass for done.
+/// thrown out after 5 s, also where the server is still waiting for it to take an answer. Statements have no time of
+/// their own: one that ended while a commit waits for its standby would let the commit pass for done.
 const WRITER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE",
-    settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = 0; \
-               SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
+    settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; \
+               SET statement_timeout = 0; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
     patience: Duration::from_secs(20),
     repeats: false,
 };
@@ -381,14 +379,25 @@ impl Conn for Postgres {
         );
         // Open also when a statement after BEGIN failed; a session that was lost has none.
         self.begun = self.session.is_some();
+        if results.is_err() {
+            self.rollback();
+        }
         results
     }
 
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        // Outside of a transaction every statement would be kept alone.
+        if !self.begun {
+            return Err(StoreError::not_begun());
+        }
         if let Some(session) = &mut self.session {
             session.forget_warnings();
         }
-        let after = Some("COMMIT");
+        // After a failure COMMIT undoes everything and calls that done; any other statement says what is the matter.
+        let after = Some(match statements {
+            [] => "SELECT 1; COMMIT",
+            _ => "COMMIT",
+        });
         let results = self.fly(
             statements,
             Around {
@@ -415,68 +424,6 @@ impl Conn for Postgres {
             session.send("ROLLBACK");
         }
     }
-}
-
-/// One statement under way.
-type Leg<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + 'a>>;
-
-/// Puts everything on the wire in order, then takes the answers in order; the first failure ends the list.
-async fn in_order<T>(mut lane: Vec<Leg<'_, T>>) -> Result<Vec<T>, Fault> {
-    let mut landed: Vec<Option<Result<T, Fault>>> = Vec::with_capacity(lane.len());
-    std::future::poll_fn(|context| {
-        landed.clear();
-        // The client sends in its first poll.
-        landed.extend(lane.iter_mut().map(|leg| match leg.as_mut().poll(context) {
-            Poll::Ready(result) => Some(result),
-            Poll::Pending => None,
-        }));
-        Poll::Ready(())
-    })
-    .await;
-    let mut results = Vec::with_capacity(lane.len());
-    for (leg, landed) in lane.into_iter().zip(landed) {
-        results.push(match landed {
-            Some(result) => result?,
-            None => leg.await?,
-        });
-    }
-    Ok(results)
-}
-
-async fn command(client: &tokio_postgres::Client, sql: &str) -> Result<Rows, Fault> {
-    client.batch_execute(sql).await?;
-    Ok(Rows::default())
-}
-
-async fn query(
-    client: &tokio_postgres::Client,
-    prepared: Option<&Prepared>,
-    statement: &Statement<'_>,
-) -> Result<Rows, Fault> {
-    let prepared =
-        prepared.ok_or_else(|| Fault::Lost("a statement was not prepared".to_owned()))?;
-    let args = statement.args.iter().map(|arg| arg as &(dyn ToSql + Sync));
-    let stream = client.query_raw(prepared, args).await?;
-    collect(stream).await
-}
-
-async fn collect(stream: RowStream) -> Result<Rows, Fault> {
-    let mut stream = std::pin::pin!(stream);
-    let mut rows = Vec::new();
-    while let Some(row) =
-        std::future::poll_fn(|context| futures_core::Stream::poll_next(stream.as_mut(), context))
-            .await
-    {
-        let row = row?;
-        let cells = (0..row.len()).map(|column| row.try_get(column));
-        rows.push(Row(cells.collect::<Result<_, _>>()?));
-    }
-    Ok(Rows { rows })
-}
-
-/// Where a statement's text stands: hashing a thousand characters again and again would cost more than it saves.
-fn place(sql: &'static str) -> (usize, usize) {
-    (sql.as_ptr().addr(), sql.len())
 }
 
 #[cfg(test)]

@@ -201,10 +201,18 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         self.execute(self.begin)?;
-        self.run(statements)
+        let results = self.run(statements);
+        if results.is_err() {
+            self.rollback();
+        }
+        results
     }
 
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        // Outside of a transaction, and after one that the engine ended, every statement would be kept alone.
+        if self.connection.is_autocommit() {
+            return Err(StoreError::not_begun());
+        }
         let results = self.run(statements)?;
         self.execute("COMMIT")?;
         Ok(results)

@@ -178,6 +178,26 @@ fn a_commit_that_fails_as_such_leaves_nothing() {
 }
 
 #[test]
+fn only_what_was_begun_and_did_not_fail_is_committed() {
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        let twice = || [secret(b"1", b""), secret(b"1", b"")];
+        assert!(conn.commit(&[secret(b"2", b"")]).is_err(), "not begun");
+        assert!(conn.begin(&twice()).is_err());
+        assert!(conn.commit(&[secret(b"2", b"")]).is_err(), "begun in vain");
+        conn.begin(&[]).unwrap();
+        assert!(conn.run(&twice()).is_err());
+        assert!(conn.commit(&[]).is_err(), "failed meanwhile");
+        conn.rollback();
+        assert_eq!(secrets(&mut *conn), 0);
+        conn.begin(&[]).unwrap();
+        conn.commit(&[secret(b"2", b"")]).unwrap();
+        assert!(conn.commit(&[]).is_err(), "over");
+        assert_eq!(secrets(&mut *conn), 1);
+    });
+}
+
+#[test]
 fn the_write_turn_is_waited_for_and_shows_what_was_written_in_the_last() {
     on_every_store(|store| {
         store.begin_log("log", "log+vkey", "checkpoint").unwrap();

@@ -25,7 +25,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// A checked address.
 pub(super) struct Address {
     shown: String,
-    pub config: Config,
+    /// How to reach each of its servers, in their order.
+    pub servers: Vec<Config>,
     /// What to make TLS connections with, when the address asks for them.
     pub tls: Option<MakeRustlsConnect>,
 }
@@ -66,10 +67,13 @@ impl Address {
             rest => format!("{bare}?{}", rest.join("&")),
         };
         // The client names the option or the value that it does not know, and nothing else.
-        let mut config: Config = uri.parse().map_err(|e: tokio_postgres::Error| {
-            let cause = std::error::Error::source(&e).map(ToString::to_string);
-            wrong(&cause.unwrap_or_else(|| e.to_string()))
-        })?;
+        let parsed = |uri: &str| {
+            uri.parse().map_err(|e: tokio_postgres::Error| {
+                let cause = std::error::Error::source(&e).map(ToString::to_string);
+                wrong(&cause.unwrap_or_else(|| e.to_string()))
+            })
+        };
+        let config: Config = parsed(&uri)?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(wrong("it names no host"));
         }
@@ -84,24 +88,53 @@ impl Address {
         if tls.is_none() && roots.is_some() {
             return Err(wrong("sslrootcert has no use without sslmode=verify-full"));
         }
-        config.ssl_mode(if tls.is_some() {
-            SslMode::Require
-        } else {
-            SslMode::Disable
-        });
-        config.application_name(concat!("bookguard ", env!("CARGO_PKG_VERSION")));
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIME);
-        }
-        // Of several servers, the one that takes writes, whichever it is at present.
-        if config.get_hosts().len().max(config.get_hostaddrs().len()) > 1 {
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        // Hosts that are named among the parameters too belong to addresses there, and stay together.
+        let uris = one_by_one(&uri);
+        let alone = uris.len() == config.get_hosts().len() && config.get_hostaddrs().is_empty();
+        let several = config.get_hosts().len().max(config.get_hostaddrs().len()) > 1;
+        let mut servers = match alone {
+            true => uris
+                .iter()
+                .map(|uri| parsed(uri))
+                .collect::<Result<_, _>>()?,
+            false => vec![config],
+        };
+        for server in &mut servers {
+            complete(server, tls.is_some(), several);
         }
         Ok(Self {
             shown: url.to_string(),
-            config,
+            servers,
             tls,
         })
+    }
+}
+
+/// The URI of each server of one that names several.
+fn one_by_one(uri: &str) -> Vec<String> {
+    let scheme = uri.find("://").map_or(0, |at| at + 3);
+    // As the client reads it: whatever is before the first "@" are credentials.
+    let begin = uri.find('@').map_or(scheme, |at| at + 1);
+    let (before, rest) = uri.split_at(begin);
+    let (servers, after) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let alone = servers
+        .split(',')
+        .map(|server| format!("{before}{server}{after}"));
+    alone.collect()
+}
+
+fn complete(server: &mut Config, encrypted: bool, several: bool) {
+    server.ssl_mode(match encrypted {
+        true => SslMode::Require,
+        false => SslMode::Disable,
+    });
+    server.application_name(concat!("bookguard ", env!("CARGO_PKG_VERSION")));
+    if server.get_connect_timeout().is_none() {
+        server.connect_timeout(CONNECT_TIME);
+    }
+    // Of several servers, the one that takes writes, whichever it is at present.
+    if several {
+        server.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
 }
 
@@ -153,4 +186,51 @@ fn decoded(text: &str) -> Option<String> {
         });
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Database;
+
+    #[test]
+    fn each_server_of_an_address_is_asked_alone() {
+        for (uri, servers) in [
+            ("postgres://u@a/d", "a:5432"),
+            (
+                "postgres://u:p@a:1,b:2,c/d?options=-c%20x%3Dy",
+                "a:1 b:2 c:5432",
+            ),
+            ("postgresql://u:p%40,s@[::1]:7,b", "::1:7 b:5432"),
+            ("postgres://a,b/d?user=u", "a:5432 b:5432"),
+            // Given in two lists that belong together.
+            (
+                "postgres://u@a,b/d?hostaddr=127.0.0.1,127.0.0.2",
+                "a,b:5432,5432",
+            ),
+        ] {
+            let Database::Postgres(url) = Database::from(uri) else {
+                panic!("{uri} is a server's")
+            };
+            let address = Address::parse(&url).unwrap();
+            let found: Vec<_> = address.servers.iter().map(shown).collect();
+            assert_eq!(found.join(" "), servers, "{uri}");
+            for server in &address.servers {
+                assert_eq!(server.get_user(), Some("u"), "{uri}");
+                let one = servers.split([' ', ',']).count() == 1;
+                let writable = server.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
+                assert_ne!(one, writable, "{uri}");
+            }
+        }
+    }
+
+    fn shown(server: &Config) -> String {
+        let host = |host: &tokio_postgres::config::Host| match host {
+            tokio_postgres::config::Host::Tcp(name) => name.clone(),
+            tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+        };
+        let hosts: Vec<_> = server.get_hosts().iter().map(host).collect();
+        let ports: Vec<_> = server.get_ports().iter().map(u16::to_string).collect();
+        format!("{}:{}", hosts.join(","), ports.join(","))
+    }
 }

@@ -16,7 +16,8 @@ pub(super) enum Fault {
     Refused(Box<DbError>),
     /// The connection, or what should have come over it. The session is over.
     Lost(String),
-    /// The server cannot be reached, or takes nobody in at present: trying again later may help.
+    /// The server cannot be reached, takes nobody in at present, or says nothing: trying again later may help. The session,
+    /// if there was one, is over.
     Unreached(String),
     /// It does not let us in, and will not do so later.
     Barred(String),
@@ -25,12 +26,9 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Nothing was heard for so long.
+    /// Nothing was heard for so long; who asks again waits as long again.
     pub fn silence(patience: Duration) -> Self {
-        Self::Lost(format!(
-            "nothing was heard from it for {} s",
-            patience.as_secs()
-        ))
+        Self::Unreached(format!("said nothing for {} s", patience.as_secs()))
     }
 
     /// Whether the session can be used on.

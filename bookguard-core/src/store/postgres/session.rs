@@ -11,22 +11,25 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Statement as Prepared};
+use tokio_postgres::error::Severity;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Statement as Prepared};
 
 use super::address::Address;
 use super::faults::Fault;
-use super::{Leg, in_order, place};
+use super::flight::{Leg, in_order, place};
 use crate::store::conn::{Statement, StoreError};
 
 /// The oldest server this program is made for, as `server_version_num` counts.
 const OLDEST: i32 = 150_000;
-/// How long opening a session may take, with every server of the address tried.
+/// How long opening a session may take; an address of several servers gives each its part of it, so that one that
+/// accepts and says nothing does not keep from the next.
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
-/// What the server is asked before anything else.
+/// What the server is asked before anything else. A session keeps the `synchronous_commit` it was checked with, whatever
+/// becomes of the server's.
 const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current_setting('server_encoding')::TEXT, \
      CASE WHEN pg_is_in_recovery() THEN 'on' ELSE 'off' END, current_setting('default_transaction_read_only')::TEXT, \
-     current_setting('fsync')::TEXT, current_setting('synchronous_commit')::TEXT";
+     current_setting('fsync')::TEXT, set_config('synchronous_commit', current_setting('synchronous_commit'), FALSE)::TEXT";
 
 /// The server finds out within two minutes that a node's machine is gone, and gives its place to others.
 const NOTICED: &str =
@@ -52,11 +55,7 @@ impl Session {
             .build()
             .map_err(|e| StoreError::Failed(format!("a connection cannot be set up: {e}")))?;
         let warnings = Warnings::default();
-        let opened = runtime.block_on(async {
-            let opening = open(address, settings, &warnings);
-            let opened = tokio::time::timeout(OPEN_TIME, opening).await;
-            opened.unwrap_or_else(|_| Err(Fault::silence(OPEN_TIME)))
-        });
+        let opened = runtime.block_on(open_any(address, settings, &warnings));
         let session = opened.map(|client| Self {
             client,
             runtime: None,
@@ -131,7 +130,8 @@ impl Session {
         let mut unknown: Vec<&'static str> = Vec::new();
         for statement in statements {
             let sql = statement.sql;
-            if !known.contains_key(&place(sql)) && !unknown.contains(&sql) {
+            let asked = unknown.iter().any(|other| place(other) == place(sql));
+            if !known.contains_key(&place(sql)) && !asked {
                 unknown.push(sql);
             }
         }
@@ -172,15 +172,36 @@ impl Drop for Session {
     }
 }
 
-async fn open(address: &Address, settings: &str, warnings: &Warnings) -> Result<Client, Fault> {
+/// Opens a session on the first server that is as it must be.
+async fn open_any(address: &Address, settings: &str, warnings: &Warnings) -> Result<Client, Fault> {
+    let count = u32::try_from(address.servers.len()).unwrap_or(u32::MAX);
+    let patience = OPEN_TIME / count.max(1);
+    let mut opened = Err(Fault::silence(patience));
+    for server in &address.servers {
+        let opening = open(address, server, settings, warnings);
+        let waited = tokio::time::timeout(patience, opening).await;
+        opened = waited.unwrap_or_else(|_| Err(Fault::silence(patience)));
+        if opened.is_ok() {
+            break;
+        }
+    }
+    opened
+}
+
+async fn open(
+    address: &Address,
+    server: &Config,
+    settings: &str,
+    warnings: &Warnings,
+) -> Result<Client, Fault> {
     let client = match &address.tls {
         Some(tls) => {
-            let (client, connection) = address.config.connect(tls.clone()).await?;
+            let (client, connection) = server.connect(tls.clone()).await?;
             drive(connection, Arc::clone(warnings));
             client
         }
         None => {
-            let (client, connection) = address.config.connect(NoTls).await?;
+            let (client, connection) = server.connect(NoTls).await?;
             drive(connection, Arc::clone(warnings));
             client
         }
@@ -216,7 +237,8 @@ where
             std::future::poll_fn(|context| connection.poll_message(context)).await
         {
             if let AsyncMessage::Notice(notice) = message
-                && notice.severity() == "WARNING"
+                // The other form of it is in the server's language.
+                && notice.parsed_severity() == Some(Severity::Warning)
             {
                 let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
                 warnings.push(notice.message().to_owned());
@@ -270,6 +292,9 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
 
     fn sound() -> Found {
@@ -281,6 +306,50 @@ mod tests {
             fsync: true,
             waits_for_disk: true,
         }
+    }
+
+    /// Reads a message of the client: its kind, if it has one, is given.
+    fn read_message(socket: &mut TcpStream, kind: usize) {
+        let mut start = vec![0; kind + 4];
+        socket.read_exact(&mut start).unwrap();
+        let length = u32::from_be_bytes(start[kind..].try_into().unwrap());
+        let mut rest = vec![0; length as usize - 4];
+        socket.read_exact(&mut rest).unwrap();
+    }
+
+    #[test]
+    fn a_warning_is_one_in_the_servers_language_too() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            read_message(&mut socket, 0);
+            socket
+                .write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")
+                .unwrap();
+            read_message(&mut socket, 1);
+            let fields = b"SWARNUNG\0VWARNING\0C01000\0MWarten abgebrochen\0\0";
+            let length = u32::try_from(fields.len() + 4).unwrap();
+            let said = [b"N".as_slice(), &length.to_be_bytes(), fields];
+            socket.write_all(&said.concat()).unwrap();
+            socket
+                .write_all(b"C\0\0\0\x0bCOMMIT\0Z\0\0\0\x05I")
+                .unwrap();
+            // Until the client is gone.
+            let _ = socket.read(&mut [0]);
+        });
+        let warnings = Warnings::default();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut config = tokio_postgres::Config::new();
+            config.host("127.0.0.1").port(port).user("u");
+            let (client, connection) = config.connect(NoTls).await.unwrap();
+            drive(connection, Arc::clone(&warnings));
+            client.batch_execute("COMMIT").await.unwrap();
+        });
+        drop(runtime);
+        server.join().unwrap();
+        assert_eq!(*warnings.lock().unwrap(), ["Warten abgebrochen"]);
     }
 
     #[test]

@@ -19,6 +19,14 @@ fn secret(owner: &[u8]) -> Statement<'static> {
     )
 }
 
+/// The row whose lock is the write turn.
+fn head() -> Statement<'static> {
+    Statement::new(
+        "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4)",
+        vec!["o".into(), "v".into(), vec![0].into(), "c".into()],
+    )
+}
+
 fn count(conn: &mut dyn Conn) -> Result<i64, StoreError> {
     let rows = conn.one(Statement::new("SELECT COUNT(*) FROM secret", vec![]))?;
     rows.rows[0].int(0)
@@ -124,11 +132,7 @@ fn a_node_that_falls_silent_in_its_turn_loses_it() {
     };
     let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     let mut silent = server.writer().unwrap();
-    silent.run(&[Statement::new(
-        "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4)",
-        vec!["o".into(), "v".into(), vec![0].into(), "c".into()],
-    )])
-    .unwrap();
+    silent.run(&[head()]).unwrap();
     silent.begin(&[]).unwrap();
     silent.run(&[secret(b"1")]).unwrap();
     let mut next = server.writer().unwrap();
@@ -164,4 +168,117 @@ fn what_refers_to_nothing_is_found() {
             missing("1 row of table delivery refers", "endpoint_id", "endpoint"),
         ])
     );
+}
+
+#[test]
+fn a_node_that_takes_no_answers_in_its_turn_loses_it() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let url = url(&postgres.fresh_database());
+    let server = Server::open(&url, true).unwrap();
+    let mut silent = Postgres::new(Arc::new(Address::parse(&url).unwrap()), &WRITER);
+    silent.run(&[head()]).unwrap();
+    silent.begin(&[]).unwrap();
+    // More than the network keeps for who does not read: the server is in the middle of saying it.
+    let session = silent.session().unwrap();
+    session.send("SELECT repeat('x', 100000000)");
+    let mut next = server.writer().unwrap();
+    let begun = (0..3).any(|_| next.begin(&[]).is_ok());
+    assert!(begun, "the turn was kept for ever");
+    next.commit(&[secret(b"1")]).unwrap();
+}
+
+#[test]
+fn nothing_is_committed_when_one_of_the_list_cannot_be_sent() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    let mut writer = server.writer().unwrap();
+    writer.run(&[head()]).unwrap();
+    let unsendable = Statement {
+        args: vec!["no bytes".into(), 1.into(), vec![1].into()],
+        ..secret(b"2")
+    };
+    writer.begin(&[]).unwrap();
+    assert!(
+        writer
+            .commit(&[secret(b"1"), unsendable, secret(b"3")])
+            .is_err()
+    );
+    // In the next turn everything is over.
+    let mut next = server.writer().unwrap();
+    next.begin(&[]).unwrap();
+    assert_eq!(count(&mut *next), Ok(0));
+}
+
+#[test]
+fn one_text_in_two_places_is_one_statement() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    let copy = || Statement::new(Box::leak("SELECT 1".to_owned().into_boxed_str()), vec![]);
+    let answers = server.reader().unwrap().run(&[copy(), copy()]).unwrap();
+    assert_eq!(answers.len(), 2);
+}
+
+#[test]
+fn what_was_checked_of_a_server_stays_so_for_the_session() {
+    let Some(postgres) = TestServer::start(&Options::default()) else {
+        return;
+    };
+    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    let mut writer = server.writer().unwrap();
+    postgres.sql("postgres", "ALTER SYSTEM SET synchronous_commit = off");
+    postgres.sql("postgres", "SELECT pg_reload_conf()");
+    let refused = loop {
+        match server.writer() {
+            Ok(_) => {}
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(refused.contains("synchronous_commit = off"), "{refused}");
+    let rows = writer
+        .one(Statement::new(
+            "SELECT current_setting('synchronous_commit')",
+            vec![],
+        ))
+        .unwrap();
+    assert_eq!(rows.rows[0].text(0), Ok("on"));
+}
+
+#[test]
+fn a_server_that_accepts_and_says_nothing_does_not_keep_from_the_next() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let hung = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let first = format!("@{},", hung.local_addr().unwrap());
+    let both = postgres.fresh_database().replacen('@', &first, 1);
+    let address = Address::parse(&url(&both)).unwrap();
+    Session::open(&address, WRITER.settings).unwrap();
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_asked_twice() {
+    const IMPATIENT: Role = Role {
+        settings: "SET statement_timeout = 0",
+        patience: Duration::from_millis(500),
+        ..READER
+    };
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let url = postgres.fresh_database();
+    let database = bookguard_test_postgres::database_of(&url);
+    postgres.sql(database, "CREATE SEQUENCE asked");
+    let address = Address::parse(&self::url(&url)).unwrap();
+    let mut conn = Postgres::new(Arc::new(address), &IMPATIENT);
+    let sql = "SELECT nextval('asked'), pg_sleep(60)::TEXT";
+    let silent = conn.one(Statement::new(sql, vec![])).unwrap_err();
+    assert!(silent.to_string().contains("said nothing"), "{silent}");
+    let asked = postgres.sql(database, "SELECT last_value FROM asked");
+    assert_eq!(asked, "1");
 }
