@@ -15,7 +15,7 @@
 //! Invariant: no rule of the product is decided here.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), String> {
+//! # async fn example() -> Result<(), bookguard_core::service::OpenError> {
 //! use bookguard_server::{Server, config::Config};
 //!
 //! let server = Server::start(Config { listen: "127.0.0.1:0".to_owned(), ..Config::of("bookings.db") }).await?;
