@@ -58,6 +58,10 @@ pub const RECLAIMED: usize = 512;
 pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;
 /// Deliveries of one endpoint held in memory on each node, in flight or queued; the rest wait in the store.
 pub const QUEUED_PER_ENDPOINT: usize = 512;
+/// The same for an endpoint so slow that more would have to be given back before their turn came.
+pub const QUEUED_PER_SLOW_ENDPOINT: usize = 16;
+/// Milliseconds in which what is held for an endpoint should have been sent: half a lease.
+pub const QUEUE_MS: u64 = 30_000;
 /// Deliveries of one endpoint taken from the store in one claim: keeps the commit that claims them short.
 pub const CLAIMED_PER_ENDPOINT: usize = 128;
 /// Deliveries in flight on one node.

@@ -293,7 +293,9 @@ impl Service {
     ///
     /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
     pub fn verify_ledger(&self, mut progress: impl FnMut(u64, u64)) -> Result<LedgerReport, Error> {
-        fsck::verify(&self.store, &self.seal, &self.log, &mut progress).map_err(|e| self.fault(&e))
+        let now = self.clock.now();
+        fsck::verify(&self.store, &self.seal, &self.log, now, &mut progress)
+            .map_err(|e| self.fault(&e))
     }
 
     /// By how many milliseconds this node's clock is ahead of that of the database's machine, or behind it when below

@@ -27,7 +27,7 @@ use serde::Serialize;
 use super::conn::{Conn, Row, Statement, StoreError};
 use super::{Seal, Store};
 use crate::log::Log;
-use crate::model::{EndpointId, EventId};
+use crate::model::{EndpointId, EventId, Timestamp};
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
@@ -94,6 +94,7 @@ pub(crate) fn verify(
     store: &Store,
     seal: &Seal,
     log: &Log,
+    now: Timestamp,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerReport, StoreError> {
     let began = Instant::now();
@@ -103,6 +104,7 @@ pub(crate) fn verify(
         conn: &mut *conn,
         seal,
         log,
+        now,
         findings: Findings::default(),
         progress: Progress {
             tell: progress,
@@ -131,6 +133,8 @@ struct Check<'a> {
     conn: &'a mut dyn Conn,
     seal: &'a Seal,
     log: &'a Log,
+    /// When the check began.
+    now: Timestamp,
     findings: Findings,
     progress: Progress<'a>,
     counts: Counts,

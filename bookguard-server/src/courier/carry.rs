@@ -52,17 +52,18 @@ struct Slip {
 }
 
 impl Slip {
-    fn sent(&mut self, ended: Ended) {
+    fn sent(&mut self, ended: Ended, took_ms: u64) {
         if !std::mem::replace(&mut self.sent, true) {
             // Without a dispatcher there are no queues to keep.
-            let _ = self.notes.send(Note::Sent(self.endpoint_id, ended));
+            let note = Note::Sent(self.endpoint_id, ended, took_ms);
+            let _ = self.notes.send(note);
         }
     }
 }
 
 impl Drop for Slip {
     fn drop(&mut self) {
-        self.sent(Ended::Promptly);
+        self.sent(Ended::Promptly, 0);
         let _ = self.notes.send(Note::Done(self.endpoint_id));
     }
 }
@@ -104,17 +105,18 @@ impl Van {
             Receiver::Open(secret) => Some(secret),
             Receiver::Unknown => None,
             Receiver::Closed => {
-                slip.sent(Ended::Closed);
+                slip.sent(Ended::Closed, 0);
                 return self.give_back(vec![parcel.held()]).await;
             }
         };
         let attempt = self.attempt(&parcel, secret).await;
-        slip.sent(match attempt.class {
+        let ended = match attempt.class {
             Some(FailureClass::Gone) => Ended::Gone,
             Some(FailureClass::Timeout) => Ended::TimedOut,
             _ if attempt.duration_ms > SLOW_MS => Ended::TimedOut,
             _ => Ended::Promptly,
-        });
+        };
+        slip.sent(ended, attempt.duration_ms);
         if self.settle(&parcel, attempt).await {
             self.waiting.settled(&parcel.event_id);
         }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use bookguard_core::command::{Ask, Command};
 use bookguard_core::entropy;
-use bookguard_core::limits::CLAIMED_PER_ENDPOINT;
 use bookguard_core::model::EndpointId;
 use bookguard_core::ops::events;
 use bookguard_core::outbox::Outbox;
@@ -32,7 +31,7 @@ const RECLAIM: Duration = Duration::from_secs(1);
 const POLL_FAILED: Duration = Duration::from_secs(2);
 /// The shortest time between two looks, whatever happens.
 const GAP: Duration = Duration::from_millis(2);
-/// Endpoints in one claim: with [`CLAIMED_PER_ENDPOINT`] rows each, a commit of some ten milliseconds.
+/// Endpoints in one claim: with `CLAIMED_PER_ENDPOINT` rows each, a commit of some ten milliseconds.
 const ENDPOINTS_PER_CLAIM: usize = 16;
 
 /// Claims what is due and has room, for ever.
@@ -99,9 +98,13 @@ impl Claimer {
             let begin = usize::try_from(entropy::number()).unwrap_or(0) % due.len();
             due.rotate_left(begin);
         }
-        let (open, full): (Vec<_>, Vec<_>) = due
-            .into_iter()
-            .partition(|endpoint_id| self.outbox.room(endpoint_id) >= CLAIMED_PER_ENDPOINT);
+        let (mut open, mut full) = (Vec::new(), Vec::new());
+        for endpoint_id in due {
+            match self.outbox.claimable(&endpoint_id) {
+                0 => full.push(endpoint_id),
+                most => open.push((endpoint_id, most)),
+            }
+        }
         if !full.is_empty() {
             // A dispatcher that is gone has ended this task too.
             let _ = self.notes.send(Note::Backlog(full));
@@ -115,10 +118,7 @@ impl Claimer {
         for endpoints in open.chunks(ENDPOINTS_PER_CLAIM) {
             let claim = Ask::Claim {
                 lease: events::lease(),
-                endpoints: endpoints
-                    .iter()
-                    .map(|endpoint_id| (*endpoint_id, CLAIMED_PER_ENDPOINT))
-                    .collect(),
+                endpoints: endpoints.to_vec(),
             };
             if !self.submit(claim).await {
                 return Looked::Failed;

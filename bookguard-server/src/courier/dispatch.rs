@@ -28,8 +28,8 @@ const LAST_RETURN: Duration = Duration::from_secs(1);
 /// What the dispatcher is told.
 #[derive(Debug)]
 pub(super) enum Note {
-    /// An attempt at a delivery to this endpoint is over.
-    Sent(EndpointId, Ended),
+    /// An attempt at a delivery to this endpoint is over, after so many milliseconds.
+    Sent(EndpointId, Ended, u64),
     /// A delivery to this endpoint is settled, or given up.
     Done(EndpointId),
     /// These endpoints have more due than there is room for.
@@ -142,8 +142,12 @@ impl Dispatcher {
 
     fn hear(&mut self, note: Note) {
         match note {
-            Note::Sent(endpoint_id, ended) => {
-                self.rota.sent(&endpoint_id, ended);
+            Note::Sent(endpoint_id, ended, took_ms) => {
+                if let Some(most) = self.rota.sent(&endpoint_id, ended, took_ms) {
+                    self.outbox.set_most(&endpoint_id, most);
+                    let surplus = self.rota.shed(&endpoint_id);
+                    self.put_back(surplus);
+                }
                 if matches!(ended, Ended::Gone | Ended::Closed) {
                     self.gone(endpoint_id, ended);
                 }
@@ -205,7 +209,7 @@ impl Dispatcher {
                     .spawn(Arc::clone(&self.van).carry(parcel, receiver));
             } else {
                 // An attempt now could end after somebody else began one.
-                self.rota.sent(&parcel.endpoint_id, Ended::Unsent);
+                self.rota.sent(&parcel.endpoint_id, Ended::Unsent, 0);
                 if self.rota.done(&parcel.endpoint_id) {
                     self.wake.notify_one();
                 }

@@ -2,15 +2,17 @@
 //!
 //! Pure: no clock, no I/O; the dispatcher asks and tells. Invariants: no endpoint has more in flight than its share
 //! and all together no more than the limit; endpoints take turns, so a slow one delays only itself; of an endpoint's
-//! turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise.
+//! turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise; no more is held for an
+//! endpoint than it takes, at the pace of its last attempts, within half a lease.
 
 use std::collections::{HashMap, VecDeque};
 
 use bookguard_core::command::Parcel;
 use bookguard_core::limits::{
-    CLAIMED_PER_ENDPOINT, IN_FLIGHT, IN_FLIGHT_PER_ENDPOINT, QUEUED_PER_ENDPOINT,
+    IN_FLIGHT, IN_FLIGHT_PER_ENDPOINT, QUEUE_MS, QUEUED_PER_ENDPOINT, QUEUED_PER_SLOW_ENDPOINT,
 };
 use bookguard_core::model::EndpointId;
+use bookguard_core::outbox::whole_claim;
 
 /// First tries go before retries; every this many turns it is the other way round.
 const RETRY_TURN: u32 = 4;
@@ -51,6 +53,10 @@ struct Lane {
     /// How many may be in flight. One after a time-out, twice as many after each attempt that ends otherwise: so
     /// that many dead endpoints together do not hold all places of the node.
     share: usize,
+    /// Milliseconds an attempt takes, the last ones counting most.
+    takes_ms: u64,
+    /// How many may be held: a power of two, so that it changes seldom.
+    most: usize,
     in_turns: bool,
     /// Whether the store holds more for this endpoint than there was room for.
     backlog: bool,
@@ -66,6 +72,8 @@ impl Lane {
             in_flight: 0,
             settling: 0,
             share: IN_FLIGHT_PER_ENDPOINT,
+            takes_ms: 0,
+            most: QUEUED_PER_ENDPOINT,
             in_turns: false,
             backlog: false,
             gone: false,
@@ -78,6 +86,17 @@ impl Lane {
 
     fn held(&self) -> usize {
         self.queued() + self.in_flight + self.settling
+    }
+
+    /// Takes note of how long an attempt took; the new [`most`](Lane::most) when that changes it.
+    fn pace(&mut self, took_ms: u64) -> Option<usize> {
+        self.takes_ms = (self.takes_ms * 7 + took_ms) / 8;
+        let in_time = (self.share as u64 * QUEUE_MS).checked_div(self.takes_ms);
+        let most = usize::try_from(in_time.unwrap_or(u64::MAX))
+            .unwrap_or(usize::MAX)
+            .clamp(QUEUED_PER_SLOW_ENDPOINT, QUEUED_PER_ENDPOINT);
+        let most = 1 << most.ilog2();
+        (std::mem::replace(&mut self.most, most) != most).then_some(most)
     }
 
     fn may_send(&self) -> bool {
@@ -139,11 +158,15 @@ impl Rota {
         None
     }
 
-    /// An attempt is over: its place is free, though the delivery is still held until it is [`done`](Self::done).
-    pub(super) fn sent(&mut self, endpoint_id: &EndpointId, ended: Ended) {
-        let Some(lane) = self.lanes.get_mut(endpoint_id) else {
-            return;
-        };
+    /// An attempt is over: its place is free, though the delivery is still held until it is [`done`](Self::done). How
+    /// many may be held for the endpoint from now on, when that changes; see [`shed`](Self::shed).
+    pub(super) fn sent(
+        &mut self,
+        endpoint_id: &EndpointId,
+        ended: Ended,
+        took_ms: u64,
+    ) -> Option<usize> {
+        let lane = self.lanes.get_mut(endpoint_id)?;
         lane.in_flight -= 1;
         lane.settling += 1;
         self.in_flight -= 1;
@@ -153,6 +176,25 @@ impl Rota {
             Ended::Promptly | Ended::Gone => (lane.share * 2).min(IN_FLIGHT_PER_ENDPOINT),
         };
         queue_up(lane, *endpoint_id, &mut self.turns);
+        match ended {
+            Ended::Unsent | Ended::Closed => None,
+            Ended::Promptly | Ended::TimedOut | Ended::Gone => lane.pace(took_ms),
+        }
+    }
+
+    /// What is queued for the endpoint beyond what may be held; the last to come goes first.
+    pub(super) fn shed(&mut self, endpoint_id: &EndpointId) -> Vec<Parcel> {
+        let Some(lane) = self.lanes.get_mut(endpoint_id) else {
+            return Vec::new();
+        };
+        let surplus = lane.queued().saturating_sub(lane.most);
+        std::iter::from_fn(|| {
+            lane.first_tries
+                .pop_back()
+                .or_else(|| lane.retries.pop_back())
+        })
+        .take(surplus)
+        .collect()
     }
 
     /// A delivery that was [`sent`](Self::sent) is settled, or given back. Says whether the claimer should come: the
@@ -207,7 +249,7 @@ impl Rota {
 }
 
 fn has_room(lane: &Lane) -> bool {
-    lane.held() + CLAIMED_PER_ENDPOINT <= QUEUED_PER_ENDPOINT
+    lane.held() + whole_claim(lane.most) <= lane.most
 }
 
 fn queue_up(lane: &mut Lane, endpoint_id: EndpointId, turns: &mut VecDeque<EndpointId>) {

@@ -8,7 +8,7 @@ use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, spelled};
 use crate::change::{DeliveryState, Phase};
 use crate::limits::{DELIVERY_AGE_MS, LEASE_MS, RESPONSE_HEAD_BYTES};
-use crate::model::{EndpointId, EventId};
+use crate::model::{EndpointId, EventId, Timestamp};
 use crate::store::conn::{Row, StoreError};
 use crate::store::load;
 use crate::webhook::{Attempt, FailureClass, Schedule};
@@ -51,7 +51,7 @@ pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings:
             fault("the endpoint was deleted before the event".to_owned());
         }
         let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
-        judge(event, &state, &attempts, &mut fault);
+        judge(event, &state, &attempts, belongings.now, &mut fault);
     }
     for receiver in receivers {
         let must = receiver.subscribes(event.event_type)
@@ -178,6 +178,7 @@ fn judge(
     event: &Told<'_>,
     state: &DeliveryState,
     attempts: &[Attempt],
+    now: Timestamp,
     fault: &mut impl FnMut(String),
 ) {
     let charged = |attempt: &&Attempt| attempt.class.is_none_or(FailureClass::is_charged);
@@ -211,13 +212,18 @@ fn judge(
             state.phase
         ));
     }
-    if let Some(why) = wrong_due(event, state, attempts.last()) {
+    if let Some(why) = wrong_due(event, state, attempts.last(), now) {
         fault(why);
     }
 }
 
 /// What is wrong with when the delivery is due next.
-fn wrong_due(event: &Told<'_>, state: &DeliveryState, last: Option<&Attempt>) -> Option<String> {
+fn wrong_due(
+    event: &Told<'_>,
+    state: &DeliveryState,
+    last: Option<&Attempt>,
+    now: Timestamp,
+) -> Option<String> {
     let over = last.is_some_and(Attempt::delivered);
     let due = match (state.due, state.lease) {
         (None, Some(_)) => return Some("it is under a lease that has no end".to_owned()),
@@ -234,8 +240,11 @@ fn wrong_due(event: &Told<'_>, state: &DeliveryState, last: Option<&Attempt>) ->
         // Pulled forward by hand, or scheduled after that.
         return None;
     }
+    // Taken and given back unsent: due from then on, which is over.
+    let given_back = now.ms().saturating_add(CLOCK_SLACK_MS);
     let Some(last) = last else {
-        return (due != Some(event.at))
+        let since = event.at.ms()..=given_back.max(event.at.ms());
+        return (!due.is_some_and(|due| since.contains(&due.ms())))
             .then(|| format!("no attempt was made, and it is not due since {}", event.at));
     };
     let end = last.started_at.saturating_add_unsigned(last.duration_ms);
@@ -256,7 +265,7 @@ fn wrong_due(event: &Told<'_>, state: &DeliveryState, last: Option<&Attempt>) ->
                 (end - event.event_id.made_at().ms()) / 16
             };
             let latest = end.saturating_add_unsigned(high) + age + CLOCK_SLACK_MS;
-            (!(first..=latest).contains(&due.ms()))
+            (!(first..=latest.max(given_back)).contains(&due.ms()))
                 .then(|| format!("it is due at {due}, which is not when the schedule has it"))
         }
     }

@@ -51,6 +51,8 @@ pub(super) struct Belongings<'a> {
     pub entries: &'a [Row],
     pub events: &'a [Row],
     page: &'a Page,
+    /// When the check began.
+    pub now: Timestamp,
 }
 
 impl<'a> Belongings<'a> {
@@ -94,6 +96,7 @@ impl Check<'_> {
         let (pages, inbox) = mpsc::sync_channel::<Page>(AHEAD);
         let (outbox, results) = mpsc::channel::<Checked>();
         let inbox = Mutex::new(inbox);
+        let now = self.now;
         let mut parts: BTreeMap<usize, Findings> = BTreeMap::new();
         let read = thread::scope(|scope| {
             for _ in 0..workers {
@@ -102,7 +105,7 @@ impl Check<'_> {
                     loop {
                         let page = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
                         let Ok(page) = page else { break };
-                        if outbox.send(page.check()).is_err() {
+                        if outbox.send(page.check(now)).is_err() {
                             break;
                         }
                     }
@@ -262,7 +265,7 @@ fn endpoints(
 }
 
 impl Page {
-    fn check(&self) -> Checked {
+    fn check(&self, now: Timestamp) -> Checked {
         let mut findings = Findings::default();
         let (mut entries, mut events) = (self.entries.as_slice(), self.events.as_slice());
         let mut counts = Counts {
@@ -277,6 +280,7 @@ impl Page {
                 entries: of_booking(&mut entries, 1, id),
                 events: of_booking(&mut events, 0, id),
                 page: self,
+                now,
             };
             counts.entries += belongings.entries.len() as u64;
             counts.events += belongings.events.len() as u64;

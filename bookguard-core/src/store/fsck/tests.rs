@@ -67,7 +67,20 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "by",
         "due times are spread at random, and those of a lease hang on when it was taken",
     ),
+    (
+        "delivery",
+        "due_ms",
+        "of another row",
+        "what is given back unsent is due from then on",
+    ),
     ("delivery", "lease", "by", "a random name"),
+    (
+        "delivery",
+        "lease",
+        "to nothing",
+        "a lease that was given back, or ran out, leaves no other trace",
+    ),
+    ("delivery", "lease", "of another row", "the same"),
     (
         "attempt",
         "body",

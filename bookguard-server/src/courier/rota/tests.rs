@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bookguard_core::limits::CLAIMED_PER_ENDPOINT;
 use bookguard_core::model::{EventId, PartnerId, Timestamp};
 
 use super::*;
@@ -36,7 +37,7 @@ fn take_all(rota: &mut Rota) -> Vec<Parcel> {
 }
 
 fn finish(rota: &mut Rota, to: u16, ended: Ended) -> bool {
-    rota.sent(&endpoint(to), ended);
+    rota.sent(&endpoint(to), ended, 0);
     rota.done(&endpoint(to))
 }
 
@@ -45,7 +46,7 @@ fn no_endpoint_has_more_in_flight_than_its_share_and_a_place_that_becomes_free_i
     let mut rota = Rota::default();
     fill(&mut rota, 1, 20, 0);
     assert_eq!(take_all(&mut rota).len(), IN_FLIGHT_PER_ENDPOINT);
-    rota.sent(&endpoint(1), Ended::Promptly);
+    rota.sent(&endpoint(1), Ended::Promptly, 0);
     assert_eq!(take_all(&mut rota).len(), 1, "settling holds no place");
     rota.done(&endpoint(1));
     assert_eq!(take_all(&mut rota).len(), 0);
@@ -114,7 +115,7 @@ fn a_410_forgets_what_is_queued_once() {
     let mut rota = Rota::default();
     fill(&mut rota, 1, 10, 0);
     assert_eq!(take_all(&mut rota).len(), 8);
-    rota.sent(&endpoint(1), Ended::Gone);
+    rota.sent(&endpoint(1), Ended::Gone, 0);
     assert_eq!(rota.gone(&endpoint(1)).unwrap().len(), 2);
     assert!(rota.gone(&endpoint(1)).is_none());
     rota.done(&endpoint(1));
@@ -159,8 +160,42 @@ fn clearing_forgets_the_queued_and_keeps_count_of_what_is_in_flight() {
     assert_eq!(rota.clear().len(), 3);
     assert!(rota.next().is_none());
     for parcel in sent {
-        rota.sent(&parcel.endpoint_id, Ended::Promptly);
+        rota.sent(&parcel.endpoint_id, Ended::Promptly, 0);
         rota.done(&parcel.endpoint_id);
     }
     assert!(rota.is_idle());
+}
+
+#[test]
+fn of_a_slow_endpoint_no_more_is_held_than_it_takes_in_time() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 200, 0);
+    take_all(&mut rota);
+    // One time-out: one place, half a minute, 15 s each, of which the last attempt is an eighth so far.
+    let most = rota.sent(&endpoint(1), Ended::TimedOut, 15_000);
+    assert_eq!(most, Some(QUEUED_PER_SLOW_ENDPOINT));
+    let shed = rota.shed(&endpoint(1));
+    assert_eq!(shed.len(), 200 - 8 - QUEUED_PER_SLOW_ENDPOINT);
+    assert!(rota.shed(&endpoint(1)).is_empty());
+    assert_eq!(rota.sent(&endpoint(1), Ended::TimedOut, 15_000), None);
+    // It takes all there is again once it has answered quickly for a while.
+    let mut grew = Vec::new();
+    for _ in 0..100 {
+        fill(&mut rota, 1, 1, 0);
+        while rota.next().is_some() {}
+        grew.extend(rota.sent(&endpoint(1), Ended::Promptly, 20));
+        rota.done(&endpoint(1));
+    }
+    assert_eq!(grew.last(), Some(&QUEUED_PER_ENDPOINT));
+    assert!(grew.is_sorted(), "{grew:?}");
+}
+
+#[test]
+fn a_quick_endpoint_keeps_all_its_room() {
+    let mut rota = Rota::default();
+    fill(&mut rota, 1, 100, 0);
+    for took_ms in [0, 5, 300, 450, 450, 450] {
+        assert!(rota.next().is_some());
+        assert_eq!(rota.sent(&endpoint(1), Ended::Promptly, took_ms), None);
+    }
 }

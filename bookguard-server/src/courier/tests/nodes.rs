@@ -1,5 +1,6 @@
 //! Couriers of several nodes on one database: who delivers what when one of them stops, dies, or has another clock.
 
+use bookguard_core::command::Held;
 use bookguard_core::limits::IN_FLIGHT_PER_ENDPOINT;
 use bookguard_core::ops::endpoints::DeleteEndpoint;
 
@@ -240,6 +241,68 @@ async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_co
         assert_eq!(settled.attempts.len(), 1);
         assert!(settled.event.next_attempt_at.is_some());
         other_courier.stop(PATIENCE).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_given_back_or_taken_back_is_no_damage() {
+    on_every_engine(async |mut bench| {
+        let service = Arc::clone(&bench.node.service);
+        let clean = async || {
+            let service = Arc::clone(&service);
+            let report = waiting(move || service.verify_ledger(|_, _| {})).await;
+            assert_eq!(report.unwrap().findings, []);
+        };
+        let submit = async |ask| {
+            let command = Command {
+                at: service.clock().now(),
+                ask,
+                remember: None,
+            };
+            service.submit_patiently(command).await.unwrap();
+        };
+        let mut replies = vec![Reply::Status(500)];
+        replies.extend(vec![Reply::Hang; IN_FLIGHT_PER_ENDPOINT]);
+        let receiver = Receiver::start(&replies).await;
+        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(false);
+        bench.book(1).await;
+        let failed = receiver.hit().await.event_id();
+        assert_eq!(outcome(&courier, &failed).await, DeliveryStatus::Failed);
+
+        // Never attempted, and given back a while after it was born.
+        bench.book(20).await;
+        events(&receiver, IN_FLIGHT_PER_ENDPOINT).await;
+        bench.advance(1_000);
+        courier.stop(Duration::from_millis(1)).await;
+        clean().await;
+        // Held by nobody that lives.
+        bench.advance(LEASE_MS);
+        submit(Ask::Reclaim).await;
+        let now = service.clock().now();
+        let store = Arc::clone(&service);
+        let lapsed = waiting(move || store.reader().unwrap().has_lapsed_leases(now)).await;
+        assert_eq!(lapsed, Ok(false));
+        clean().await;
+        // A retry that was claimed long after its time, and given back.
+        bench.advance(3_600_000);
+        submit(Ask::Claim {
+            lease: 9,
+            endpoints: vec![(endpoint_id, 100)],
+        })
+        .await;
+        clean().await;
+        let event_id = EventId::parse(&failed).unwrap();
+        let held = Held {
+            event_id,
+            endpoint_id,
+            lease: 9,
+        };
+        submit(Ask::Release { held: vec![held] }).await;
+        let next = bench.event(&failed).await.event.next_attempt_at;
+        assert_eq!(next, Some(service.clock().now()));
+        clean().await;
     })
     .await;
 }
