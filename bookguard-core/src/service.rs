@@ -391,8 +391,10 @@ fn open_key(
     store: &Store,
     source: &LedgerKeySource,
 ) -> Result<(LedgerKey, Option<PathBuf>), String> {
-    let key = LedgerKey::find(source)?;
-    match (store.head().map_err(|e| e.to_string())?, key) {
+    // The head first: whoever began the log had its key on disk before. The other way round another process could do
+    // both in between, and its key would seem to be missing.
+    let head = store.head().map_err(|e| e.to_string())?;
+    match (head, LedgerKey::find(source)?) {
         (Some(head), Some(key)) => {
             // The key is the same under every name the log had.
             if key.signer_as(&head.origin)?.verifier().to_string() == head.vkey {

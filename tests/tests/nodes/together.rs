@@ -9,6 +9,7 @@ use bookguard_tests::house::House;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
@@ -193,5 +194,42 @@ async fn nodes_that_start_at_once_on_an_empty_database_all_come_up_when_they_hav
     assert_eq!(keys.len(), 1);
     let logs = block_in_place(|| postgres.sql(database_of(&url), "SELECT count(*) FROM head"));
     assert_eq!(logs, "1");
+    block_in_place(|| postgres.drop_database(&url));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_begun_with() {
+    let Some(postgres) = block_in_place(Postgres::shared) else {
+        return;
+    };
+    let url = block_in_place(|| postgres.fresh_database());
+    let folder = TempDir::new().unwrap();
+    let serve = || {
+        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &url]);
+        Serving::of(line.in_folder(folder.path()))
+    };
+    assert_eq!(serve().await.terminate().await.0, Some(0));
+    let (key, aside) = (
+        folder.path().join("bookguard.key"),
+        folder.path().join("aside"),
+    );
+    std::fs::rename(&key, &aside).unwrap();
+
+    // The node comes as far as the question whether there is a log; the answer and the key come later, key first.
+    let lock = "LOCK TABLE head IN ACCESS EXCLUSIVE MODE";
+    let held = block_in_place(|| postgres.hold(database_of(&url), lock));
+    let appears = async {
+        let asks =
+            "SELECT count(*) FROM pg_locks WHERE relation = 'head'::regclass AND NOT granted";
+        until("the node asks for the head", async || {
+            let asking = block_in_place(|| postgres.sql(database_of(&url), asks));
+            (asking == "1").then_some(())
+        })
+        .await;
+        std::fs::rename(&aside, &key).unwrap();
+        block_in_place(|| drop(held));
+    };
+    let (node, ()) = tokio::join!(serve(), appears);
+    assert_eq!(node.terminate().await.0, Some(0));
     block_in_place(|| postgres.drop_database(&url));
 }
