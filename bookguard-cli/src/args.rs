@@ -5,6 +5,7 @@
 
 mod bookings;
 mod nouns;
+mod policies;
 
 use std::path::PathBuf;
 
@@ -14,8 +15,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use nouns::{
     ApiKeysCommand, EndpointsCommand, EventsCommand, EvidenceCommand, LedgerCommand,
-    PartnersCommand, WebhookCommand, WebhookVerifyArgs,
+    PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
+pub use policies::PoliciesCommand;
 
 /// Evidence and protection for bookings.
 #[derive(Debug, Parser)]
@@ -154,6 +156,9 @@ pub enum Command {
     /// Bookings: record, protect, read, evaluate
     #[command(subcommand)]
     Bookings(BookingsCommand),
+    /// Cancellation policies: a partner's own and the library's
+    #[command(subcommand)]
+    Policies(PoliciesCommand),
     /// Where a partner receives its events
     #[command(subcommand)]
     WebhookEndpoints(EndpointsCommand),
@@ -296,6 +301,14 @@ mod tests {
             "bookings list --status created --event-from 2027-01-01T00:00:00Z",
             "bookings protect bkg_1",
             "bookings policy bkg_1 --as-of 2027-01-01T00:00:00Z --canceled-by talent --reason illness",
+            "partners update --default-policy concert=house --default-policy *=firm --no-default-policy dj --time-zone Europe/Berlin",
+            "partners update --no-time-zone",
+            "policies put house --json -",
+            "policies get house --version 2",
+            "policies list --limit 5 --cursor house",
+            "policies versions house --cursor 7",
+            "policies validate policy.json",
+            "policies templates",
             "webhook-endpoints create https://example.com/hook --event booking.created",
             "webhook-endpoints list",
             "webhook-endpoints get end_1",
@@ -348,6 +361,13 @@ mod tests {
                 "bookings create --json - --value 5",
                 ErrorKind::ArgumentConflict,
             ),
+            ("partners update", ErrorKind::MissingRequiredArgument),
+            (
+                "partners update --time-zone UTC --no-time-zone",
+                ErrorKind::ArgumentConflict,
+            ),
+            ("policies put house", ErrorKind::MissingRequiredArgument),
+            ("policies validate", ErrorKind::MissingRequiredArgument),
             ("webhook-events list", ErrorKind::MissingRequiredArgument),
             (
                 "webhook verify --body -",

@@ -6,6 +6,7 @@ mod accept_rollback;
 mod backup;
 mod migrate;
 mod new_booking;
+mod policies;
 mod verify;
 mod verify_ledger;
 
@@ -19,7 +20,9 @@ use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
-use bookguard_core::ops::partners::{ApprovePartner, GetPartner, ListPartners, RegisterPartner};
+use bookguard_core::ops::partners::{
+    ApprovePartner, GetPartner, ListPartners, RegisterPartner, UpdatePartner,
+};
 use bookguard_core::ops::{self, Request};
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -27,8 +30,8 @@ use tokio::task::block_in_place;
 
 use crate::args::{
     ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsCommand,
-    EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnersCommand, Place,
-    WebhookCommand,
+    EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnerUpdateArgs, PartnersCommand,
+    Place, WebhookCommand,
 };
 use crate::failure::Failure;
 use crate::output::{self, Screen, bookings, events, nouns};
@@ -48,6 +51,9 @@ pub async fn run(cli: Cli, screen: &Screen) -> Result<(), Failure> {
         Command::Webhook(WebhookCommand::Verify(args)) => verify::webhook(&args, screen),
         Command::Migrate(args) => migrate::run(&place, &args, screen),
         Command::Backup { file } => backup::run(&place, &file, screen),
+        Command::Policies(command) if policies::needs_nothing(&place, &command) => {
+            policies::without_target(&command, screen)
+        }
         Command::Openapi => screen.json(bookguard_server::openapi_json()),
         Command::Completions { shell } => completions(shell),
         command => on_target(&place, command, screen).await,
@@ -83,6 +89,7 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         Command::Partners(command) => partners(target, command, screen).await,
         Command::ApiKeys(command) => api_keys(target, command, screen).await,
         Command::Bookings(command) => booking(target, command, screen).await,
+        Command::Policies(command) => policies::run(target, command, screen).await,
         Command::WebhookEndpoints(command) => endpoints(target, command, screen).await,
         Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
         Command::Evidence(EvidenceCommand::Get { booking_id }) => {
@@ -134,7 +141,46 @@ async fn partners(
             &target.call::<GetPartner>(Request::default()).await?,
             nouns::partner,
         ),
+        PartnersCommand::Update(args) => screen.show(
+            &target
+                .call::<UpdatePartner>(with_body(decisions(args)?))
+                .await?,
+            nouns::partner,
+        ),
     }
+}
+
+/// The body of `PATCH /v1/partners/me`.
+fn decisions(args: PartnerUpdateArgs) -> Result<serde_json::Value, Failure> {
+    let mut defaults = serde_json::Map::new();
+    for pair in args.default_policies {
+        let (event_type, policy) = pair.split_once('=').ok_or_else(|| {
+            Failure::Usage(format!(
+                "--default-policy \"{pair}\" is no pair; write it like concert=house"
+            ))
+        })?;
+        defaults.insert(event_type.to_owned(), policy.into());
+    }
+    for event_type in args.no_default_policies {
+        if defaults
+            .insert(event_type.clone(), serde_json::Value::Null)
+            .is_some()
+        {
+            return Err(Failure::Usage(format!(
+                "--default-policy and --no-default-policy both name \"{event_type}\""
+            )));
+        }
+    }
+    let mut body = json!({});
+    if !defaults.is_empty() {
+        body["defaultPolicies"] = defaults.into();
+    }
+    match args.time_zone {
+        Some(zone) => body["timeZone"] = zone.into(),
+        None if args.no_time_zone => body["timeZone"] = serde_json::Value::Null,
+        None => {}
+    }
+    Ok(body)
 }
 
 async fn api_keys(

@@ -7,6 +7,7 @@ pub mod bar;
 pub mod bookings;
 pub mod events;
 pub mod nouns;
+pub mod policies;
 pub mod sheet;
 
 use std::io::{self, IsTerminal as _, Write as _};

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::command::NewKey;
+use crate::command::{KeptPolicy, NewKey};
 use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
-    PartnerStatus, Timestamp,
+    PartnerSettings, PartnerStatus, Timestamp,
 };
 use crate::webhook::Attempt;
 
@@ -42,6 +42,22 @@ pub enum Change {
         api_key_id: ApiKeyId,
         /// When.
         at: Timestamp,
+    },
+    /// A version of a policy exists, and is its latest.
+    PolicyAdded {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The version.
+        kept: Box<KeptPolicy>,
+        /// Versions of all the partner's policies, now.
+        versions: u64,
+    },
+    /// A partner decided otherwise.
+    PartnerDecided {
+        /// Which.
+        partner_id: PartnerId,
+        /// What holds from now on.
+        settings: Box<PartnerSettings>,
     },
     /// A booking exists; its row comes from the command itself (`index` in the batch).
     BookingAdded {

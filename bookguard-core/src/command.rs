@@ -16,7 +16,7 @@ use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint, EndpointId,
     EventId, EventType, Partner, PartnerId, PartnerStatus, Scopes, Timestamp,
 };
-use crate::policy::Terms;
+use crate::policy::{Policy, Shelf, Terms};
 use crate::webhook::Attempt;
 
 /// One thing asked, by whom it may be remembered, and the instant it was received.
@@ -57,6 +57,8 @@ pub struct NewBooking {
     pub booking: Booking,
     /// The frozen policy and schedule.
     pub terms: Terms,
+    /// The remembered shelf they were made from, which must be the partner's still; none when it was read just now.
+    pub shelf: Option<Arc<Shelf>>,
     /// `booking` as the store keeps it.
     pub body: String,
     /// `terms` as the store keeps them.
@@ -95,6 +97,35 @@ pub struct NewEvent {
     pub head: String,
     /// Names the leases its deliveries are born with.
     pub lease: i64,
+}
+
+/// What of a partner's settings changes; what is not named stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartnerUpdate {
+    /// Defaults set and removed.
+    pub default_policies: Vec<DefaultPolicy>,
+    /// A zone's IANA name, or `Some(None)` to have none.
+    pub time_zone: Option<Option<String>>,
+}
+
+/// A default policy that is set or removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultPolicy {
+    /// The event type as it was sent, for faults.
+    pub said: String,
+    /// The event type as it is kept, or `*`.
+    pub event_type: String,
+    /// The policy's id; none removes.
+    pub policy_id: Option<String>,
+}
+
+/// A version of a partner's own policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPolicy {
+    /// The policy, its version in it.
+    pub policy: Policy,
+    /// When it was put.
+    pub made_at: Timestamp,
 }
 
 /// Everything that can be asked.
@@ -152,6 +183,22 @@ pub enum Ask {
         seed: [u8; 32],
         /// The evidence address for the event's payload.
         evidence_url: String,
+    },
+    /// A policy of a partner's own: a new version unless it says what the latest says.
+    PutPolicy {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The policy; its version is what its author said, if that was said.
+        policy: Policy,
+        /// Whether the author said a version.
+        version_said: bool,
+    },
+    /// What a partner decides for its bookings.
+    UpdatePartner {
+        /// Whose.
+        partner_id: PartnerId,
+        /// What changes.
+        update: Box<PartnerUpdate>,
     },
     /// A new webhook endpoint.
     CreateEndpoint {
@@ -226,6 +273,10 @@ pub enum Reply {
     KeyCreated(Box<NewApiKey>),
     /// To a revocation.
     KeyRevoked(Box<ApiKey>),
+    /// To a policy: the version that says it.
+    PolicyPut(Box<KeptPolicy>),
+    /// To a change of settings.
+    PartnerUpdated(Box<Partner>),
     /// To a new booking.
     BookingCreated(BookingCreated),
     /// To a protection.

@@ -60,6 +60,9 @@ pub struct Error {
     pub retry_after_s: Option<u32>,
 }
 
+/// The code of [`Error::outdated`].
+const OUTDATED: &str = "policies_changed";
+
 impl Error {
     /// An error of `kind` with its code and message.
     pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {
@@ -131,6 +134,24 @@ impl Error {
                  written until it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
             )
         }
+    }
+
+    /// A request was prepared from what this node remembers of a partner's policies, and that is old. Nothing was
+    /// written; prepared anew from the store it goes on.
+    pub fn outdated() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                Kind::Unavailable,
+                OUTDATED,
+                "The partner's policies changed while this request was under way. Nothing was written; send it again.",
+            )
+        }
+    }
+
+    /// Whether it is [`Error::outdated`].
+    pub fn is_outdated(&self) -> bool {
+        self.code == OUTDATED
     }
 
     /// The writer's queue is full.

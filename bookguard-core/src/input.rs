@@ -303,6 +303,21 @@ impl<'a> Value<'a, '_> {
         key_chars: usize,
         value_chars: usize,
     ) -> Option<Vec<(String, String)>> {
+        self.pairs(max, key_chars, |name, v| {
+            if v.raw == "null" {
+                return v.fault("null", "is null", "Send text, or leave the pair out.");
+            }
+            Some((name.to_owned(), v.text(value_chars)?))
+        })
+    }
+
+    /// An object of at most `max` pairs whose names are free, each read by `read` with its name, null included.
+    pub fn pairs<T>(
+        self,
+        max: usize,
+        key_chars: usize,
+        mut read: impl FnMut(&str, &mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
         self.object(|form| {
             let names: Vec<String> = form.fields.iter().map(|field| field.name.to_string()).collect();
             if names.len() > max {
@@ -316,7 +331,7 @@ impl<'a> Value<'a, '_> {
             }
             let mut pairs = Vec::with_capacity(names.len());
             for name in names {
-                let value = form.take(&name, |v| v.text(value_chars));
+                let value = form.take_as_it_is(&name, |v| read(&name, v));
                 if name.is_empty() || name.chars().count() > key_chars || name.chars().any(char::is_control) {
                     form.fault_at(
                         &name,
@@ -324,12 +339,23 @@ impl<'a> Value<'a, '_> {
                         format!("its name must have 1 to {key_chars} characters and no control characters"),
                         "Rename the key.",
                     );
-                } else if let Some(value) = value {
-                    pairs.push((name, value));
+                } else {
+                    pairs.extend(value);
                 }
             }
             Some(pairs)
         })
+    }
+
+    /// What `read` gives, or `Some(None)` for null.
+    pub fn or_null<T>(
+        &mut self,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.raw {
+            "null" => Some(None),
+            _ => read(self).map(Some),
+        }
     }
 }
 
@@ -371,8 +397,36 @@ impl<'a> Form<'a, '_> {
         self.take(name, read)
     }
 
+    /// A field that may be left out, and that may be null: then `Some(None)`.
+    pub fn nullable<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        self.known.push(name);
+        self.take_as_it_is(name, |v| v.or_null(read))
+    }
+
     /// Reads a field by any name, without offering the name as one that is known.
     fn take<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<T> {
+        self.take_as_it_is(name, |value| {
+            if value.raw == "null" {
+                return value.fault(
+                    "null",
+                    "is null",
+                    format!("Send a value, or leave \"{name}\" out."),
+                );
+            }
+            read(value)
+        })
+    }
+
+    /// As [`Self::take`], null included.
+    fn take_as_it_is<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
@@ -390,13 +444,6 @@ impl<'a> Form<'a, '_> {
             path: &path,
             faults: self.faults,
         };
-        if raw.get() == "null" {
-            return value.fault(
-                "null",
-                "is null",
-                format!("Send a value, or leave \"{name}\" out."),
-            );
-        }
         read(&mut value)
     }
 

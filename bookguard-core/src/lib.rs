@@ -70,6 +70,8 @@ pub mod service;
 #[cfg(feature = "store")]
 pub mod session;
 #[cfg(feature = "store")]
+mod shelves;
+#[cfg(feature = "store")]
 pub mod store;
 pub mod webhook;
 #[cfg(feature = "store")]

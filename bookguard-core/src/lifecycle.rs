@@ -5,6 +5,7 @@
 mod bookings;
 mod log;
 mod partners;
+mod policies;
 #[cfg(test)]
 mod tests;
 mod webhooks;
@@ -108,6 +109,12 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             };
             bookings::protect(work, at, *partner_id, *booking_id, &event, seed)
         }
+        Ask::PutPolicy {
+            partner_id,
+            policy,
+            version_said,
+        } => policies::put(work, at, *partner_id, policy, *version_said),
+        Ask::UpdatePartner { partner_id, update } => policies::decide(work, *partner_id, update),
         Ask::CreateEndpoint {
             partner_id,
             endpoint,

@@ -90,6 +90,16 @@ pub const POLICY_NAME_CHARS: usize = 120;
 pub const POLICY_TIERS: usize = 16;
 /// Outcomes compared by one `lesserOf` or `greaterOf`.
 pub const POLICY_SPLITS: usize = 4;
+/// Policies of one partner: each may be chosen by name, and all of them are remembered while its bookings come in.
+pub const POLICIES_PER_PARTNER: usize = 100;
+/// Versions of one partner's policies, all policies together: one a day for a quarter of a century.
+pub const POLICY_VERSIONS_PER_PARTNER: u64 = 10_000;
+/// Default policies of one partner, one per event type.
+pub const DEFAULT_POLICIES: usize = 100;
+/// Partners whose policies a node remembers.
+pub const SHELVES: usize = 4_096;
+/// Policies a node remembers of all these partners: some kilobytes each.
+pub const SHELVED_POLICIES: usize = 4_096;
 /// How far `effectiveAt` may lie after receipt, milliseconds: clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Bytes of an evidence packet that is verified. A packet with every list at its maximum is far below 1 MiB.

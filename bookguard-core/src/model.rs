@@ -19,5 +19,5 @@ pub use event::{Delivery, DeliveryStatus, Event, EventType};
 pub use id::{ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RequestId};
 pub use money::{Amount, AmountError, Currency, Decimal};
 pub use page::Page;
-pub use partner::{Partner, PartnerStatus};
+pub use partner::{EVERY_EVENT_TYPE, Partner, PartnerSettings, PartnerStatus};
 pub use time::Timestamp;

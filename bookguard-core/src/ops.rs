@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod health;
 pub mod ledger;
 pub mod partners;
+pub mod policies;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,8 +33,25 @@ pub enum Method {
     Get,
     /// Writes.
     Post,
+    /// Writes what the address names; repeating it changes nothing.
+    Put,
+    /// Changes a part of something; repeating it changes nothing.
+    Patch,
     /// Ends something.
     Delete,
+}
+
+impl Method {
+    /// As HTTP spells it (RFC 9110 section 9, RFC 5789).
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
 }
 
 /// Whether a route takes a JSON body.
@@ -94,6 +112,9 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The Idempotency-Key header.
     pub idempotency_key: Option<String>,
+    /// Prepare it from what this node remembers, without asking the store, where the operation can. What cannot be
+    /// prepared that way, or only seems refused, is [`Error::outdated`]: then it is prepared once more without this.
+    pub from_memory: bool,
 }
 
 /// A read, to be run where blocking is allowed.
@@ -372,6 +393,15 @@ pub(crate) const CURSOR: QueryParam = QueryParam {
 };
 
 pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
+    let (limit, before) = page_from(request, Id::parse)?;
+    Ok(Paging { limit, before })
+}
+
+/// `limit` and `cursor` of a list whose cursors `parse` reads.
+pub(crate) fn page_from<T>(
+    request: &Request,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<(u32, Option<T>), Error> {
     let mut faults = Vec::new();
     let limit = match query_value(request, "limit") {
         None => limits::PAGE_ROWS_DEFAULT,
@@ -389,8 +419,8 @@ pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
                 0
             }),
     };
-    let before = query_value(request, "cursor").and_then(|text| {
-        Id::parse(text).or_else(|| {
+    let from = query_value(request, "cursor").and_then(|text| {
+        parse(text).or_else(|| {
             faults.push(query_fault(
                 "cursor",
                 "cursor_invalid",
@@ -401,7 +431,7 @@ pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
         })
     });
     if faults.is_empty() {
-        Ok(Paging { limit, before })
+        Ok((limit, from))
     } else {
         Err(Error::faults(faults))
     }

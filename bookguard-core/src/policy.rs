@@ -52,6 +52,7 @@ mod refusal;
 mod rule;
 mod schedule;
 mod settlement;
+mod shelf;
 mod templates;
 mod terms;
 mod words;
@@ -70,9 +71,15 @@ pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, Next
 pub use event_date::EventDate;
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
 pub use question::{Amendment, Mode, Question, Recorded, Standing, Subject};
+pub use read::is_policy_id;
+#[cfg(feature = "store")]
+pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
 pub use refusal::Refusal;
 pub use rule::Rule;
 pub use schedule::Segment;
+pub use shelf::Shelf;
+#[cfg(feature = "store")]
+pub(crate) use shelf::fix_for;
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
 pub use words::{

@@ -15,8 +15,11 @@ use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
+use crate::model::PartnerId;
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
+use crate::policy::Shelf;
+use crate::shelves::Shelves;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
@@ -120,6 +123,7 @@ pub struct Service {
     public_url: String,
     registration: Registration,
     library_policies: bool,
+    shelves: Shelves,
     endpoint_rule: EndpointRule,
     report: fn(&str),
 }
@@ -177,6 +181,7 @@ impl Service {
             public_url: config.public_url,
             registration: config.registration,
             library_policies: config.library_policies,
+            shelves: Shelves::default(),
             endpoint_rule: config.endpoint_rule,
             report: config.report,
         };
@@ -258,6 +263,19 @@ impl Service {
     /// to be called every second or so.
     pub fn sync_guard(&self) {
         self.log.guard().sync();
+    }
+
+    /// What this node remembers of a partner's policies, which may be old.
+    pub(crate) fn remembered_shelf(&self, partner_id: &PartnerId) -> Option<Arc<Shelf>> {
+        self.shelves.get(partner_id)
+    }
+
+    /// A partner's policies as they are now. Blocks.
+    pub(crate) fn shelf(&self, partner_id: PartnerId) -> Result<Arc<Shelf>, Error> {
+        let shelf = self.reader()?.shelf(&partner_id);
+        let shelf = Arc::new(shelf.map_err(|e| self.fault(&e))?);
+        self.shelves.keep(partner_id, &shelf);
+        Ok(shelf)
     }
 
     /// Turns a store's failure into the caller's answer and reports its cause.

@@ -11,6 +11,7 @@ pub(crate) mod conn;
 pub mod database;
 pub mod fsck;
 pub(crate) mod load;
+mod policies;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod read;

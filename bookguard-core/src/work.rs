@@ -3,7 +3,7 @@
 //! [`Work::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
 //! what deciding its commands one after another would.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::change::{Change, DeliveryState};
@@ -11,7 +11,7 @@ use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, Endpoint, EndpointId, EventId, Partner, PartnerId,
-    PartnerStatus,
+    PartnerStatus, Timestamp,
 };
 use crate::policy::Terms;
 
@@ -59,6 +59,21 @@ pub struct PartnerState {
     pub live_keys: usize,
     /// Endpoints that are not deleted.
     pub endpoints: Vec<Endpoint>,
+    /// Versions of its policies so far.
+    pub versions: u64,
+    /// The latest versions of its policies, by id; loaded only for commands that put one or choose among them.
+    pub policies: BTreeMap<String, LatestPolicy>,
+}
+
+/// The latest version of a partner's policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LatestPolicy {
+    /// Its number.
+    pub version: u32,
+    /// Its hash.
+    pub hash: String,
+    /// When it was put.
+    pub made_at: Timestamp,
 }
 
 /// A booking with its terms and chain.
@@ -134,6 +149,8 @@ impl Work {
                     events: 0,
                     live_keys: 0,
                     endpoints: Vec::new(),
+                    versions: 0,
+                    policies: BTreeMap::new(),
                 };
                 self.partners.insert(partner.partner_id, state);
             }
@@ -159,6 +176,26 @@ impl Work {
                     });
                 }
             }
+            Change::PolicyAdded {
+                partner_id,
+                kept,
+                versions,
+            } => self.with_partner(*partner_id, |state| {
+                let document = kept.policy.document();
+                let latest = LatestPolicy {
+                    version: document.version,
+                    hash: kept.policy.hash().to_owned(),
+                    made_at: kept.made_at,
+                };
+                state.policies.insert(document.policy_id.clone(), latest);
+                state.versions = *versions;
+            }),
+            Change::PartnerDecided {
+                partner_id,
+                settings,
+            } => self.with_partner(*partner_id, |state| {
+                state.partner.settings = (**settings).clone();
+            }),
             Change::Entry(entry) => {
                 self.size = entry.index + 1;
                 let booking_id = entry.booking_id.as_ref();

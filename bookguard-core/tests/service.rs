@@ -91,6 +91,7 @@ fn call<O: Operation>(
         query: Vec::new(),
         body: body.as_bytes().to_vec(),
         idempotency_key: key.map(str::to_owned),
+        from_memory: false,
     };
     match ops::prepare::<O>(session, &request)? {
         Action::Read(read) => Ok(ops::finish::<O>(&read(session)?)),

@@ -22,8 +22,14 @@ use bookguard_core::ops::endpoints::{
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
-use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner};
+use bookguard_core::ops::partners::{
+    GetPartner, NewPartner, PartnerChanges, RegisterPartner, UpdatePartner,
+};
+use bookguard_core::ops::policies::{
+    GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
+};
 use bookguard_core::ops::{Method, Operation, Route};
+use bookguard_core::policy::Policy;
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
 use poem::http;
@@ -41,6 +47,7 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<GetHealth>().changing(),
         entry::<RegisterPartner>().body::<NewPartner>(),
         entry::<GetPartner>(),
+        entry::<UpdatePartner>().body::<PartnerChanges>(),
         entry::<CreateApiKey>().body::<KeyRequest>(),
         entry::<ListApiKeys>(),
         entry::<RevokeApiKey>(),
@@ -50,6 +57,12 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<ProtectBooking>().at_once(),
         entry::<EvaluatePolicy>().changing(),
         entry::<GetEvidence>().changing(),
+        entry::<PutPolicy>().body::<Policy>(),
+        entry::<GetPolicy>(),
+        entry::<ListPolicies>(),
+        entry::<ListPolicyVersions>(),
+        entry::<ValidatePolicy>().body::<Policy>().keeping_nothing(),
+        entry::<ListPolicyTemplates>(),
         entry::<ListBookingEvents>(),
         entry::<GetEvent>(),
         entry::<RetryEvent>(),
@@ -66,8 +79,10 @@ pub(crate) struct Entry {
     pub(crate) route: Route,
     /// Whether the answer changes with the clock alone, so that an ETag would be of no use.
     changing: bool,
-    /// Whether reading the request asks no store, so that it may be done without leaving the connection's task.
+    /// Whether preparing the request asks no store, or can be tried without, so that the connection's task does it.
     at_once: bool,
+    /// Whether a POST only asks, so that there is nothing to do once only.
+    keeping_nothing: bool,
     output: Schema,
     body: Option<Schema>,
     serve: fn(&Entry, Arc<App>) -> BoxEndpoint<'static>,
@@ -94,6 +109,7 @@ fn entry<O: Operation<Output: Type>>() -> Entry {
         route: O::ROUTE,
         changing: false,
         at_once: false,
+        keeping_nothing: false,
         output: Schema::of::<O::Output>(),
         body: None,
         serve: |entry, app| Served::<O>::new(app, entry.is_tagged(), entry.at_once).boxed(),
@@ -115,6 +131,18 @@ impl Entry {
         }
     }
 
+    fn keeping_nothing(self) -> Self {
+        Self {
+            keeping_nothing: true,
+            ..self
+        }
+    }
+
+    /// Whether it takes an Idempotency-Key.
+    fn is_remembered(&self) -> bool {
+        self.route.method == Method::Post && !self.keeping_nothing
+    }
+
     fn body<T: Type>(self) -> Self {
         Self {
             body: Some(Schema::of::<T>()),
@@ -131,6 +159,8 @@ impl Entry {
         match self.route.method {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
+            Method::Put => http::Method::PUT,
+            Method::Patch => http::Method::PATCH,
             Method::Delete => http::Method::DELETE,
         }
     }

@@ -114,12 +114,32 @@ impl Caller {
         self.post_text(path, body.to_string()).await
     }
 
-    /// POST with these bytes, said to be JSON.
-    pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Reply {
+    /// PUT with a JSON body.
+    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+        self.send_json("PUT", path, body.to_string()).await
+    }
+
+    /// PATCH with a JSON body.
+    pub async fn patch(&self, path: &str, body: &Value) -> Reply {
+        self.send_json("PATCH", path, body.to_string()).await
+    }
+
+    /// A request with these bytes, said to be JSON.
+    pub async fn send_json(
+        &self,
+        method: &str,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> Reply {
         let request = self
-            .request("POST", path)
+            .request(method, path)
             .header("content-type", "application/json");
         self.send(request.body(body)).await
+    }
+
+    /// POST with these bytes, said to be JSON.
+    pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Reply {
+        self.send_json("POST", path, body).await
     }
 
     /// POST with a JSON body under an Idempotency-Key.

@@ -182,6 +182,13 @@ impl Partner {
         reply.string("bookingId")
     }
 
+    /// Puts a policy; the version it has then.
+    pub async fn put_policy(&self, policy_id: &str, policy: &serde_json::Value) -> u64 {
+        let path = format!("/v1/policies/{policy_id}");
+        let version = self.caller.put(&path, policy).await.ok(200)["version"].clone();
+        version.as_u64().expect("a version is a number")
+    }
+
     /// Protects a booking.
     pub async fn protect(&self, booking_id: &str) -> serde_json::Value {
         let path = format!("/v1/bookings/{booking_id}/protect");

@@ -12,6 +12,16 @@ pub fn partner(name: &str) -> Value {
     })
 }
 
+/// A policy as `PUT /v1/policies/{id}` takes it: all back until two weeks before, then this share, in basis points.
+pub fn policy(late_bps: u32) -> Value {
+    json!({
+        "organizer": {
+            "tiers": [{"before": "P14D", "outcome": {"refundBps": 10000}}],
+            "late": {"refundBps": late_bps}
+        }
+    })
+}
+
 /// A booking: USD 1,250.50 for a concert well in the future of every clock in these tests.
 pub fn booking() -> Value {
     json!({

@@ -219,8 +219,22 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         ("eventId", event),
         ("endpointId", endpoint),
         ("apiKeyId", key.string("apiKeyId")),
+        // Every partner may have a policy of this name; what it says is the owner's.
+        ("policyId", "pol_0123".to_owned()),
     ]);
+    let mut policy = samples::policy(4321);
+    policy["name"] = "Secret Policy".into();
+    owner.put_policy(&ids["policyId"], &policy).await;
+    let defaults =
+        json!({"defaultPolicies": {"secret-type": ids["policyId"]}, "timeZone": "Asia/Tokyo"});
+    owner
+        .caller
+        .patch("/v1/partners/me", &defaults)
+        .await
+        .ok(200);
     let mut texts: Vec<String> = ids.values().cloned().collect();
+    texts.retain(|text| *text != ids["policyId"]);
+    texts.extend(["secret_type", "Asia/Tokyo"].map(str::to_owned));
     texts.extend(["secret-", "Secret ", "of=owner"].map(str::to_owned));
     texts.extend([
         owner.id.clone(),
@@ -257,10 +271,14 @@ async fn no_operation_shows_or_changes_what_is_another_partner_s() {
                     continue;
                 }
                 asked += 1;
+                if operation["operationId"] == "putPolicy" {
+                    continue;
+                }
                 isolated(&other, &belongings, &method.to_uppercase(), path, operation).await;
             }
         }
         assert!(asked > 15);
+        takes_the_same_name(&owner, &other, &belongings).await;
         assert_eq!(
             owned(&owner, &belongings).await,
             before,
@@ -303,6 +321,27 @@ async fn isolated(
     }
 }
 
+/// A policy's name is its owner's alone: to anybody else it means nothing, or a policy of their own.
+async fn takes_the_same_name(owner: &Partner, other: &Partner, belongings: &Belongings) {
+    let policy_id = &belongings.ids["policyId"];
+    let booking = samples::booking_with(json!({ "policyId": policy_id }));
+    let refused = other.caller.post("/v1/bookings", &booking).await;
+    let unknown = ("/policyId".to_owned(), "policy_unknown".to_owned());
+    assert_eq!((refused.status, refused.details()), (400, vec![unknown]));
+    let defaults = json!({"defaultPolicies": {"*": policy_id}});
+    let refused = other.caller.patch("/v1/partners/me", &defaults).await;
+    let unknown = ("/defaultPolicies/*".to_owned(), "policy_unknown".to_owned());
+    assert_eq!((refused.status, refused.details()), (400, vec![unknown]));
+    assert_eq!(other.put_policy(policy_id, &samples::policy(1)).await, 1);
+    let path = format!("/v1/policies/{policy_id}");
+    let (theirs, its) = (
+        owner.caller.get(&path).await.ok(200),
+        other.caller.get(&path).await.ok(200),
+    );
+    assert_eq!(theirs["policy"]["organizer"]["late"]["refundBps"], 4321);
+    assert_eq!(its["policy"]["organizer"]["late"]["refundBps"], 1);
+}
+
 fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
     let parts = path.split('/').map(|part| {
         let name = part
@@ -321,6 +360,8 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "createApiKey" => json!({}),
             "createBooking" => samples::booking(),
             "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+            "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
+            "validatePolicy" => json!({}),
             id => panic!("what is a body of {id}?"),
         };
         request = request
@@ -342,6 +383,9 @@ async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
         format!("/v1/bookings/{booking}"),
         format!("/v1/bookings/{booking}/webhook-events"),
         format!("/v1/webhook-events/{}", belongings.ids["eventId"]),
+        "/v1/policies".to_owned(),
+        format!("/v1/policies/{}", belongings.ids["policyId"]),
+        format!("/v1/policies/{}/versions", belongings.ids["policyId"]),
     ] {
         seen.push(owner.caller.get(&path).await.ok(200));
     }

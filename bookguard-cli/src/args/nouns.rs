@@ -36,6 +36,27 @@ pub enum PartnersCommand {
     },
     /// Show the partner the key belongs to, or --partner names
     Me,
+    /// Choose what holds for bookings that do not say it themselves
+    Update(PartnerUpdateArgs),
+}
+
+/// What a partner decides for its bookings.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("change").required(true).multiple(true)
+    .args(["default_policies", "no_default_policies", "time_zone", "no_time_zone"])))]
+pub struct PartnerUpdateArgs {
+    /// The policy for an event type, such as concert=house; * is every other type; may be given several times
+    #[arg(long = "default-policy", value_name = "EVENT_TYPE=POLICY")]
+    pub default_policies: Vec<String>,
+    /// No default for this event type any more; may be given several times
+    #[arg(long = "no-default-policy", value_name = "EVENT_TYPE")]
+    pub no_default_policies: Vec<String>,
+    /// The IANA time zone of events where neither the booking nor its policy names one
+    #[arg(long, value_name = "ZONE", conflicts_with = "no_time_zone")]
+    pub time_zone: Option<String>,
+    /// No such time zone any more
+    #[arg(long)]
+    pub no_time_zone: bool,
 }
 
 /// What can be done with API keys.

@@ -45,9 +45,19 @@ pub fn partner(partner: &Partner, style: Style) -> String {
             ("business type", Some(partner.business_type.clone())),
             ("contact", Some(partner.contact_email.clone())),
             ("website", partner.website.clone()),
+            ("time zone", partner.settings.time_zone.clone()),
+            ("default policies", default_policies(partner)),
             ("since", Some(time(partner.created_at))),
         ],
     )
+}
+
+fn default_policies(partner: &Partner) -> Option<String> {
+    let defaults = partner.settings.default_policies.iter();
+    let pairs: Vec<String> = defaults
+        .map(|(event_type, policy)| format!("{event_type}={policy}"))
+        .collect();
+    (!pairs.is_empty()).then(|| pairs.join(", "))
 }
 
 /// A page of partners.

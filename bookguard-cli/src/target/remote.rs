@@ -69,6 +69,8 @@ impl Remote {
         let mut builder = match O::ROUTE.method {
             Method::Get => self.client.get(url.clone()),
             Method::Post => self.client.post(url.clone()),
+            Method::Put => self.client.put(url.clone()),
+            Method::Patch => self.client.patch(url.clone()),
             Method::Delete => self.client.delete(url.clone()),
         };
         if !request.body.is_empty() {
@@ -114,7 +116,7 @@ impl Remote {
                     if id.is_empty()
                         || !id
                             .bytes()
-                            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
                     {
                         return None;
                     }

@@ -20,6 +20,11 @@ pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize)
     let partner = work
         .active_partner(&booking.partner_id)
         .ok_or_else(|| Error::not_found("partner"))?;
+    if let Some(shelf) = &new.shelf
+        && !shelf.is_current(partner.versions, &partner.partner.settings)
+    {
+        return Err(Error::outdated());
+    }
     let chain = Chain {
         booking_id: Some(booking.booking_id),
         stream: new.stream,

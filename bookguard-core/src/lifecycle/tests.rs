@@ -2,8 +2,9 @@
 
 mod leases;
 mod losses;
+mod policies;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::*;
@@ -39,12 +40,15 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
         website: None,
         status,
         created_at: NOW,
+        settings: PartnerSettings::default(),
     };
     PartnerState {
         partner,
         events: 0,
         live_keys: 0,
         endpoints,
+        versions: 0,
+        policies: BTreeMap::new(),
     }
 }
 

@@ -138,7 +138,7 @@ impl<T: Type> Type for Page<T> {
                 ..MetaSchema::new("string")
             };
             MetaSchema {
-                description: Some("One page of a list, newest first."),
+                description: Some("One page of a list."),
                 properties: vec![
                     ("data", Vec::<T>::schema_ref()),
                     ("hasMore", bool::schema_ref()),

@@ -1,5 +1,7 @@
 //! A partner: a booking platform that uses the service.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{PartnerId, Timestamp};
@@ -40,4 +42,28 @@ pub struct Partner {
     pub status: PartnerStatus,
     /// When it registered.
     pub created_at: Timestamp,
+    /// What it decided for its bookings.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub settings: PartnerSettings,
 }
+
+/// What a partner decides for bookings that do not say it themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PartnerSettings {
+    /// The policy of a booking that chooses none: event type → policy id. Event types in lower case, their words joined
+    /// by `_`; `*` is for all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty))]
+    pub default_policies: BTreeMap<String, String>,
+    /// The IANA time zone of events where neither the booking nor its policy names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub time_zone: Option<String>,
+}
+
+/// The event type in [`PartnerSettings::default_policies`] that stands for all others.
+pub const EVERY_EVENT_TYPE: &str = "*";

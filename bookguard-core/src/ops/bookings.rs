@@ -20,7 +20,7 @@ use crate::model::{
 };
 use crate::policy::{
     self, Actor, Booked, Evaluation, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
-    Reason, Refusal, Standing, Subject, Terms,
+    Reason, Refusal, Shelf, Standing, Subject, Terms,
 };
 use crate::session::{Authority, Session};
 use crate::store::read::BookingFilter;
@@ -74,11 +74,25 @@ impl Operation for CreateBooking {
     type Output = BookingCreated;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<BookingCreated>, Error> {
-        let wanted = BookingRequest::read(&request.body)?;
-        let partner_id = owner(session, wanted.partner_id.as_deref())?;
-        let at = session.service.clock().now();
-        let new = new_booking(partner_id, at, wanted, session.service.library_policies())?;
-        Ok(write(at, Ask::CreateBooking(Box::new(new))))
+        let shelf = match named_partner(session, &request.body) {
+            Some(partner_id) if request.from_memory => {
+                let remembered = session.service.remembered_shelf(&partner_id);
+                Some(remembered.ok_or_else(Error::outdated)?)
+            }
+            Some(partner_id) => Some(session.service.shelf(partner_id)?),
+            None => None,
+        };
+        let new = new_booking(session, &request.body, &shelf.clone().unwrap_or_default());
+        let mut new = match new {
+            // What is remembered may lack what another node was told.
+            Err(_) if request.from_memory => return Err(Error::outdated()),
+            new => new?,
+        };
+        new.shelf = shelf.filter(|_| request.from_memory);
+        Ok(write(
+            new.booking.created_at,
+            Ask::CreateBooking(Box::new(new)),
+        ))
     }
 
     fn pick(reply: Reply) -> Option<BookingCreated> {
@@ -91,6 +105,20 @@ impl Operation for CreateBooking {
     fn location(created: &BookingCreated) -> Option<String> {
         Some(format!("/v1/bookings/{}", created.booking_id))
     }
+}
+
+/// The partner whose policies a booking may be under: the caller, or whom the administrator's body names.
+fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named {
+        partner_id: PartnerId,
+    }
+    session.partner_id().ok().or_else(|| {
+        // Whatever is wrong with the body is said when it is read.
+        let named: Named = serde_json::from_slice(body).ok()?;
+        Some(named.partner_id)
+    })
 }
 
 /// The partner a booking is for: the key's, which the body may repeat but not change.
@@ -122,8 +150,8 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
 }
 
 impl BookingRequest {
-    /// Reads the body of a booking's creation, reporting every fault.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
+    /// Reads the body of a booking's creation, reporting every fault. `shelf` holds the policies it may name.
+    pub fn read(body: &[u8], shelf: &Shelf) -> Result<Self, Error> {
         input::read(body, |form| {
             let partner_id = form.optional("partnerId", |v| v.text(limits::PARTY_ID_CHARS));
             let talent = form.required_object("talent", party);
@@ -138,7 +166,7 @@ impl BookingRequest {
             let paid = form.optional("amountPaid", |v| amount(v, currency));
             let time_zone = form.optional("timeZone", |v| v.text(64));
             let inline = form.optional_object("policy", Policy::read);
-            let named = form.optional("policyId", template);
+            let named = form.optional("policyId", |v| named_policy(v, shelf));
             let metadata = form.optional("metadata", |v| {
                 v.reborrow().text_map(
                     limits::METADATA_PAIRS,
@@ -221,45 +249,31 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
         .ok()
 }
 
-fn template(v: &mut Value<'_, '_>) -> Option<Policy> {
+fn named_policy(v: &mut Value<'_, '_>, shelf: &Shelf) -> Option<Policy> {
     let text = v.string()?;
-    if let Some(policy) = Policy::template(&text) {
+    if let Some(policy) = shelf.named(&text) {
         return Some(policy.clone());
     }
-    let ids: Vec<&str> = Policy::template_ids().collect();
-    let fix = match input::nearest(&text, &ids) {
-        Some(id) => format!("Did you mean \"{id}\"?"),
-        None => format!(
-            "Send one of: {}; or the policy itself as \"policy\".",
-            ids.join(", ")
-        ),
-    };
     v.fault(
         "policy_unknown",
         format!("there is no policy \"{}\"", input::shorten(&text)),
-        fix,
+        shelf.fix_for(&text),
     )
 }
 
 /// Everything of a new booking that its batch does not decide.
-fn new_booking(
-    partner_id: PartnerId,
-    at: Timestamp,
-    wanted: BookingRequest,
-    library_policies: bool,
-) -> Result<NewBooking, Error> {
-    let policy = wanted.policy.or_else(|| {
-        library_policies.then(|| {
-            (
-                Policy::template_for_event_type(&wanted.event_type).clone(),
-                PolicySource::Library,
-            )
-        })
-    });
+fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooking, Error> {
+    let wanted = BookingRequest::read(body, shelf)?;
+    let partner_id = owner(session, wanted.partner_id.as_deref())?;
+    let at = session.service.clock().now();
+    let policy = match wanted.policy {
+        Some(chosen) => Some(chosen),
+        None => shelf.default_for(&wanted.event_type, session.service.library_policies())?,
+    };
     let booked = Booked {
         event_date: wanted.event_date,
         time_zone: wanted.time_zone.as_deref(),
-        partner_time_zone: None,
+        partner_time_zone: shelf.settings.time_zone.as_deref(),
         value: wanted.value,
         paid: wanted.paid,
         created_at: at,
@@ -307,6 +321,7 @@ fn new_booking(
         },
         booking,
         terms,
+        shelf: None,
     })
 }
 

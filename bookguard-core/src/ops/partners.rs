@@ -1,17 +1,23 @@
-//! Partners: registration, approval, the partner's own record.
+//! Partners: registration, approval, the partner's own record and what it decides for its bookings.
+
+use std::collections::BTreeMap;
 
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
     query_one, read, write,
 };
-use crate::command::{Ask, NewKey, Registration as Registered, Reply};
+use crate::command::{
+    Ask, DefaultPolicy, NewKey, PartnerUpdate, Registration as Registered, Reply,
+};
 use crate::entropy;
 use crate::error::{Error, Kind};
 use crate::input::{self, Value};
 use crate::limits;
 use crate::model::{
-    ApiKey, ApiKeyId, ApiKeySecret, Page, Partner, PartnerId, PartnerStatus, Scopes, Timestamp,
+    ApiKey, ApiKeyId, ApiKeySecret, EVERY_EVENT_TYPE, Page, Partner, PartnerId, PartnerSettings,
+    PartnerStatus, Scope, Scopes, Timestamp,
 };
+use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
 use crate::service::Registration;
 use crate::session::Session;
 use crate::webhook::Secret;
@@ -90,6 +96,7 @@ impl Operation for RegisterPartner {
             website: new.website,
             status,
             created_at: at,
+            settings: PartnerSettings::default(),
         };
         let ask = Ask::RegisterPartner {
             partner,
@@ -277,6 +284,128 @@ impl Operation for GetPartner {
             query_one(session, |reader| reader.partner(&partner_id))?
                 .ok_or_else(|| Error::not_found("partner"))
         }))
+    }
+}
+
+/// `PATCH /v1/partners/me`
+pub struct UpdatePartner;
+
+/// Body of [`UpdatePartner`]; what is left out stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PartnerChanges {
+    /// The policy of a booking that chooses none: event type → id of one of your policies or of the library's; null removes.
+    /// Case, spaces and hyphens of event types do not matter; `*` is for all others.
+    pub default_policies: Option<BTreeMap<String, Option<String>>>,
+    /// The IANA time zone of events where neither the booking nor its policy names one; null removes.
+    pub time_zone: Option<String>,
+}
+
+impl Operation for UpdatePartner {
+    const ROUTE: Route = Route {
+        id: "updatePartner",
+        method: Method::Patch,
+        path: "/v1/partners/me",
+        access: Access::Scope(Scope::PoliciesWrite),
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[],
+        tag: "Partners",
+        summary: "Choose default policies and a time zone",
+        description: "For bookings recorded from now on that do not say it themselves; those there are keep their frozen terms. What is \
+                      left out stays, null removes.",
+    };
+    type Output = Partner;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Partner>, Error> {
+        let update = PartnerChanges::read(&request.body)?;
+        let ask = Ask::UpdatePartner {
+            partner_id: session.partner_id()?,
+            update: Box::new(update),
+        };
+        Ok(write(session.service.clock().now(), ask))
+    }
+
+    fn pick(reply: Reply) -> Option<Partner> {
+        match reply {
+            Reply::PartnerUpdated(partner) => Some(*partner),
+            _ => None,
+        }
+    }
+}
+
+impl PartnerChanges {
+    /// Reads the body of [`UpdatePartner`].
+    ///
+    /// Errors: those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
+    /// event type.
+    pub fn read(body: &[u8]) -> Result<PartnerUpdate, Error> {
+        input::read(body, |form| {
+            let mut seen: BTreeMap<String, String> = BTreeMap::new();
+            let default_policies = form.optional("defaultPolicies", |v| {
+                v.reborrow()
+                    .pairs(limits::DEFAULT_POLICIES, limits::NAME_CHARS, |said, v| {
+                        let event_type = event_type(said, &mut seen, v)?;
+                        let policy_id = v.or_null(policy_id)?;
+                        Some(DefaultPolicy {
+                            said: said.to_owned(),
+                            event_type,
+                            policy_id,
+                        })
+                    })
+            });
+            let time_zone = form.nullable("timeZone", read_time_zone);
+            Some(PartnerUpdate {
+                default_policies: default_policies.unwrap_or_default(),
+                time_zone: time_zone.map(|zone| zone.map(|zone| zone.to_string())),
+            })
+        })
+    }
+}
+
+/// An event type as defaults are kept by it: however it is spelled, it is there once.
+fn event_type(
+    said: &str,
+    seen: &mut BTreeMap<String, String>,
+    v: &mut Value<'_, '_>,
+) -> Option<String> {
+    let kept = match said {
+        EVERY_EVENT_TYPE => said.to_owned(),
+        _ => normalise_event_type(said),
+    };
+    if said.is_empty() {
+        // A fault already, as any name without a character.
+        return None;
+    }
+    if kept.is_empty() {
+        return v.fault(
+            "bad_key",
+            "its name holds no letter and no digit, and so names no event type",
+            "Name an event type such as \"concert\", or \"*\" for all others.",
+        );
+    }
+    match seen.insert(kept.clone(), said.to_owned()) {
+        // The same name twice is a fault already.
+        Some(before) if before != said => v.fault(
+            "duplicate_key",
+            format!("is the same event type as \"{}\"", input::shorten(&before)),
+            "Send each event type once; case, spaces and hyphens do not matter.",
+        ),
+        _ => Some(kept),
+    }
+}
+
+fn policy_id(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.string()?;
+    match is_policy_id(&text) {
+        true => Some(text),
+        false => v.fault(
+            "bad_policy_id",
+            format!("\"{}\" is not a policy id", input::shorten(&text)),
+            POLICY_ID_FIX,
+        ),
     }
 }
 

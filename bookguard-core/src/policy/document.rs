@@ -250,7 +250,27 @@ impl Policy {
     /// Faults: those of [`input`], and `bad_policy_id`, `bad_duration`, `bad_time`, `time_zone_unknown`, `currency_*`,
     /// `policy_currency_missing`, `bad_amount`, `amount_*`, `bad_outcome`, `bad_deposit`, `tiers_not_ordered`.
     pub fn read(form: &mut Form<'_, '_>) -> Option<Self> {
-        super::read::document(form).map(Self::new)
+        super::read::document(form, None).map(Self::new)
+    }
+
+    /// As [`Policy::read`], for a policy whose id is known: the text may leave it out, and must not say another.
+    ///
+    /// Further faults: `policy_id_mismatch`.
+    pub fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {
+        super::read::document(form, Some(policy_id)).map(Self::new)
+    }
+
+    /// The same rules under another version.
+    #[must_use]
+    pub fn as_version(&self, version: u32) -> Self {
+        let document = self.document();
+        if document.version == version {
+            return self.clone();
+        }
+        Self::new(Document {
+            version,
+            ..document.clone()
+        })
     }
 
     /// Reads a policy from its JSON text. Errors are those of [`Policy::read`] by JSON pointer, and of [`input::read`].

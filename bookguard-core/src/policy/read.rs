@@ -17,9 +17,17 @@ use crate::input::{Form, Value, shorten};
 use crate::limits::{POLICY_NAME_CHARS, POLICY_SPLITS, POLICY_TIERS};
 use crate::model::{Amount, Currency};
 
-/// Reads the whole policy.
-pub(super) fn document(form: &mut Form<'_, '_>) -> Option<Document> {
-    let policy_id = form.required("policyId", policy_id);
+/// Reads the whole policy; `known_id` is the id it must have, when that is known from elsewhere.
+pub(super) fn document(form: &mut Form<'_, '_>, known_id: Option<&str>) -> Option<Document> {
+    let policy_id = match known_id {
+        Some(id) if !form.has("policyId") => {
+            // Offered as a field there is, all the same.
+            form.optional("policyId", policy_id);
+            Some(id.to_owned())
+        }
+        Some(id) => form.optional("policyId", |v| same_id(v, id)),
+        None => form.required("policyId", policy_id),
+    };
     let version = form.optional("version", |v| v.integer(1, i64::from(u32::MAX)));
     let name = form.optional("name", |v| v.text(POLICY_NAME_CHARS));
     let time_zone = form.optional("timeZone", time_zone);
@@ -287,23 +295,44 @@ impl Money {
     }
 }
 
-fn policy_id(value: &mut Value<'_, '_>) -> Option<String> {
-    let text = value.string()?;
+/// Whether a text is a policy id: 1 to 64 of `a-z 0-9 _ -`, beginning with a letter or digit.
+pub fn is_policy_id(text: &str) -> bool {
     let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let tail = |b: u8| word(b) || b == b'_' || b == b'-';
     let whole = (1..=64).contains(&text.len()) && text.bytes().all(tail);
-    if !whole || !text.bytes().next().is_some_and(word) {
-        return value.fault(
-            "bad_policy_id",
-            format!("\"{}\" is not a policy id", shorten(&text)),
-            "Send 1 to 64 lower-case letters, digits, \"_\" and \"-\", beginning with a letter or digit.",
-        );
+    whole && text.bytes().next().is_some_and(word)
+}
+
+/// What is right where [`is_policy_id`] says no.
+pub(crate) const POLICY_ID_FIX: &str =
+    "Send 1 to 64 lower-case letters, digits, \"_\" and \"-\", beginning with a letter or digit.";
+
+fn policy_id(value: &mut Value<'_, '_>) -> Option<String> {
+    let text = value.string()?;
+    if is_policy_id(&text) {
+        return Some(text);
     }
-    Some(text)
+    value.fault(
+        "bad_policy_id",
+        format!("\"{}\" is not a policy id", shorten(&text)),
+        POLICY_ID_FIX,
+    )
+}
+
+fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
+    let text = policy_id(value)?;
+    if text == id {
+        return Some(text);
+    }
+    value.fault(
+        "policy_id_mismatch",
+        format!("\"{text}\" is another policy than the one addressed"),
+        format!("Send \"{id}\", or leave it out."),
+    )
 }
 
 /// Reads the name of an IANA zone; its fault is `time_zone_unknown`.
-pub(super) fn time_zone(value: &mut Value<'_, '_>) -> Option<Zone> {
+pub(crate) fn time_zone(value: &mut Value<'_, '_>) -> Option<Zone> {
     let text = value.string()?;
     if let Some(zone) = Zone::iana(&text) {
         return Some(zone);

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::document::Policy;
+use crate::model::EVERY_EVENT_TYPE;
 
 const LIBRARY_JSON: &str = include_str!("templates.json");
 
@@ -40,7 +41,7 @@ fn read(text: &str) -> Option<Library> {
     for (event_type, id) in json["defaultByEventType"].as_object()? {
         by_event_type.insert(event_type.clone(), position(id.as_str()?)?);
     }
-    let fallback = by_event_type.remove("*")?;
+    let fallback = by_event_type.remove(EVERY_EVENT_TYPE)?;
     let documents: Vec<Value> = policies
         .iter()
         .map(|policy| serde_json::from_str(policy.canonical_json()).ok())
@@ -71,6 +72,21 @@ impl Policy {
         Self::templates()
             .iter()
             .map(|policy| policy.document().policy_id.as_str())
+    }
+
+    /// The event types a template is the library's default for, in order; `*` is for all others.
+    pub fn template_event_types(id: &str) -> Vec<&'static str> {
+        let library = &*LIBRARY;
+        let is = |index: usize| library.policies[index].document().policy_id == id;
+        let mut types: Vec<&str> = library
+            .by_event_type
+            .iter()
+            .filter(|(_, index)| is(**index))
+            .map(|(event_type, _)| event_type.as_str())
+            .chain(is(library.fallback).then_some(EVERY_EVENT_TYPE))
+            .collect();
+        types.sort_unstable();
+        types
     }
 
     /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` when unknown.

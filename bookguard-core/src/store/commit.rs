@@ -1,10 +1,13 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, update};
+use super::policies;
 use crate::change::{Change, DeliveryState, Entry, EventRow};
-use crate::command::{Ask, Command, Head, NewBooking, NewKey};
+use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
-use crate::model::{BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId};
+use crate::model::{
+    BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
+};
 use crate::webhook::Attempt;
 
 /// The ledger's part of a batch.
@@ -36,6 +39,7 @@ pub(crate) struct Answered {
 pub(crate) struct Writes<'a> {
     partners: Vec<(&'a Partner, &'a [u8])>,
     keys: Vec<(PartnerId, &'a NewKey)>,
+    policies: Vec<(PartnerId, &'a KeptPolicy)>,
     bookings: Vec<(&'a NewBooking, &'a Entry)>,
     entries: Vec<&'a Entry>,
     /// The last entries of bookings that were there before.
@@ -124,6 +128,14 @@ impl<'a> Writes<'a> {
             Change::KeyRevoked { api_key_id, at } => self.single.push(Statement::new(
                 "UPDATE api_key SET revoked_ms = $1 WHERE id = $2",
                 vec![at.ms().into(), api_key_id.into()],
+            )),
+            Change::PolicyAdded { partner_id, kept, versions } => {
+                self.policies.push((*partner_id, kept));
+                self.single.push(policies::counted(partner_id, *versions));
+            }
+            Change::PartnerDecided { partner_id, settings } => self.single.push(Statement::new(
+                "UPDATE partner SET settings = $1 WHERE id = $2",
+                vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
             )),
             Change::EventAdded(event) => self.events.push(event),
             Change::DeliveryAdded { event_id, endpoint_id, state } => {
@@ -231,10 +243,11 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     let mut statements = Vec::with_capacity(16 + writes.single.len());
     for (partner, secret) in &writes.partners {
         statements.push(Statement::new(
-            "INSERT INTO partner (id, status, events, body) VALUES ($1, $2, 0, $3)",
+            "INSERT INTO partner (id, status, events, policies, settings, body) VALUES ($1, $2, 0, 0, $3, $4)",
             vec![
                 (&partner.partner_id).into(),
                 (partner.status as i64).into(),
+                json(&partner.settings).into(),
                 json(*partner).into(),
             ],
         ));
@@ -279,26 +292,27 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     statements
 }
 
+/// Policies and bookings: the rows that name a policy by its hash.
 fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
     let adopted = writes
         .bookings
         .iter()
-        .filter_map(|(new, _)| new.terms.policy.as_ref());
-    let mut policies: Vec<(&str, &str)> = adopted
-        .map(|policy| {
-            (
-                policy.policy_hash.as_str(),
-                policy.document.canonical_json(),
-            )
-        })
+        .filter_map(|(new, _)| Some(&new.terms.policy.as_ref()?.document));
+    let put = writes.policies.iter().map(|(_, kept)| &kept.policy);
+    let mut texts: Vec<(&str, &str)> = adopted
+        .chain(put)
+        .map(|policy| (policy.hash(), policy.canonical_json()))
         .collect();
-    policies.sort_unstable();
-    policies.dedup_by_key(|(hash, _)| *hash);
-    for (hash, body) in policies {
+    texts.sort_unstable();
+    texts.dedup_by_key(|(hash, _)| *hash);
+    for (hash, body) in texts {
         statements.push(Statement::new(
             "INSERT INTO policy (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING",
             vec![hash.into(), body.into()],
         ));
+    }
+    for (partner_id, kept) in &writes.policies {
+        policies::push(statements, partner_id, kept);
     }
     insert(
         statements,

@@ -13,6 +13,7 @@ mod event;
 mod log;
 mod others;
 mod page;
+mod shelf;
 
 #[cfg(test)]
 pub(super) mod tests;

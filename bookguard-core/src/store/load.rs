@@ -1,11 +1,12 @@
 //! Begins a batch: loads the head and what its commands can touch, one SELECT per table.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
-use super::{StoredHead, head_statement, read_head, terms, tree};
+use super::{StoredHead, head_statement, policies, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::ledger::Hash;
@@ -22,6 +23,8 @@ struct Needs {
     partners: Vec<PartnerId>,
     /// Partners whose live keys are counted.
     key_owners: Vec<PartnerId>,
+    /// Partners whose policies are put or chosen among.
+    policy_owners: Vec<PartnerId>,
     keys: Vec<ApiKeyId>,
     bookings: Vec<BookingId>,
     /// Events that are retried.
@@ -60,6 +63,10 @@ impl Needs {
                     needs.partners.push(*partner_id);
                     needs.keys.push(*api_key_id);
                 }
+                Ask::PutPolicy { partner_id, .. } | Ask::UpdatePartner { partner_id, .. } => {
+                    needs.partners.push(*partner_id);
+                    needs.policy_owners.push(*partner_id);
+                }
                 Ask::CreateBooking(new) => needs.partners.push(new.booking.partner_id),
                 Ask::Protect {
                     partner_id,
@@ -88,6 +95,7 @@ impl Needs {
         }
         distinct(&mut needs.partners);
         distinct(&mut needs.key_owners);
+        distinct(&mut needs.policy_owners);
         distinct(&mut needs.keys);
         distinct(&mut needs.bookings);
         distinct(&mut needs.events);
@@ -152,7 +160,7 @@ pub(crate) fn begin(
 fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
-            "SELECT id, status, events, body FROM partner WHERE id IN ({})",
+            "SELECT id, status, events, policies, settings, body FROM partner WHERE id IN ({})",
             &needs.partners,
         ),
         read_partner,
@@ -170,6 +178,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
             &needs.key_owners,
         ),
         read_live_key,
+    );
+    ask(
+        keys_in(policies::LATEST, &needs.policy_owners),
+        policies::read_latest,
     );
     ask(
         keys_in(
@@ -220,7 +232,7 @@ fn no_head() -> StoreError {
 }
 
 /// What reading a row may need besides the row.
-struct Loading<'a> {
+pub(super) struct Loading<'a> {
     seal: &'a Seal,
     now: i64,
 }
@@ -265,8 +277,15 @@ impl AsKey for [u8; 32] {
     }
 }
 
-pub(crate) fn partner(row: &Row, status: usize, body: usize) -> Result<Partner, StoreError> {
+/// A partner from its columns status, settings and body.
+pub(crate) fn partner(
+    row: &Row,
+    status: usize,
+    settings: usize,
+    body: usize,
+) -> Result<Partner, StoreError> {
     let mut partner: Partner = row.json(body)?;
+    partner.settings = row.json(settings)?;
     partner.status = match row.int(status)? {
         0 => PartnerStatus::Pending,
         1 => PartnerStatus::Approved,
@@ -283,10 +302,12 @@ pub(crate) fn partner(row: &Row, status: usize, body: usize) -> Result<Partner, 
 
 fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let state = PartnerState {
-        partner: partner(row, 1, 3)?,
+        partner: partner(row, 1, 4, 5)?,
         events: row.size(2)?,
         live_keys: 0,
         endpoints: Vec::new(),
+        versions: row.size(3)?,
+        policies: BTreeMap::new(),
     };
     work.partners.insert(row.id(0)?, state);
     Ok(())

@@ -130,7 +130,7 @@ pub struct KeyOwner {
     pub key: ApiKey,
 }
 
-type Read<T> = Result<T, StoreError>;
+pub(super) type Read<T> = Result<T, StoreError>;
 
 impl<'a> Reader<'a> {
     /// `seen` is what was seen of the log before this connection asks for anything.
@@ -161,11 +161,11 @@ impl<'a> Reader<'a> {
         Ok(results.pop().unwrap_or_default())
     }
 
-    fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Vec<Row>> {
+    pub(super) fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Vec<Row>> {
         Ok(self.ask(Statement::new(sql, args))?.rows)
     }
 
-    fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Option<Row>> {
+    pub(super) fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Option<Row>> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
@@ -193,20 +193,20 @@ impl<'a> Reader<'a> {
     /// One partner.
     pub fn partner(&mut self, partner_id: &PartnerId) -> Read<Option<Partner>> {
         let row = self.first(
-            "SELECT status, body FROM partner WHERE id = $1",
+            "SELECT status, settings, body FROM partner WHERE id = $1",
             vec![partner_id.into()],
         )?;
-        row.map(|row| load::partner(&row, 0, 1)).transpose()
+        row.map(|row| load::partner(&row, 0, 1, 2)).transpose()
     }
 
     /// Partners, newest first, from below `before`.
     pub fn partners(&mut self, before: Option<PartnerId>, rows: u32) -> Read<Vec<Partner>> {
         let before = before.unwrap_or(PartnerId::from_bytes([0xff; 16]));
         let rows = self.all(
-            "SELECT status, body FROM partner WHERE id < $1 ORDER BY id DESC LIMIT $2",
+            "SELECT status, settings, body FROM partner WHERE id < $1 ORDER BY id DESC LIMIT $2",
             vec![(&before).into(), i64::from(rows).into()],
         )?;
-        rows.iter().map(|row| load::partner(row, 0, 1)).collect()
+        rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
     }
 
     /// A partner's keys, newest first, from below `before`.
@@ -608,10 +608,11 @@ mod tests {
             .unwrap();
         let mut conn = store.reader().unwrap();
         let mut seen = 0;
-        for sql in select_texts(source)
+        let texts = select_texts(source)
             .chain(select_texts(include_str!("load.rs")))
-            .chain(select_texts(include_str!("tree.rs")))
-        {
+            .chain(select_texts(include_str!("policies.rs")))
+            .chain(select_texts(include_str!("tree.rs")));
+        for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
             let plan: &'static str =
                 Box::leak(format!("EXPLAIN QUERY PLAN {sql}").into_boxed_str());
@@ -658,6 +659,7 @@ mod tests {
                 .to_owned();
         let texts = select_texts(source)
             .chain(select_texts(include_str!("load.rs")))
+            .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

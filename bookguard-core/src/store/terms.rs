@@ -41,7 +41,7 @@ pub(crate) fn read(
 /// A policy from its text, which thousands of bookings share: read once while it is remembered.
 ///
 /// Remembered by the text itself, not by its hash: what was changed behind our back is another text.
-fn known_policy(text: &str) -> Result<Policy, StoreError> {
+pub(super) fn known_policy(text: &str) -> Result<Policy, StoreError> {
     static KNOWN: LazyLock<Mutex<HashMap<String, Policy>>> = LazyLock::new(Mutex::default);
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(policy) = known().get(text) {

@@ -7,7 +7,7 @@ use crate::command::{Ask, Registration};
 use crate::entropy;
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
-use crate::model::{EndpointId, Partner, PartnerStatus, Timestamp};
+use crate::model::{EndpointId, Partner, PartnerSettings, PartnerStatus, Timestamp};
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
 
@@ -140,6 +140,7 @@ fn register(n: u8) -> Command {
         website: None,
         status: PartnerStatus::Active,
         created_at: Timestamp::EPOCH,
+        settings: PartnerSettings::default(),
     };
     let remember = crate::command::Remember {
         key: [n; 32],

@@ -31,7 +31,7 @@ pub(crate) struct BookingBody {
     currency: Option<Currency>,
     /// A cancellation policy for this booking; excludes `policyId`.
     policy: Option<Policy>,
-    /// A policy of the library, such as "moderate"; excludes `policy`.
+    /// A policy of your own, in its latest version, or of the library, such as "moderate"; excludes `policy`.
     policy_id: Option<String>,
     /// Your own pairs: at most 20, keys of at most 64 and values of at most 500 characters.
     metadata: Option<BTreeMap<String, String>>,
@@ -45,7 +45,8 @@ mod tests {
     use bookguard_core::ops::api_keys::KeyRequest;
     use bookguard_core::ops::bookings::BookingRequest;
     use bookguard_core::ops::endpoints::NewEndpoint;
-    use bookguard_core::ops::partners::NewPartner;
+    use bookguard_core::ops::partners::{NewPartner, PartnerChanges};
+    use bookguard_core::policy::Shelf;
     use poem_openapi::registry::Registry;
     use poem_openapi::types::Type;
 
@@ -65,6 +66,16 @@ mod tests {
             .collect()
     }
 
+    fn properties<T: Type>() -> Fields {
+        let mut registry = Registry::new();
+        T::register(&mut registry);
+        let properties = &registry.schemas[&*T::name()].properties;
+        properties
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect()
+    }
+
     fn documented<T: Type>(read: &dyn Fn(&[u8]) -> Option<Error>) {
         let mut registry = Registry::new();
         T::register(&mut registry);
@@ -80,11 +91,7 @@ mod tests {
             "{}: what is required",
             T::name()
         );
-        let all: Fields = schema
-            .properties
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .collect();
+        let all = properties::<T>();
         let nulls: Vec<String> = all.iter().map(|name| format!("\"{name}\":null")).collect();
         let body = format!("{{{}}}", nulls.join(","));
         assert_eq!(
@@ -97,9 +104,15 @@ mod tests {
 
     #[test]
     fn the_documented_bodies_are_the_ones_the_core_reads() {
-        documented::<BookingBody>(&|body| BookingRequest::read(body).err());
+        documented::<BookingBody>(&|body| BookingRequest::read(body, &Shelf::default()).err());
         documented::<NewPartner>(&|body| NewPartner::read(body).err());
         documented::<KeyRequest>(&|body| KeyRequest::read(body).err());
+        // Null is a value here.
+        let changes = |body: &[u8]| PartnerChanges::read(body).err();
+        let numbers = r#"{"defaultPolicies":1,"timeZone":1,"other":1}"#;
+        let known: Fields = ["defaultPolicies", "timeZone"].map(str::to_owned).into();
+        assert_eq!(reported(&changes, numbers, "wrong_type"), known);
+        assert_eq!(properties::<PartnerChanges>(), known);
         documented::<NewEndpoint>(&|body| NewEndpoint::read(body, &|url| Ok(url.to_owned())).err());
     }
 }

@@ -21,7 +21,7 @@ const LEDGER: &str = "Ledger";
 const JSON: &str = "application/json";
 
 /// What the groups of operations are about.
-const TAGS: [(&str, &str); 6] = [
+const TAGS: [(&str, &str); 7] = [
     ("Service", "Whether the service can do its work."),
     ("Partners", "Registration and the partner's own record."),
     (
@@ -29,6 +29,10 @@ const TAGS: [(&str, &str); 6] = [
         "Keys are shown once, hold scopes, and are sent in the header x-api-key.",
     ),
     ("Bookings", "Record, read, protect and evaluate bookings."),
+    (
+        "Policies",
+        "What a cancellation means: your own policies and their versions, the library's, and checking one.",
+    ),
     (
         "Webhooks",
         "Where events are sent, what was sent, and sending it once more.",
@@ -147,7 +151,7 @@ fn parameters(entry: &Entry) -> Vec<MetaOperationParam> {
         })
         .collect();
     parameters.extend(route.query.iter().map(query_parameter));
-    if route.method == Method::Post {
+    if entry.is_remembered() {
         let description = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
         let schema = MetaSchema {
             min_length: Some(match route.access {
@@ -215,7 +219,7 @@ fn responses(entry: &Entry) -> Vec<MetaResponse> {
         Some(&entry.output),
         route,
     );
-    if route.method == Method::Post {
+    if entry.is_remembered() {
         success.headers.push(header(
             "Idempotent-Replayed",
             "true when this is the answer of an earlier request with the same Idempotency-Key.",
@@ -233,7 +237,7 @@ fn responses(entry: &Entry) -> Vec<MetaResponse> {
             route,
         ));
     }
-    responses.extend(refusals(route).into_iter().map(|status| {
+    responses.extend(refusals(entry).into_iter().map(|status| {
         let schema = if status == 401 {
             Schema::of::<Unauthorized>()
         } else {
@@ -297,7 +301,8 @@ fn header(name: &str, description: &str) -> MetaHeader {
 }
 
 /// Every status a route may refuse with.
-fn refusals(route: &Route) -> Vec<u16> {
+fn refusals(entry: &Entry) -> Vec<u16> {
+    let route = &entry.route;
     let mut statuses = vec![400, 406, 413, 415, 500, 503];
     statuses.extend(route.refusals);
     match route.access {
@@ -308,7 +313,7 @@ fn refusals(route: &Route) -> Vec<u16> {
     if route.access != Access::Open || route.method != Method::Get {
         statuses.push(429);
     }
-    if route.method == Method::Post {
+    if entry.is_remembered() {
         statuses.push(422);
     }
     statuses.sort_unstable();

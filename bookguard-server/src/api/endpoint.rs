@@ -54,21 +54,21 @@ impl<O: Operation> Served<O> {
     }
 
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
-        let input = self.input(request).await?;
+        let mut input = self.input(request).await?;
         let revoked = if O::ROUTE.id == RevokeApiKey::ROUTE.id {
             input.path.first().cloned()
         } else {
             None
         };
-        let step = if self.at_once {
-            step::<O>(session, &input)?
-        } else {
-            let read = move || step::<O>(session, &input);
-            self.app.readers.run(read).await?
-        };
-        let finished = match step {
-            Step::Done(finished) => finished,
-            Step::Write(session, writing) => self.write(&session, *writing).await?,
+        input.from_memory = self.at_once;
+        let input = Arc::new(input);
+        let finished = match self.attempt(session.clone(), Arc::clone(&input)).await {
+            Err(error) if error.is_outdated() && input.from_memory => {
+                let mut anew = ops::Request::clone(&input);
+                anew.from_memory = false;
+                self.attempt(session, Arc::new(anew)).await?
+            }
+            attempted => attempted?,
         };
         if let Some(api_key_id) = revoked.and_then(|text| ApiKeyId::parse(&text)) {
             self.app.keys.forget(&api_key_id);
@@ -80,6 +80,20 @@ impl<O: Operation> Served<O> {
         ))
     }
 
+    /// Does what is asked; from memory, without leaving this task before the writer is needed.
+    async fn attempt(&self, session: Session, input: Arc<ops::Request>) -> Result<Finished, Error> {
+        let step = if input.from_memory {
+            step::<O>(session, &input)?
+        } else {
+            let read = move || step::<O>(session, &input);
+            self.app.readers.run(read).await?
+        };
+        match step {
+            Step::Done(finished) => Ok(finished),
+            Step::Write(session, writing) => self.write(&session, *writing).await,
+        }
+    }
+
     async fn input(&self, request: &mut Request) -> Result<ops::Request, Refusal> {
         incoming::accepts_json(request.headers())?;
         let body = incoming::body(request).await?;
@@ -88,6 +102,7 @@ impl<O: Operation> Served<O> {
             query: incoming::query(request.uri().query())?,
             body,
             idempotency_key: incoming::idempotency_key(request.headers()),
+            from_memory: false,
         })
     }
 

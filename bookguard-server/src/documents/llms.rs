@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use bookguard_core::ops::Method;
 use bookguard_core::service::Registration;
 use bookguard_core::session::Access;
 
@@ -34,11 +33,7 @@ pub(crate) fn text(table: &[Entry], base: &str, registration: Registration) -> S
     );
     for entry in table {
         let route = &entry.route;
-        let method = match route.method {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Delete => "DELETE",
-        };
+        let method = route.method.word();
         let access = match route.access {
             Access::Open => "open".to_owned(),
             Access::AnyKey => "any key".to_owned(),

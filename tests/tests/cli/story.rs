@@ -151,6 +151,7 @@ async fn tell(place: &mut Place, receiver: &Receiver, folder: &Path) -> (String,
     ];
     let evaluation = place.run(&as_of);
     assert_eq!(evaluation.await.json()["refund"]["minorUnits"], 125_050);
+    policies(place).await;
     once_only(place).await;
     evidence(place, &id, folder).await;
     (id, registered["signingSecret"].as_str().unwrap().to_owned())
@@ -173,6 +174,153 @@ async fn keys(place: &Place) {
     let list = place.run(&["api-keys", "list"]).await;
     assert_eq!(list.json()["data"].as_array().unwrap().len(), 2);
     assert!(!list.stdout.contains(made["apiKey"].as_str().unwrap()));
+}
+
+/// Policies are checked, put, chosen and shown; a faulty one is refused with its fault, whatever the command.
+async fn policies(place: &Place) {
+    let reads = async |args: &[&str], policy: &Value| {
+        place.command(args).input(policy.to_string()).run().await
+    };
+    let mut policy = samples::policy(5000);
+    assert_eq!(
+        reads(&["policies", "put", "house", "--json", "-"], &policy)
+            .await
+            .json()["version"],
+        1
+    );
+    policy["organizer"]["late"]["refundBps"] = json!(2500);
+    let put = reads(&["policies", "put", "house", "--json", "-"], &policy)
+        .await
+        .json();
+    assert_eq!(put["version"], 2);
+    assert_eq!(place.run(&["policies", "get", "house"]).await.json(), put);
+    let first = place.run(&["policies", "get", "house", "--version", "1"]);
+    assert_eq!(
+        first.await.json()["policy"]["organizer"]["late"]["refundBps"],
+        5000
+    );
+    let list = place.run(&["policies", "list"]).await.json();
+    assert_eq!(list["data"][0]["policyHash"], put["policyHash"]);
+    let versions = place
+        .run(&["policies", "versions", "house", "--limit", "1"])
+        .await
+        .json();
+    assert_eq!(
+        (&versions["data"][0], &versions["nextCursor"]),
+        (&list["data"][0], &json!("2"))
+    );
+    let table = place
+        .run(&["policies", "get", "house", "--output", "table"])
+        .await
+        .stdout;
+    assert!(
+        table.contains("Organizer cancels at least 14 days before the event: 100 % is returned."),
+        "{table}"
+    );
+
+    let check = reads(&["policies", "validate", "-"], &put["policy"])
+        .await
+        .json();
+    assert_eq!(
+        (&check["valid"], &check["policyHash"]),
+        (&json!(true), &put["policyHash"])
+    );
+    policy["policyId"] = "house".into();
+    policy["claimWindow"] = "P1M".into();
+    for args in [
+        &["policies", "validate", "-"][..],
+        &["policies", "put", "house", "--json", "-"],
+    ] {
+        let refused = reads(args, &policy).await;
+        assert_eq!(refused.code, Some(5), "{refused:?}");
+        assert!(
+            refused
+                .stderr
+                .contains("/claimWindow: \"P1M\" is not a duration"),
+            "{refused:?}"
+        );
+    }
+    let templates = place.run(&["policies", "templates"]).await.json();
+    assert_eq!(templates["data"].as_array().unwrap().len(), 15);
+
+    let args = [
+        "partners",
+        "update",
+        "--default-policy",
+        "Quiz Night=house",
+        "--time-zone",
+        "Asia/Tokyo",
+    ];
+    let me = place.run(&args).await.json();
+    assert_eq!(
+        (&me["defaultPolicies"], &me["timeZone"]),
+        (&json!({"quiz_night": "house"}), &json!("Asia/Tokyo"))
+    );
+    let booking = samples::booking_with(
+        json!({"eventType": "quiz night", "eventDate": "2031-06-20T19:00:00"}),
+    );
+    let id = reads(&["bookings", "create", "--json", "-"], &booking)
+        .await
+        .string("bookingId");
+    let shown = place.run(&["bookings", "get", &id]).await.json();
+    assert_eq!(
+        (&shown["policy"]["policyHash"], &shown["eventDate"]),
+        (&put["policyHash"], &json!("2031-06-20T10:00:00.000Z"))
+    );
+    let args = [
+        "partners",
+        "update",
+        "--no-default-policy",
+        "quiz-night",
+        "--no-time-zone",
+    ];
+    let me = place.run(&args).await.json();
+    assert!(
+        me["defaultPolicies"].is_null() && me["timeZone"].is_null(),
+        "{me}"
+    );
+}
+
+/// What needs nobody's data needs no database and no server.
+#[tokio::test]
+async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = async |args: &[&str], input: &str| {
+        let line = bookguard(args.iter().copied()).in_folder(folder.path());
+        line.input(input).run().await
+    };
+    let templates = run(&["policies", "templates", "--output", "table"], "").await;
+    assert!(
+        templates
+            .stdout
+            .contains("default for  every other event type, rental, stay"),
+        "{templates:?}"
+    );
+    let good = r#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#;
+    let check = run(&["policies", "validate", "-", "--output", "table"], good).await;
+    assert_eq!(check.code, Some(0), "{check:?}");
+    for part in [
+        "This policy can be used.",
+        "sha256:",
+        "nothing is returned",
+        "Warnings:\n  /grace: is missing",
+    ] {
+        assert!(check.stdout.contains(part), "{part}: {check:?}");
+    }
+    for (input, code, says) in [
+        ("{", Some(5), "line 1 column 1"),
+        ("[]", Some(5), "an object is required"),
+        ("", Some(5), "invalid_json"),
+    ] {
+        let check = run(&["policies", "validate", "-"], input).await;
+        assert_eq!(check.code, code, "{check:?}");
+        assert!(check.stderr.contains(says), "{check:?}");
+    }
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "no database was made"
+    );
 }
 
 /// The same JSON under the same key is one booking.
@@ -307,7 +455,7 @@ async fn on_a_server() {
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
         assert!(said.starts_with("DEVELOPMENT MODE"), "{said}");
-        site.verify(2).await;
+        site.verify(3).await;
     })
     .await;
 }
@@ -322,7 +470,7 @@ async fn on_a_database_while_a_server_runs_on_it() {
         // The server sends what the commands wrote.
         delivered(&place, &id).await;
         received(&receiver, &secret, site.folder()).await;
-        site.verify(2).await;
+        site.verify(3).await;
         // And goes on where the commands left the log.
         let key = place.run(&["api-keys", "create"]).await.string("apiKey");
         let caller = server.caller().with_key(&key);
@@ -332,7 +480,7 @@ async fn on_a_database_while_a_server_runs_on_it() {
             .ok(201);
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
-        site.verify(3).await;
+        site.verify(4).await;
     })
     .await;
 }
@@ -381,7 +529,7 @@ async fn on_a_database_alone_with_retries_sent_from_here() {
             .await
             .json();
         assert_eq!(deleted["enabled"], false);
-        site.verify(2).await;
+        site.verify(3).await;
     })
     .await;
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `story` | from registration to evidence that verifies without the service |
 //! | `keys` | registration modes, scopes, keys that are handed on and revoked |
+//! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
 //! | `reading` | bookings in pages, and told apart when nothing changed |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `retries` | what a manual retry comes to |
@@ -11,6 +12,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod keys;
+mod policies;
 mod reading;
 mod retries;
 mod story;

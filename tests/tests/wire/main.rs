@@ -7,6 +7,7 @@
 //! | `documents` | what is served beside the operations |
 //! | `bodies` | what is said to a booking's JSON that is wrong, field by field |
 //! | `objects` | what is said to bodies that are no JSON object, and to the other operations' bodies |
+//! | `policies` | what is said to policies that are none, and to what a partner cannot decide |
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
 //! | `overload` | what is said to too much |
@@ -18,6 +19,7 @@ mod documents;
 mod messages;
 mod objects;
 mod overload;
+mod policies;
 mod queries;
 mod statuses;
 mod world;

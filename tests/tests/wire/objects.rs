@@ -54,23 +54,26 @@ async fn what_is_no_json_object_is_refused_on_every_operation_that_takes_one() {
             (b"1e400", "wrong_type"),
             (b"\"{}\"", "wrong_type"),
         ];
-        for path in [
-            "/v1/partners/register",
-            "/v1/api-keys",
-            "/v1/bookings",
-            "/v1/webhook-endpoints",
+        for (method, path) in [
+            ("POST", "/v1/partners/register"),
+            ("PATCH", "/v1/partners/me"),
+            ("PUT", "/v1/policies/house"),
+            ("POST", "/v1/api-keys"),
+            ("POST", "/v1/bookings"),
+            ("POST", "/v1/webhook-endpoints"),
         ] {
+            let send = |body: Vec<u8>| acme.caller.send_json(method, path, body);
             for (body, code) in &bodies {
                 let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
-                let reply = acme.caller.post_text(path, body.to_vec()).await;
+                let reply = send(body.to_vec()).await;
                 assert_eq!(reply.status, 400, "{path}: {shown}: {}", reply.text());
                 assert_eq!(reply.code(), *code, "{path}: {shown}: {}", reply.text());
             }
             // A bomb that is JSON after all is read without being built.
-            let reply = acme.caller.post_text(path, closed.clone()).await;
+            let reply = send(closed.clone().into_bytes()).await;
             assert_eq!(reply.status, 400, "{path}: {}", reply.text());
             for blank in ["", " ", "\r\n\t "] {
-                let reply = acme.caller.post_text(path, blank).await;
+                let reply = send(blank.into()).await;
                 if path == "/v1/api-keys" {
                     reply.ok(201);
                 } else {

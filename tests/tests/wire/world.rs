@@ -1,6 +1,7 @@
 //! The operations of the interface document, and a server with something for each to work on.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::Engine;
@@ -44,6 +45,8 @@ pub(crate) struct World {
     pub(crate) acme: Partner,
     pub(crate) other: Partner,
     receiver: Receiver,
+    /// Policies made so far.
+    policies: AtomicUsize,
 }
 
 impl World {
@@ -56,6 +59,7 @@ impl World {
             acme,
             other,
             receiver,
+            policies: AtomicUsize::new(0),
         }
     }
 
@@ -71,6 +75,12 @@ impl World {
             "apiKeyId" => {
                 let made = partner.caller.post("/v1/api-keys", &json!({})).await;
                 made.string("apiKeyId")
+            }
+            "policyId" => {
+                let n = self.policies.fetch_add(1, Ordering::Relaxed);
+                let policy_id = format!("pol_{n:04}7e");
+                partner.put_policy(&policy_id, &samples::policy(0)).await;
+                policy_id
             }
             "endpointId" => partner.endpoint("http://127.0.0.1:9/").await,
             "path" => "entries/000.p/1".to_owned(),
@@ -116,6 +126,9 @@ fn body(operation: &Documented) -> Option<Value> {
         "registerPartner" => samples::partner("New"),
         "createApiKey" => json!({"name": "n"}),
         "createBooking" => samples::booking(),
+        "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
+        "putPolicy" => samples::policy(0),
+        "validatePolicy" => json!({}),
         "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
         other => panic!("what is a body of {other}?"),
     })

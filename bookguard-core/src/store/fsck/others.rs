@@ -5,7 +5,7 @@
 
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::model::id::Noun;
-use crate::model::{Id, PartnerId, PartnerStatus, Timestamp};
+use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::{MIGRATIONS, load};
@@ -17,7 +17,7 @@ impl Check<'_> {
         self.schema()?;
         self.each(
             "SELECT COUNT(*) FROM partner",
-            "SELECT id, status, events, body FROM partner WHERE id > $1 ORDER BY id LIMIT $2",
+            "SELECT id, status, events, policies, settings, body FROM partner WHERE id > $1 ORDER BY id LIMIT $2",
             Self::partner,
         )?;
         self.each(
@@ -36,7 +36,8 @@ impl Check<'_> {
             Self::answer,
         )?;
         self.secrets()?;
-        self.policies()
+        self.policies()?;
+        self.policy_versions()
     }
 
     /// Every row of a table, in pages by its first column.
@@ -95,8 +96,8 @@ impl Check<'_> {
 
     fn partner(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: PartnerId = row.id(0)?;
-        let partner = load::partner(row, 1, 3)?;
-        let stored: crate::model::Partner = row.json(3)?;
+        let partner = load::partner(row, 1, 4, 5)?;
+        let stored: crate::model::Partner = row.json(5)?;
         let born = stored.status;
         identity(
             &mut self.findings,
@@ -106,8 +107,20 @@ impl Check<'_> {
             partner.created_at,
         );
         let place = |field: &str| format!("partner {id} field {field}");
-        if !spelled(row, 3, &stored) {
+        if !spelled(row, 5, &stored) || stored.settings != PartnerSettings::default() {
             self.findings.add("partner", place("body"), MISSPELLED);
+        }
+        if !spelled(row, 4, &partner.settings) {
+            self.findings.add("partner", place("settings"), MISSPELLED);
+        }
+        self.settings(&id, &partner.settings)?;
+        let versions = self.count_of(
+            "SELECT COUNT(*) FROM policy_version WHERE partner_id = $1",
+            &id,
+        )?;
+        if row.size(3)? != versions {
+            let detail = format!("row says {}; there are {versions}", row.size(3)?);
+            self.findings.add("partner", place("policies"), detail);
         }
         let allowed = matches!(
             (born, partner.status),
@@ -273,7 +286,11 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn count_of(&mut self, sql: &'static str, id: &PartnerId) -> Result<u64, StoreError> {
+    pub(super) fn count_of(
+        &mut self,
+        sql: &'static str,
+        id: &PartnerId,
+    ) -> Result<u64, StoreError> {
         let rows = self.rows(Statement::new(sql, vec![id.into()]))?;
         rows.first().map_or(Ok(0), |row| row.size(0))
     }

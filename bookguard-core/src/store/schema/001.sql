@@ -5,11 +5,14 @@
 -- a document only where SQL filters, sorts, joins or moves it. References are checked when a batch commits: one that
 -- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
 
+-- events and policies count what the partner ever caused: its events, and the versions of its policies.
 CREATE TABLE partner (
-    id      BLOB    NOT NULL PRIMARY KEY,
-    status  INTEGER NOT NULL,
-    events  INTEGER NOT NULL,
-    body    TEXT    NOT NULL
+    id        BLOB    NOT NULL PRIMARY KEY,
+    status    INTEGER NOT NULL,
+    events    INTEGER NOT NULL,
+    policies  INTEGER NOT NULL,
+    settings  TEXT    NOT NULL,
+    body      TEXT    NOT NULL
 ) STRICT;
 
 -- What webhooks are signed with: one row per secret that is or was valid, sealed; the owner is a partner or an endpoint.
@@ -35,6 +38,18 @@ CREATE TABLE policy (
     hash  TEXT NOT NULL PRIMARY KEY,
     body  TEXT NOT NULL
 ) STRICT;
+
+-- A partner's own policies: every version it ever put. latest is 1 on the last of each policy.
+CREATE TABLE policy_version (
+    partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
+    policy_id   TEXT    NOT NULL,
+    version     INTEGER NOT NULL,
+    made_ms     INTEGER NOT NULL,
+    latest      INTEGER NOT NULL,
+    hash        TEXT    NOT NULL REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
+    PRIMARY KEY (partner_id, policy_id, version)
+) STRICT;
+CREATE UNIQUE INDEX policy_latest ON policy_version (partner_id, policy_id) WHERE latest = 1;
 
 CREATE TABLE booking (
     id              BLOB    NOT NULL PRIMARY KEY,

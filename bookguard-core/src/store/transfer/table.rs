@@ -62,12 +62,13 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 14] = [
+pub(super) const TABLES: [Table; 15] = [
     table!(head (id) origin vkey size root checkpoint),
-    table!(partner (id) status events body),
+    table!(partner (id) status events policies settings body),
     table!(secret (owner made_ms) sealed),
     table!(api_key (id) partner_id hash revoked_ms body),
     table!(policy (hash) body),
+    table!(policy_version (partner_id policy_id version) made_ms latest hash),
     table!(booking (id) partner_id status event_ms protected_ms protected_leaf canceled_ms stream entries tip
         policy_hash body terms),
     Table {

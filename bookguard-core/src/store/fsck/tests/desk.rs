@@ -76,6 +76,7 @@ impl Desk {
             query: Vec::new(),
             body: body.as_bytes().to_vec(),
             idempotency_key: key.map(str::to_owned),
+            from_memory: false,
         };
         match ops::prepare::<O>(session, &request).unwrap() {
             Action::Read(read) => read(session).unwrap(),
@@ -129,6 +130,11 @@ impl Desk {
             Some(&format!("{}", self.now())),
         );
         created.booking_id
+    }
+
+    fn put(&self, session: &Session, id: &str, late: u32) {
+        let body = format!(r#"{{"organizer":{{"late":{{"refundBps":{late}}}}}}}"#);
+        self.call::<ops::policies::PutPolicy>(session, id, &body, None);
     }
 
     fn protect(&self, session: &Session, id: &BookingId) {
@@ -225,6 +231,17 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let desk = Desk { service, clock };
     let (acme, other) = (desk.partner(), desk.partner());
     desk.later(HOUR);
+    desk.put(&acme, "house", 5000);
+    desk.put(&other, "house", 0);
+    desk.later(HOUR);
+    desk.put(&acme, "house", 2500);
+    desk.put(&acme, "gala", 0);
+    desk.call::<ops::partners::UpdatePartner>(
+        &acme,
+        "",
+        r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#,
+        None,
+    );
     let quiet = desk.book(&acme, "");
     let all = desk.endpoint(&acme, r#"{"url":"https://a.example.com/"}"#);
     let some = desk.endpoint(

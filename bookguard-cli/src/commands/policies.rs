@@ -1,0 +1,101 @@
+//! The commands of policies. What needs nobody's data needs neither a database nor a server.
+
+use bookguard_core::Error;
+use bookguard_core::ops::policies::{
+    GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PolicyCheck, PutPolicy,
+    ValidatePolicy, templates,
+};
+use bookguard_core::ops::{Request, to_json};
+
+use super::{add, at, page};
+use crate::args::{Place, PoliciesCommand};
+use crate::failure::Failure;
+use crate::files::{self, REQUEST_BYTES};
+use crate::output::{Screen, policies};
+use crate::settings::{self, Where, environment};
+use crate::target::{Answer, Target};
+
+/// Whether a command can be done right here.
+pub fn needs_nothing(place: &Place, command: &PoliciesCommand) -> bool {
+    let alone = matches!(
+        command,
+        PoliciesCommand::Validate { .. } | PoliciesCommand::Templates
+    );
+    let place = settings::place(place, &environment);
+    alone && !matches!(place, Ok(Where::Server { .. }))
+}
+
+/// Does it.
+pub fn without_target(command: &PoliciesCommand, screen: &Screen) -> Result<(), Failure> {
+    if let PoliciesCommand::Validate { json } = command {
+        let check = PolicyCheck::of(&files::bytes(json, REQUEST_BYTES)?)?;
+        return checked(&own(check), screen);
+    }
+    screen.show(&own(templates()), policies::templates)
+}
+
+fn own<T: serde::Serialize>(output: T) -> Answer<T> {
+    let json = String::from_utf8_lossy(&to_json(&output)).into_owned();
+    Answer { json, output }
+}
+
+/// Asks the target.
+pub async fn run(
+    target: &Target,
+    command: PoliciesCommand,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    match command {
+        PoliciesCommand::Put { policy_id, json } => {
+            let request = Request {
+                body: files::bytes(&json, REQUEST_BYTES)?,
+                ..at(&policy_id)
+            };
+            screen.show(&target.call::<PutPolicy>(request).await?, policies::policy)
+        }
+        PoliciesCommand::Get { policy_id, version } => {
+            let mut request = at(&policy_id);
+            add(&mut request, "version", version);
+            screen.show(&target.call::<GetPolicy>(request).await?, policies::policy)
+        }
+        PoliciesCommand::List(args) => screen.show(
+            &target.call::<ListPolicies>(page(args)).await?,
+            policies::policies,
+        ),
+        PoliciesCommand::Versions {
+            policy_id,
+            page: args,
+        } => {
+            let request = Request {
+                path: vec![policy_id],
+                ..page(args)
+            };
+            screen.show(
+                &target.call::<ListPolicyVersions>(request).await?,
+                policies::policies,
+            )
+        }
+        PoliciesCommand::Validate { json } => {
+            let request = Request {
+                body: files::bytes(&json, REQUEST_BYTES)?,
+                ..Request::default()
+            };
+            checked(&target.call::<ValidatePolicy>(request).await?, screen)
+        }
+        PoliciesCommand::Templates => screen.show(
+            &target
+                .call::<ListPolicyTemplates>(Request::default())
+                .await?,
+            policies::templates,
+        ),
+    }
+}
+
+/// Shows what a check said; one that found errors ends the command as their refusal would.
+fn checked(check: &Answer<PolicyCheck>, screen: &Screen) -> Result<(), Failure> {
+    screen.show(check, policies::check)?;
+    match check.output.errors.as_slice() {
+        [] => Ok(()),
+        errors => Err(Error::faults(errors.to_vec()).into()),
+    }
+}

@@ -1,0 +1,173 @@
+//! A partner's shelf: its own policies and what it decided about them, as of one moment; and which policy a booking takes.
+//!
+//! Invariant: versions are immutable and stay, so whatever a shelf gives has been a policy of the partner's, even when the
+//! shelf is old by the time it is used.
+
+use std::collections::BTreeMap;
+
+use super::document::Policy;
+use super::refusal::Refusal;
+use super::templates::normalise_event_type;
+use super::words::PolicySource;
+use crate::input::{nearest, shorten};
+use crate::model::{EVERY_EVENT_TYPE, PartnerSettings};
+
+/// A partner's policies and decisions as of one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shelf {
+    /// Versions the partner had put so far, all policies together.
+    pub versions: u64,
+    /// What it had decided.
+    pub settings: PartnerSettings,
+    /// The latest version of each of its policies, by id.
+    pub policies: BTreeMap<String, Policy>,
+}
+
+impl Shelf {
+    /// Whether nothing changed since, for a partner that has put so many versions and decided this.
+    pub fn is_current(&self, versions: u64, settings: &PartnerSettings) -> bool {
+        self.versions == versions && self.settings == *settings
+    }
+
+    /// The policy with this id: the latest version of the partner's own, else the library's.
+    pub fn named(&self, policy_id: &str) -> Option<&Policy> {
+        self.policies
+            .get(policy_id)
+            .or_else(|| Policy::template(policy_id))
+    }
+
+    /// What to do about an id that names nothing.
+    pub fn fix_for(&self, policy_id: &str) -> String {
+        fix_for(policy_id, self.policies.keys().map(String::as_str))
+    }
+
+    /// The policy of a booking that chooses none: the partner's default for the event type, the partner's default, and,
+    /// where the operator allows it, the library's for the event type, which is `firm` for types it does not know.
+    ///
+    /// Refusals: `policy_unknown` for a default that names nothing.
+    pub fn default_for(
+        &self,
+        event_type: &str,
+        library: bool,
+    ) -> Result<Option<(Policy, PolicySource)>, Refusal> {
+        let defaults = &self.settings.default_policies;
+        let own = defaults
+            .get(&normalise_event_type(event_type))
+            .map(|id| (id, PolicySource::PartnerDefaultForEventType))
+            .or_else(|| {
+                let every = defaults.get(EVERY_EVENT_TYPE);
+                every.map(|id| (id, PolicySource::PartnerDefault))
+            });
+        let Some((policy_id, source)) = own else {
+            let template = || Policy::template_for_event_type(event_type).clone();
+            return Ok(library.then(|| (template(), PolicySource::Library)));
+        };
+        match self.named(policy_id) {
+            Some(policy) => Ok(Some((policy.clone(), source))),
+            None => Err(Refusal::new(
+                "policy_unknown",
+                format!(
+                    "The partner's default policy \"{}\" does not exist; choose another with PATCH /v1/partners/me.",
+                    shorten(policy_id)
+                ),
+            )),
+        }
+    }
+}
+
+/// What to do about an id that is none of these and none of the library's.
+pub(crate) fn fix_for<'a>(policy_id: &str, own: impl Iterator<Item = &'a str>) -> String {
+    let library: Vec<&str> = Policy::template_ids().collect();
+    let known: Vec<&str> = own.chain(library.iter().copied()).collect();
+    match nearest(policy_id, &known) {
+        Some(id) => format!("Did you mean \"{id}\"?"),
+        None => format!(
+            "Send the id of a policy of your own (GET /v1/policies) or one of the library: {}.",
+            library.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(id: &str, version: u32) -> (String, Policy) {
+        let text = format!(
+            r#"{{"policyId":"{id}","version":{version},"organizer":{{"late":{{"refundBps":0}}}}}}"#
+        );
+        (id.to_owned(), Policy::from_json(&text).unwrap())
+    }
+
+    fn shelf(defaults: &[(&str, &str)]) -> Shelf {
+        let text = |(a, b): &(&str, &str)| ((*a).to_owned(), (*b).to_owned());
+        Shelf {
+            versions: 4,
+            settings: PartnerSettings {
+                default_policies: defaults.iter().map(text).collect(),
+                time_zone: None,
+            },
+            policies: [own("house", 3), own("gala", 1)].into(),
+        }
+    }
+
+    #[test]
+    fn the_first_that_there_is_wins() {
+        use PolicySource::{Library, PartnerDefault, PartnerDefaultForEventType as ForType};
+        let both = &[("live_music", "house"), ("*", "gala")][..];
+        let templates = &[("concert", "moderate"), ("*", "flexible")][..];
+        for (defaults, event_type, library, expected) in [
+            (both, "Live Music", true, Some(("house", 3, ForType))),
+            (both, " live-music ", false, Some(("house", 3, ForType))),
+            (both, "concert", true, Some(("gala", 1, PartnerDefault))),
+            (both, "*", true, Some(("gala", 1, PartnerDefault))),
+            (both, "🎸", true, Some(("gala", 1, PartnerDefault))),
+            (templates, "Concert", true, Some(("moderate", 1, ForType))),
+            (templates, "x", true, Some(("flexible", 1, PartnerDefault))),
+            (
+                &both[..1],
+                "concert",
+                true,
+                Some(("talent_standard", 1, Library)),
+            ),
+            (&both[..1], "concert", false, None),
+            (&[], "bar mitzvah", true, Some(("firm", 1, Library))),
+            (&[], "bar mitzvah", false, None),
+        ] {
+            let found = shelf(defaults).default_for(event_type, library).unwrap();
+            let found = found.as_ref().map(|(policy, source)| {
+                let document = policy.document();
+                (document.policy_id.as_str(), document.version, *source)
+            });
+            assert_eq!(found, expected, "{defaults:?} {event_type} {library}");
+        }
+        let refusal = shelf(&[("*", "gone")]).default_for("x", true).unwrap_err();
+        assert_eq!(refusal.code, "policy_unknown");
+    }
+
+    #[test]
+    fn a_name_is_the_partner_s_own_before_the_library_s() {
+        let mut shelf = shelf(&[]);
+        assert_eq!(shelf.named("house").unwrap().document().version, 3);
+        assert_eq!(shelf.named("firm"), Policy::template("firm"));
+        assert_eq!(shelf.named("fimr"), None);
+        assert_eq!(shelf.fix_for("fimr"), "Did you mean \"firm\"?");
+        assert_eq!(shelf.fix_for("hosue"), "Did you mean \"house\"?");
+        assert!(shelf.fix_for("nothing-like-it").contains("case_by_case"));
+        // A library that grows later does not take a partner's name away.
+        shelf.policies.extend([own("firm", 9)]);
+        assert_eq!(shelf.named("firm").unwrap().document().version, 9);
+    }
+
+    #[test]
+    fn any_change_makes_a_shelf_old() {
+        let shelf = shelf(&[("*", "house")]);
+        let zone = PartnerSettings {
+            time_zone: Some("UTC".to_owned()),
+            ..shelf.settings.clone()
+        };
+        assert!(shelf.is_current(4, &shelf.settings));
+        assert!(!shelf.is_current(5, &shelf.settings));
+        assert!(!shelf.is_current(4, &zone));
+    }
+}

@@ -1,0 +1,157 @@
+//! Partners' own policies and decisions. The ledger speaks of a policy where a booking is under it, and of these rows never;
+//! they are held to the policies' texts, to each other and to their partner.
+
+use super::{CLOCK_SLACK_MS, Check, PAGE};
+use crate::model::{EVERY_EVENT_TYPE, PartnerId, PartnerSettings, Timestamp};
+use crate::policy::{Policy, Zone, normalise_event_type};
+use crate::store::conn::{Row, Statement, StoreError};
+
+/// A row of `policy_version`, as far as the next one is held to it.
+struct Before {
+    partner_id: PartnerId,
+    policy_id: String,
+    version: i64,
+    made_ms: i64,
+    latest: i64,
+}
+
+impl Check<'_> {
+    /// Every version: numbered from 1 without gaps in the order it was put, the last marked as the latest, and under the
+    /// hash of a text that says the same id and number.
+    pub(super) fn policy_versions(&mut self) -> Result<(), StoreError> {
+        let mut before: Option<Before> = None;
+        loop {
+            let (partner_id, policy_id, version) = match &before {
+                Some(row) => (
+                    row.partner_id.as_bytes().to_vec(),
+                    &*row.policy_id,
+                    row.version,
+                ),
+                None => (Vec::new(), "", 0),
+            };
+            let rows = self.rows(Statement::new(
+                "SELECT v.partner_id, v.policy_id, v.version, v.made_ms, v.latest, p.body FROM policy_version v \
+                 LEFT JOIN policy p ON p.hash = v.hash WHERE (v.partner_id, v.policy_id, v.version) > ($1, $2, $3) \
+                 ORDER BY v.partner_id, v.policy_id, v.version LIMIT $4",
+                vec![
+                    partner_id.into(),
+                    policy_id.into(),
+                    version.into(),
+                    PAGE.into(),
+                ],
+            ))?;
+            if rows.is_empty() {
+                break;
+            }
+            for row in &rows {
+                let now = Before {
+                    partner_id: row.id(0)?,
+                    policy_id: row.text(1)?.to_owned(),
+                    version: row.int(2)?,
+                    made_ms: row.int(3)?,
+                    latest: row.int(4)?,
+                };
+                self.policy_version(before.as_ref(), &now, row);
+                before = Some(now);
+            }
+        }
+        if let Some(last) = &before {
+            self.ends(last);
+        }
+        Ok(())
+    }
+
+    fn policy_version(&mut self, before: Option<&Before>, now: &Before, row: &Row) {
+        let same = before.filter(|before| {
+            (before.partner_id, &before.policy_id) == (now.partner_id, &now.policy_id)
+        });
+        if same.is_none()
+            && let Some(last) = before
+        {
+            self.ends(last);
+        }
+        let mut fault = |field: &str, detail: String| {
+            let place = format!("{} field {field}", now.place());
+            self.findings.add("policy_version", place, detail);
+        };
+        let expected = same.map_or(1, |before| before.version + 1);
+        if now.version != expected {
+            fault("version", format!("number {expected} belongs here"));
+        }
+        let made = Timestamp::from_ms(now.made_ms);
+        match same {
+            Some(before) if now.made_ms < before.made_ms - CLOCK_SLACK_MS => {
+                fault("made_ms", format!("{made} is before the version before it"));
+            }
+            Some(before) if before.latest != 0 => {
+                let detail = format!("version {} is marked as the latest", before.version);
+                fault("latest", detail);
+            }
+            // An id tells when it was made, and nobody puts a policy before.
+            None if now.made_ms < now.partner_id.made_at().ms() - CLOCK_SLACK_MS => {
+                fault("made_ms", format!("{made} is before its partner was made"));
+            }
+            _ => {}
+        }
+        let said = row
+            .text(5)
+            .ok()
+            .and_then(|body| Policy::from_json(body).ok());
+        let says_so = said.is_some_and(|policy| {
+            let document = policy.document();
+            document.policy_id == now.policy_id && i64::from(document.version) == now.version
+        });
+        if !says_so {
+            fault("hash", "its text is not that of this version".to_owned());
+        }
+    }
+
+    /// The last of a policy's versions.
+    fn ends(&mut self, last: &Before) {
+        if last.latest != 1 {
+            let place = format!("{} field latest", last.place());
+            let detail = "it is the latest and not marked as such";
+            self.findings.add("policy_version", place, detail);
+        }
+    }
+
+    /// What a partner decided names what there is.
+    pub(super) fn settings(
+        &mut self,
+        id: &PartnerId,
+        settings: &PartnerSettings,
+    ) -> Result<(), StoreError> {
+        let mut faults = Vec::new();
+        for (event_type, policy_id) in &settings.default_policies {
+            if event_type != EVERY_EVENT_TYPE && normalise_event_type(event_type) != *event_type {
+                faults.push(format!("\"{event_type}\" is not how an event type is kept"));
+            }
+            let own = self.rows(Statement::new(
+                "SELECT version FROM policy_version WHERE partner_id = $1 AND policy_id = $2 LIMIT 1",
+                vec![id.into(), policy_id.as_str().into()],
+            ))?;
+            if own.is_empty() && Policy::template(policy_id).is_none() {
+                faults.push(format!("there is no policy \"{policy_id}\""));
+            }
+        }
+        if let Some(zone) = &settings.time_zone
+            && Zone::iana(zone).is_none()
+        {
+            faults.push(format!("\"{zone}\" is not a time zone"));
+        }
+        for detail in faults {
+            let place = format!("partner {id} field settings");
+            self.findings.add("partner", place, detail);
+        }
+        Ok(())
+    }
+}
+
+impl Before {
+    fn place(&self) -> String {
+        format!(
+            "version {} of policy {} of partner {}",
+            self.version, self.policy_id, self.partner_id
+        )
+    }
+}

@@ -1,0 +1,167 @@
+//! Partners' own policies in the store: what is written, loaded for a batch, and asked.
+//!
+//! A version's text stands once per hash in `policy`; `policy_version` says whose it is, under which number, since when.
+
+use super::conn::{Row, Statement, StoreError};
+use super::load::Loading;
+use super::read::{Read, Reader};
+use super::terms::known_policy;
+use crate::command::KeptPolicy;
+use crate::model::{PartnerId, Timestamp};
+use crate::policy::{Policy, Shelf};
+use crate::work::{LatestPolicy, Work};
+
+/// The latest version of every policy of some partners.
+pub(super) const LATEST: &str = "SELECT partner_id, policy_id, version, made_ms, hash FROM policy_version \
+     WHERE partner_id IN ({}) AND latest = 1";
+
+pub(super) fn read_latest(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let latest = LatestPolicy {
+        version: number(row, 2)?,
+        made_at: Timestamp::from_ms(row.int(3)?),
+        hash: row.text(4)?.to_owned(),
+    };
+    if let Some(state) = work.partners.get_mut(&row.id(0)?) {
+        state.policies.insert(row.text(1)?.to_owned(), latest);
+    }
+    Ok(())
+}
+
+fn number(row: &Row, column: usize) -> Result<u32, StoreError> {
+    let n = row.int(column)?;
+    u32::try_from(n).map_err(|_| StoreError::Corrupt(format!("a policy has version {n}")))
+}
+
+/// Adds a version that becomes its policy's latest; its text is written elsewhere.
+pub(super) fn push<'a>(
+    statements: &mut Vec<Statement<'a>>,
+    partner_id: &'a PartnerId,
+    kept: &'a KeptPolicy,
+) {
+    let document = kept.policy.document();
+    let policy_id = document.policy_id.as_str();
+    statements.push(Statement::new(
+        "UPDATE policy_version SET latest = 0 WHERE partner_id = $1 AND policy_id = $2 AND latest = 1",
+        vec![partner_id.into(), policy_id.into()],
+    ));
+    statements.push(Statement::new(
+        "INSERT INTO policy_version (partner_id, policy_id, version, made_ms, latest, hash) VALUES ($1, $2, $3, $4, 1, $5)",
+        vec![
+            partner_id.into(),
+            policy_id.into(),
+            i64::from(document.version).into(),
+            kept.made_at.ms().into(),
+            kept.policy.hash().into(),
+        ],
+    ));
+}
+
+/// Notes how many versions a partner has put.
+pub(super) fn counted(partner_id: &PartnerId, versions: u64) -> Statement<'_> {
+    Statement::new(
+        "UPDATE partner SET policies = $1 WHERE id = $2",
+        vec![
+            i64::try_from(versions).unwrap_or(i64::MAX).into(),
+            partner_id.into(),
+        ],
+    )
+}
+
+impl Reader<'_> {
+    /// A partner's policies and decisions, all of one moment; an empty shelf for nobody.
+    pub fn shelf(&mut self, partner_id: &PartnerId) -> Read<Shelf> {
+        // One question, and so one moment.
+        let rows = self.all(
+            "SELECT n.policies, n.settings, v.policy_id, p.body FROM partner n \
+             LEFT JOIN policy_version v ON v.partner_id = n.id AND v.latest = 1 \
+             LEFT JOIN policy p ON p.hash = v.hash WHERE n.id = $1",
+            vec![partner_id.into()],
+        )?;
+        let Some(first) = rows.first() else {
+            return Ok(Shelf::default());
+        };
+        let mut shelf = Shelf {
+            versions: first.size(0)?,
+            settings: first.json(1)?,
+            ..Shelf::default()
+        };
+        for row in &rows {
+            if let Some(policy_id) = row.maybe_text(2)? {
+                let policy = known_policy(row.text(3)?)?;
+                shelf.policies.insert(policy_id.to_owned(), policy);
+            }
+        }
+        Ok(shelf)
+    }
+
+    /// One version of a partner's policy: the latest unless one is named.
+    pub fn policy(
+        &mut self,
+        partner_id: &PartnerId,
+        policy_id: &str,
+        version: Option<u32>,
+    ) -> Read<Option<KeptPolicy>> {
+        let row = match version {
+            None => self.first(
+                "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
+                 WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.latest = 1",
+                vec![partner_id.into(), policy_id.into()],
+            )?,
+            Some(version) => self.first(
+                "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
+                 WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.version = $3",
+                vec![
+                    partner_id.into(),
+                    policy_id.into(),
+                    i64::from(version).into(),
+                ],
+            )?,
+        };
+        row.as_ref().map(kept).transpose()
+    }
+
+    /// The latest versions of a partner's policies in the order of their ids, from behind `after`.
+    pub fn policies(
+        &mut self,
+        partner_id: &PartnerId,
+        after: &str,
+        rows: u32,
+    ) -> Read<Vec<KeptPolicy>> {
+        let rows = self.all(
+            "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
+             WHERE v.partner_id = $1 AND v.policy_id > $2 AND v.latest = 1 ORDER BY v.policy_id LIMIT $3",
+            vec![partner_id.into(), after.into(), i64::from(rows).into()],
+        )?;
+        rows.iter().map(kept).collect()
+    }
+
+    /// The versions of a partner's policy, newest first, from below `before`.
+    pub fn policy_versions(
+        &mut self,
+        partner_id: &PartnerId,
+        policy_id: &str,
+        before: Option<u32>,
+        rows: u32,
+    ) -> Read<Vec<KeptPolicy>> {
+        let before = before.map_or(i64::MAX, i64::from);
+        let rows = self.all(
+            "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
+             WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.version < $3 ORDER BY v.version DESC LIMIT $4",
+            vec![
+                partner_id.into(),
+                policy_id.into(),
+                before.into(),
+                i64::from(rows).into(),
+            ],
+        )?;
+        rows.iter().map(kept).collect()
+    }
+}
+
+fn kept(row: &Row) -> Read<KeptPolicy> {
+    let policy: Policy = known_policy(row.text(1)?)?;
+    Ok(KeptPolicy {
+        made_at: Timestamp::from_ms(row.int(0)?),
+        policy,
+    })
+}

@@ -1,0 +1,362 @@
+//! A partner's own policies: put, versioned, chosen by name and by default, and frozen with each booking.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_core::policy::Policy;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::{on_every_engine, on_postgres};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::samples;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Records a booking with these members; the policy it is under, as it shows it.
+async fn policy_of_a_booking(partner: &Partner, members: Value) -> Value {
+    let body = samples::booking_with(members);
+    let made = partner.caller.post("/v1/bookings", &body).await;
+    assert_eq!(made.status, 201, "{body}: {}", made.text());
+    let path = made.header("location").unwrap().to_owned();
+    partner.caller.get(&path).await.ok(200)["policy"].clone()
+}
+
+/// Id, version and source of a booking's policy.
+fn summary(policy: &Value) -> (String, u64, String) {
+    let text = |name: &str| policy[name].as_str().unwrap().to_owned();
+    let version = policy["version"].as_u64().unwrap();
+    (text("policyId"), version, text("policySource"))
+}
+
+#[tokio::test]
+async fn each_change_is_a_version_that_stays_as_it_was() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let first = acme.caller.put("/v1/policies/house", &samples::policy(5000)).await.ok(200);
+        let expected = json!({"policyId": "house", "version": 1, "organizer": samples::policy(5000)["organizer"]});
+        let expected = Policy::from_json(&expected.to_string()).unwrap();
+        assert_eq!((&first["policyId"], &first["version"]), (&json!("house"), &json!(1)));
+        assert_eq!(first["policyHash"], expected.hash());
+        assert_eq!(first["policy"], json!(expected));
+        assert_eq!(first["english"], json!(expected.in_english()));
+        assert_eq!(first["warnings"][0]["code"], "no_grace");
+        assert_eq!(first["createdAt"], "2026-09-21T14:13:20.000Z");
+
+        // The same again, however it is written, is the same version.
+        house.advance(DAY);
+        let mut written_out = json!(expected);
+        for same in [samples::policy(5000), written_out.clone()] {
+            assert_eq!(acme.caller.put("/v1/policies/house", &same).await.ok(200), first);
+        }
+        // A change to the latest, said to be one.
+        written_out["organizer"]["late"]["refundBps"] = json!(2500);
+        let second = acme.caller.put("/v1/policies/house", &written_out).await.ok(200);
+        assert_eq!(second["version"], 2);
+        assert_eq!(second["createdAt"], "2026-09-22T14:13:20.000Z");
+        // What the change was made to is not the latest any more; repeating the change itself is fine.
+        assert_eq!(acme.caller.put("/v1/policies/house", &written_out).await.ok(200), second);
+        written_out["organizer"]["late"]["refundBps"] = json!(1000);
+        acme.put_policy("house", &samples::policy(7500)).await;
+        let late = acme.caller.put("/v1/policies/house", &written_out).await;
+        assert_eq!((late.status, late.code().as_str()), (409, "policy_version_conflict"));
+        assert!(late.text().contains("latest is 3"), "{}", late.text());
+        written_out["version"] = json!(4);
+        let fourth = acme.caller.put("/v1/policies/house", &written_out).await.ok(200);
+        assert_eq!(fourth["version"], 4);
+        // Back to what it once was is a version of its own.
+        assert_eq!(acme.put_policy("house", &samples::policy(5000)).await, 5);
+
+        acme.put_policy("a-second", &samples::policy(0)).await;
+        let get = async |path: &str| acme.caller.get(path).await.ok(200);
+        assert_eq!(get("/v1/policies/house?version=1").await, first);
+        assert_eq!(get("/v1/policies/house?version=2").await, second);
+        assert_eq!(get("/v1/policies/house").await["version"], 5);
+        let list = get("/v1/policies").await;
+        let listed = |list: &Value| -> Vec<(String, u64)> {
+            let rows = list["data"].as_array().unwrap().iter();
+            rows.map(|row| (row["policyId"].as_str().unwrap().to_owned(), row["version"].as_u64().unwrap())).collect()
+        };
+        assert_eq!(listed(&list), [("a-second".to_owned(), 1), ("house".to_owned(), 5)]);
+        let page = get("/v1/policies?limit=1").await;
+        assert_eq!(page["nextCursor"], "a-second");
+        assert_eq!(listed(&get("/v1/policies?limit=1&cursor=a-second").await), [("house".to_owned(), 5)]);
+        let versions = get("/v1/policies/house/versions?limit=3").await;
+        let numbers = |list: &Value| listed(list).into_iter().map(|(_, n)| n).collect::<Vec<_>>();
+        assert_eq!((numbers(&versions), &versions["nextCursor"]), (vec![5, 4, 3], &json!("3")));
+        let rest = get("/v1/policies/house/versions?limit=3&cursor=3").await;
+        assert_eq!((numbers(&rest), &rest["hasMore"]), (vec![2, 1], &json!(false)));
+        assert_eq!(rest["data"][1]["policyHash"], first["policyHash"]);
+        house.close().await.verify(0).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_first_policy_that_there_is_wins() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        acme.put_policy("house", &samples::policy(0)).await;
+        acme.put_policy("gala", &samples::policy(100)).await;
+        let library = policy_of_a_booking(&acme, json!({})).await;
+        assert_eq!(summary(&library), ("talent_standard".to_owned(), 1, "library".to_owned()));
+        let other = policy_of_a_booking(&acme, json!({"eventType": "quiz night"})).await;
+        assert_eq!(summary(&other), ("firm".to_owned(), 1, "library".to_owned()));
+
+        let me = acme
+            .caller
+            .patch(
+                "/v1/partners/me",
+                &json!({"defaultPolicies": {"Live Music": "moderate", "concert": "gala", "*": "house"}}),
+            )
+            .await
+            .ok(200);
+        let defaults = json!({"*": "house", "concert": "gala", "live_music": "moderate"});
+        assert_eq!(me["defaultPolicies"], defaults);
+        assert_eq!(acme.caller.get("/v1/partners/me").await.ok(200), me);
+        acme.put_policy("gala", &samples::policy(200)).await;
+        let inline = json!({"policyId": "house", "organizer": {"late": {"refundBps": 1}}, "version": 7});
+        for (members, expected) in [
+            (json!({"policy": inline}), ("house", 7, "booking")),
+            (json!({"policyId": "house"}), ("house", 1, "named")),
+            (json!({"policyId": "flexible"}), ("flexible", 1, "named")),
+            (json!({}), ("gala", 2, "partner_default_for_event_type")),
+            (json!({"eventType": "  CONCERT "}), ("gala", 2, "partner_default_for_event_type")),
+            (json!({"eventType": "live-music"}), ("moderate", 1, "partner_default_for_event_type")),
+            (json!({"eventType": "quiz night"}), ("house", 1, "partner_default")),
+        ] {
+            let shown = policy_of_a_booking(&acme, members.clone()).await;
+            let (id, version, source) = expected;
+            assert_eq!(summary(&shown), (id.to_owned(), version, source.to_owned()), "{members}");
+        }
+        // Null takes one away, and what is left out stays.
+        let body = json!({"defaultPolicies": {"CONCERT": null, "never there": null}});
+        let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        assert_eq!(me["defaultPolicies"], json!({"*": "house", "live_music": "moderate"}));
+        let shown = policy_of_a_booking(&acme, json!({})).await;
+        assert_eq!(summary(&shown).2, "partner_default");
+        let body = json!({"defaultPolicies": {"*": null}});
+        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        assert_eq!(summary(&policy_of_a_booking(&acme, json!({})).await).2, "library");
+        house.close().await.verify(11).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_the_library_only_a_partner_s_own_decision_makes_a_policy() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            library_policies: false,
+            ..config
+        });
+        let house = house.await;
+        let acme = house.partner("Acme").await;
+        assert_eq!(policy_of_a_booking(&acme, json!({})).await, Value::Null);
+        let body = json!({"defaultPolicies": {"*": "firm"}});
+        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        let shown = policy_of_a_booking(&acme, json!({})).await;
+        assert_eq!(
+            summary(&shown),
+            ("firm".to_owned(), 1, "partner_default".to_owned())
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let body = json!({"timeZone": "Asia/Tokyo"});
+        let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        assert_eq!(me["timeZone"], "Asia/Tokyo");
+        let mut zoned = samples::policy(0);
+        zoned["timeZone"] = "Europe/Berlin".into();
+        acme.put_policy("berlin", &zoned).await;
+        let local = "2031-06-20T19:00:00";
+        for (members, expected) in [
+            (json!({"eventDate": local}), "2031-06-20T10:00:00.000Z"),
+            (
+                json!({"eventDate": local, "policyId": "berlin"}),
+                "2031-06-20T17:00:00.000Z",
+            ),
+            (
+                json!({"eventDate": local, "policyId": "berlin", "timeZone": "America/New_York"}),
+                "2031-06-20T23:00:00.000Z",
+            ),
+        ] {
+            let made = acme
+                .caller
+                .post("/v1/bookings", &samples::booking_with(members.clone()))
+                .await;
+            let path = format!("/v1/bookings/{}", made.string("bookingId"));
+            assert_eq!(
+                acme.caller.get(&path).await.ok(200)["eventDate"],
+                expected,
+                "{members}"
+            );
+        }
+        let body = json!({"timeZone": null});
+        let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        assert!(me["timeZone"].is_null() && me["defaultPolicies"].is_null());
+        let booking = samples::booking_with(json!({"eventDate": local}));
+        let refused = acme.caller.post("/v1/bookings", &booking).await;
+        assert_eq!(
+            refused.details(),
+            [("/timeZone".to_owned(), "time_zone_required".to_owned())]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_changes_later_never_reaches_a_booking() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        acme.put_policy("house", &samples::policy(5000)).await;
+        let body = json!({"defaultPolicies": {"*": "house"}, "timeZone": "Asia/Tokyo"});
+        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        let booking = acme.book().await;
+        let path = format!("/v1/bookings/{booking}");
+        let evaluated = async || {
+            let asked = format!("{path}/policy-evaluation?asOf=2031-06-20T12:00:00Z");
+            acme.caller.get(&asked).await.ok(200)["refund"].clone()
+        };
+        let (shown, refund) = (acme.caller.get(&path).await.ok(200), evaluated().await);
+        assert_eq!(refund["amount"], "625.25");
+        acme.put_policy("house", &samples::policy(0)).await;
+        let body = json!({"defaultPolicies": {"*": null}, "timeZone": null});
+        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        assert_eq!(
+            (acme.caller.get(&path).await.ok(200), evaluated().await),
+            (shown, refund)
+        );
+        acme.protect(&booking).await;
+        let packet = acme.caller.get(&format!("{path}/evidence")).await.ok(200);
+        assert!(packet.to_string().contains("\"refundBps\":5000"));
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+/// On another node the change is not known, and yet never overlooked.
+#[tokio::test]
+async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
+    on_postgres(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let node = house.second_node().await;
+        let there = Partner {
+            caller: acme.caller.at(&node.url()),
+            ..acme.clone()
+        };
+        for round in 0..5_u32 {
+            let (here, there) = match round % 2 {
+                0 => (&acme, &there),
+                _ => (&there, &acme),
+            };
+            here.put_policy("house", &samples::policy(round)).await;
+            let shown = policy_of_a_booking(there, json!({"policyId": "house"})).await;
+            assert_eq!(shown["version"], u64::from(round) + 1);
+            // A name that this node has never heard of.
+            let named = format!("new-{round}");
+            here.put_policy(&named, &samples::policy(round)).await;
+            let shown = policy_of_a_booking(there, json!({ "policyId": named })).await;
+            assert_eq!(summary(&shown).0, named);
+            let body = json!({"defaultPolicies": {"*": named}});
+            here.caller.patch("/v1/partners/me", &body).await.ok(200);
+            let shown = policy_of_a_booking(there, json!({})).await;
+            assert_eq!(summary(&shown), (named, 1, "partner_default".to_owned()));
+        }
+        node.stop().await;
+        house.close().await.verify(15).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_versions_are_put_every_booking_is_under_one_that_there_is() {
+    on_every_engine(async |engine| {
+        const EACH: u32 = 30;
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        acme.put_policy("house", &samples::policy(9999)).await;
+        let body = json!({"defaultPolicies": {"*": "house"}});
+        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        let mut nodes = vec![acme.clone()];
+        let second = match house.site().db().file() {
+            Some(_) => None,
+            None => Some(house.second_node().await),
+        };
+        nodes.extend(second.as_ref().map(|node| Partner {
+            caller: acme.caller.at(&node.url()),
+            ..acme.clone()
+        }));
+        let mut putting = JoinSet::new();
+        let mut booking = JoinSet::new();
+        for (n, node) in (0_u32..).zip(nodes) {
+            for round in 0..EACH {
+                let (writer, reader) = (node.clone(), node.clone());
+                let policy = samples::policy(1000 * n + round);
+                putting.spawn(async move { writer.put_policy("house", &policy).await });
+                booking.spawn(async move { policy_of_a_booking(&reader, json!({})).await });
+            }
+        }
+        let bookings = booking.len();
+        let numbers: BTreeSet<u64> = putting.join_all().await.into_iter().collect();
+        let taken = booking.join_all().await;
+        assert_eq!(
+            numbers,
+            (2..=bookings as u64 + 1).collect(),
+            "each its own, none left out"
+        );
+        let mut hashes = BTreeMap::new();
+        for number in 1..=bookings as u64 + 1 {
+            let path = format!("/v1/policies/house?version={number}");
+            let version = acme.caller.get(&path).await.ok(200);
+            hashes.insert(number, version["policyHash"].clone());
+        }
+        for policy in taken {
+            let (id, version, source) = summary(&policy);
+            assert_eq!((id.as_str(), source.as_str()), ("house", "partner_default"));
+            assert_eq!(hashes[&version], policy["policyHash"]);
+        }
+        if let Some(node) = second {
+            node.stop().await;
+        }
+        house.close().await.verify(bookings).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_partner_has_a_hundred_policies_and_no_more() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        for n in 0..100 {
+            acme.put_policy(&format!("p{n}"), &samples::policy(0)).await;
+        }
+        let more = acme
+            .caller
+            .put("/v1/policies/p100", &samples::policy(0))
+            .await;
+        assert_eq!(
+            (more.status, more.code().as_str()),
+            (409, "too_many_policies")
+        );
+        assert_eq!(acme.put_policy("p99", &samples::policy(1)).await, 2);
+        let shown = policy_of_a_booking(&acme, json!({"policyId": "p99"})).await;
+        assert_eq!(summary(&shown), ("p99".to_owned(), 2, "named".to_owned()));
+        let last = acme.caller.get("/v1/policies?limit=100").await.ok(200);
+        assert_eq!(
+            (&last["hasMore"], last["data"].as_array().unwrap().len()),
+            (&json!(false), 100)
+        );
+    })
+    .await;
+}
