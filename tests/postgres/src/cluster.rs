@@ -137,17 +137,26 @@ impl Cluster {
             names.push(name.clone());
             format!("FIRST {} ({})", names.len(), names.join(", "))
         };
-        psql(
-            &url,
-            &format!("ALTER SYSTEM SET synchronous_standby_names = '{all}'"),
-        );
-        psql(&url, "SELECT pg_reload_conf()");
+        self.set("synchronous_standby_names", &all);
         let state =
             format!("SELECT sync_state FROM pg_stat_replication WHERE application_name = '{name}'");
         until("the standby to be synchronous", || {
             psql(&url, &state) == "sync"
         });
         standby
+    }
+
+    /// Changes a setting and waits until every part of the server goes by it.
+    pub fn set(&self, name: &str, value: &str) {
+        let url = self.url("postgres");
+        psql(&url, &format!("ALTER SYSTEM SET {name} = '{value}'"));
+        psql(&url, "SELECT pg_reload_conf()");
+        // A session that begins with it comes from a postmaster that has told all others before.
+        until("the setting to be read", || {
+            psql(&url, &format!("SHOW {name}")) == value
+        });
+        // The checkpointer has the say on whether commits wait for standbys; it reads its settings before it works.
+        psql(&url, "CHECKPOINT");
     }
 
     fn guard(&self) -> MutexGuard<'_, Guard> {

@@ -190,6 +190,11 @@ impl Postgres {
         self.start_again();
     }
 
+    /// Changes a setting of a running server, and waits until every part of it goes by that.
+    pub fn set(&self, name: &str, value: &str) {
+        self.own().set(name, value);
+    }
+
     /// A hot standby that streams from it, on a port of its own. From now on this server answers no COMMIT before all
     /// its standbys have it (`synchronous_standby_names`).
     pub fn standby(&self) -> Self {

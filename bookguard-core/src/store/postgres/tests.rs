@@ -90,21 +90,13 @@ fn a_session_that_was_ended_is_replaced_between_transactions_and_ends_the_one_it
 
 #[test]
 fn a_commit_that_its_standby_may_not_have_is_not_called_done() {
-    // Nobody by this name will ever confirm.
-    let options = Options::default().setting("synchronous_standby_names = 'nobody'");
-    let Some(postgres) = TestServer::start(&options) else {
+    let Some(postgres) = TestServer::start(&Options::default()) else {
         return;
     };
-    postgres.sql(
-        "postgres",
-        "ALTER SYSTEM SET synchronous_standby_names = ''",
-    );
-    postgres.sql("postgres", "SELECT pg_reload_conf()");
-    let address = postgres.fresh_database();
-    let server = Server::open(&url(&address), true).unwrap();
+    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     let mut writer = server.writer().unwrap();
-    postgres.sql("postgres", "ALTER SYSTEM RESET synchronous_standby_names");
-    postgres.sql("postgres", "SELECT pg_reload_conf()");
+    // Nobody by this name will ever confirm.
+    postgres.set("synchronous_standby_names", "nobody");
     let (told, committed) = std::sync::mpsc::channel();
     let waiting = std::thread::spawn(move || {
         writer.begin(&[]).unwrap();
@@ -119,6 +111,7 @@ fn a_commit_that_its_standby_may_not_have_is_not_called_done() {
         if cancelled.trim() != "0" {
             break;
         }
+        assert!(!waiting.is_finished(), "it did not wait for the standby");
     }
     let refused = committed.recv().unwrap().unwrap_err().to_string();
     assert!(refused.contains("warning"), "{refused}");
@@ -231,14 +224,8 @@ fn what_was_checked_of_a_server_stays_so_for_the_session() {
     };
     let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     let mut writer = server.writer().unwrap();
-    postgres.sql("postgres", "ALTER SYSTEM SET synchronous_commit = off");
-    postgres.sql("postgres", "SELECT pg_reload_conf()");
-    let refused = loop {
-        match server.writer() {
-            Ok(_) => {}
-            Err(error) => break error.to_string(),
-        }
-    };
+    postgres.set("synchronous_commit", "off");
+    let refused = server.writer().err().unwrap().to_string();
     assert!(refused.contains("synchronous_commit = off"), "{refused}");
     let rows = writer
         .one(Statement::new(
