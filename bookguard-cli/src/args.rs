@@ -4,6 +4,7 @@
 //! seen by every process of the machine and kept in shell histories.
 
 mod bookings;
+mod cancellation;
 mod nouns;
 mod policies;
 
@@ -13,6 +14,7 @@ use bookguard_core::store::Database;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use bookings::{BookingsCommand, NewBookingArgs};
+pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use nouns::{
     ApiKeysCommand, EndpointsCommand, EventsCommand, EvidenceCommand, LedgerCommand,
     PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
@@ -153,12 +155,15 @@ pub enum Command {
     /// A partner's API keys
     #[command(subcommand)]
     ApiKeys(ApiKeysCommand),
-    /// Bookings: record, protect, read, evaluate
+    /// Bookings: record, protect, read, evaluate, cancel
     #[command(subcommand)]
     Bookings(BookingsCommand),
     /// Cancellation policies: a partner's own and the library's
     #[command(subcommand)]
     Policies(PoliciesCommand),
+    /// What cancellations came to, and deciding what was left to a person
+    #[command(subcommand)]
+    Resolutions(ResolutionsCommand),
     /// Where a partner receives its events
     #[command(subcommand)]
     WebhookEndpoints(EndpointsCommand),

@@ -4,6 +4,7 @@
 
 mod accept_rollback;
 mod backup;
+mod cancel;
 mod migrate;
 mod new_booking;
 mod policies;
@@ -13,9 +14,7 @@ mod verify_ledger;
 pub use verify::{Check, lines};
 
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
-use bookguard_core::ops::bookings::{
-    CreateBooking, EvaluatePolicy, GetBooking, ListBookings, ProtectBooking,
-};
+use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
@@ -90,6 +89,7 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         Command::ApiKeys(command) => api_keys(target, command, screen).await,
         Command::Bookings(command) => booking(target, command, screen).await,
         Command::Policies(command) => policies::run(target, command, screen).await,
+        Command::Resolutions(command) => cancel::resolutions(target, command, screen).await,
         Command::WebhookEndpoints(command) => endpoints(target, command, screen).await,
         Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
         Command::Evidence(EvidenceCommand::Get { booking_id }) => {
@@ -250,16 +250,8 @@ async fn booking(
                 .await?,
             bookings::protected,
         ),
-        BookingsCommand::Policy(args) => {
-            let mut request = at(&args.booking_id);
-            add(&mut request, "asOf", args.as_of);
-            add(&mut request, "canceledBy", args.canceled_by);
-            add(&mut request, "reason", args.reason);
-            screen.show(
-                &target.call::<EvaluatePolicy>(request).await?,
-                bookings::evaluation,
-            )
-        }
+        BookingsCommand::Evaluate(args) => cancel::evaluate(target, args, screen).await,
+        BookingsCommand::Cancel(args) => cancel::run(target, &args, screen).await,
     }
 }
 

@@ -14,8 +14,9 @@ use bookguard_core::clock::Clock;
 use bookguard_core::command::Registration;
 use bookguard_core::evidence;
 use bookguard_core::model::{BookingId, DeliveryStatus, EventType};
-use bookguard_core::ops::bookings::{CreateBooking, EvaluatePolicy, GetBooking, ProtectBooking};
+use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ProtectBooking};
 use bookguard_core::ops::endpoints::CreateEndpoint;
+use bookguard_core::ops::evaluations::EvaluatePolicy;
 use bookguard_core::ops::events::ListBookingEvents;
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::partners::RegisterPartner;
@@ -29,7 +30,7 @@ use serde_json::json;
 use crate::commands::{Check, lines};
 use crate::failure::Failure;
 use crate::output::sheet::{Style, money, time};
-use crate::output::{bookings, print, say};
+use crate::output::{cancellation, print, say};
 use crate::target::Answer;
 use crate::target::remote::Remote;
 use receiver::Receiver;
@@ -281,7 +282,7 @@ async fn evaluate(remote: &Remote, booking_id: BookingId, step: &mut Steps) -> R
         .output;
     step.done(
         "Policy evaluated, as if the organizer canceled now",
-        &bookings::evaluation(&evaluation, Style::default()),
+        &cancellation::policy_evaluation(&evaluation, Style::default()),
     )
 }
 

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use bookguard_core::model::ResolutionId;
+use bookguard_core::policy::Evaluation;
 use bookguard_core::service::OpenError;
 use bookguard_core::{Error, FieldError, Kind};
 use serde::{Deserialize, Serialize};
@@ -58,6 +60,16 @@ pub struct ErrorBody {
     /// Every faulty field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<FieldError>,
+    /// The resolution there is already.
+    #[serde(
+        default,
+        rename = "resolutionId",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub resolution_id: Option<ResolutionId>,
+    /// What a cancellation comes to now, where something else was expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Box<Evaluation>>,
 }
 
 impl From<Error> for Failure {
@@ -66,11 +78,14 @@ impl From<Error> for Failure {
         if error.code == "partner_required" {
             return Self::Usage(error.message);
         }
+        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
         let body = ErrorBody {
             error: reason(error.kind).to_owned(),
             message: error.message,
             code: Some(error.code.into_owned()),
             details: error.details,
+            resolution_id: obstacle.resolution_id,
+            evaluation: obstacle.evaluation.map(Box::new),
         };
         Self::Refused(Box::new(Refusal {
             kind: error.kind,
@@ -156,6 +171,8 @@ impl Failure {
             message: message.to_owned(),
             code: Some(code.to_owned()),
             details: Vec::new(),
+            resolution_id: None,
+            evaluation: None,
         };
         Some(match self {
             Self::Refused(refusal) => (refusal.body.error.as_str(), refusal.body.clone()),

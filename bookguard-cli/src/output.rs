@@ -5,6 +5,7 @@
 
 pub mod bar;
 pub mod bookings;
+pub mod cancellation;
 pub mod events;
 pub mod nouns;
 pub mod policies;

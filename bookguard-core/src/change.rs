@@ -10,6 +10,7 @@ use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
     PartnerSettings, PartnerStatus, Timestamp,
 };
+use crate::policy::Resolution;
 use crate::webhook::Attempt;
 
 /// One effect of an accepted command.
@@ -72,6 +73,20 @@ pub enum Change {
         at: Timestamp,
         /// The leaf that says so.
         leaf_index: u64,
+    },
+    /// A booking was canceled.
+    BookingCanceled {
+        /// Which.
+        booking_id: BookingId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A canceled booking has this resolution from now on.
+    ResolutionAdded {
+        /// The leaf that says so, and alone keeps what it says.
+        leaf_index: u64,
+        /// The resolution.
+        resolution: Box<Resolution>,
     },
     /// A leaf is appended to the log, and to its booking's chain.
     Entry(Box<Entry>),

@@ -14,9 +14,11 @@ use crate::ledger::Hash;
 use crate::log::Continuation;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint, EndpointId,
-    EventId, EventType, Partner, PartnerId, PartnerStatus, Scopes, Timestamp,
+    EventId, EventType, Partner, PartnerId, PartnerStatus, ResolutionId, Scopes, Timestamp,
 };
-use crate::policy::{Policy, Shelf, Terms};
+use crate::policy::{
+    Actor, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Shelf, Terms,
+};
 use crate::webhook::Attempt;
 
 /// One thing asked, by whom it may be remembered, and the instant it was received.
@@ -84,6 +86,76 @@ pub struct NewLog {
     pub stream: [u8; 16],
     /// Seed of the salts: `decide` itself rolls no dice.
     pub seed: [u8; 32],
+}
+
+/// A cancellation as it is asked for.
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    /// Whose booking.
+    pub partner_id: PartnerId,
+    /// Which.
+    pub booking_id: BookingId,
+    /// Who cancels.
+    pub canceled_by: Actor,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// In somebody's own words.
+    pub note: Option<String>,
+    /// From when it is to count.
+    pub effective_at: Option<Timestamp>,
+    /// The agreed refund, a decimal number of the booking's currency as it was written.
+    pub agreed_refund: Option<String>,
+    /// What is said to prove it.
+    pub evidence: Vec<EvidenceItem>,
+    /// What it must come to, or nothing happens.
+    pub expected: Expected,
+    /// What is prepared for its resolution.
+    pub resolution: NewResolution,
+}
+
+/// What the caller was shown before it canceled; what is absent is not compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The refund in minor units.
+    pub refund_minor_units: Option<i64>,
+    /// The resolution path.
+    pub resolution_path: Option<ResolutionPath>,
+    /// The policy's hash.
+    pub policy_hash: Option<String>,
+}
+
+/// A person's decision about a cancellation that was left open.
+#[derive(Debug, Clone)]
+pub struct Decide {
+    /// Whose booking.
+    pub partner_id: PartnerId,
+    /// Which: the one the resolution is of, which never changes.
+    pub booking_id: BookingId,
+    /// The resolution that is pending.
+    pub resolution_id: ResolutionId,
+    /// What goes back, a decimal number of the booking's currency as it was written.
+    pub refund: String,
+    /// Who decided.
+    pub decided_by: String,
+    /// Why.
+    pub rationale: String,
+    /// What is prepared for the resolution in its place.
+    pub next: NewResolution,
+}
+
+/// What a new resolution needs and `decide` itself cannot make: it rolls no dice.
+#[derive(Debug, Clone)]
+pub struct NewResolution {
+    /// The id it will have.
+    pub resolution_id: ResolutionId,
+    /// The id its event will have.
+    pub event_id: EventId,
+    /// Names the leases of that event's deliveries.
+    pub lease: i64,
+    /// Seed of the facts' salts.
+    pub seed: [u8; 32],
+    /// The evidence address for the event's payload.
+    pub packet_url: String,
 }
 
 /// An event before its partner's sequence number is known.
@@ -200,6 +272,10 @@ pub enum Ask {
         /// What changes.
         update: Box<PartnerUpdate>,
     },
+    /// Cancels a booking.
+    Cancel(Box<Cancel>),
+    /// Ends the review of a cancellation.
+    Decide(Box<Decide>),
     /// A new webhook endpoint.
     CreateEndpoint {
         /// Whose.
@@ -281,6 +357,8 @@ pub enum Reply {
     BookingCreated(BookingCreated),
     /// To a protection.
     Protected(Box<Protected>),
+    /// To a cancellation, and to a decision.
+    Resolved(Box<Resolution>),
     /// To a new or ended endpoint.
     Endpoint(Box<Endpoint>),
     /// To a manual retry, before its outcome is known.

@@ -8,6 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::ResolutionId;
+use crate::policy::Evaluation;
+
 /// What went wrong, in the coarsest terms a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -45,6 +48,15 @@ pub struct FieldError {
     pub fix: String,
 }
 
+/// What stands in the way of an operation, as far as the caller may see it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Obstacle {
+    /// The resolution that is there already.
+    pub resolution_id: Option<ResolutionId>,
+    /// What a cancellation comes to now, which is not what the caller expected.
+    pub evaluation: Option<Evaluation>,
+}
+
 /// Why an operation did not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
@@ -56,6 +68,8 @@ pub struct Error {
     pub message: String,
     /// Every faulty field, when the request itself was at fault.
     pub details: Vec<FieldError>,
+    /// What stands in the way, where a refusal of the state of things has something to show.
+    pub obstacle: Option<Box<Obstacle>>,
     /// Seconds to wait before trying again, where that is known.
     pub retry_after_s: Option<u32>,
 }
@@ -71,7 +85,17 @@ impl Error {
             code: Cow::Borrowed(code),
             message: message.into(),
             details: Vec::new(),
+            obstacle: None,
             retry_after_s: None,
+        }
+    }
+
+    /// The same, showing what stands in the way.
+    #[must_use]
+    pub fn showing(self, obstacle: Obstacle) -> Self {
+        Self {
+            obstacle: Some(Box::new(obstacle)),
+            ..self
         }
     }
 
@@ -186,6 +210,7 @@ impl Error {
             code,
             message,
             details,
+            obstacle: None,
             retry_after_s: None,
         }
     }

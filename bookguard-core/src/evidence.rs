@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! facts    which values each fact commits to          rebuild  the booking those values say
-//! frozen   the canonical text of a booking's terms    summary  the same in sentences
-//! packet   the signed document                        verify   packet + key → report
+//! history  which facts can follow which               summary  the same in sentences
+//! frozen   the canonical text of a booking's terms    verify   packet + key → report
+//! packet   the signed document
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -20,6 +21,7 @@
 
 pub mod facts;
 pub mod frozen;
+pub mod history;
 pub mod packet;
 pub mod rebuild;
 pub mod report;

@@ -3,6 +3,8 @@
 //! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
 
 mod bookings;
+mod cancellation;
+mod chain;
 mod log;
 mod partners;
 mod policies;
@@ -115,6 +117,8 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             version_said,
         } => policies::put(work, at, *partner_id, policy, *version_said),
         Ask::UpdatePartner { partner_id, update } => policies::decide(work, *partner_id, update),
+        Ask::Cancel(cancel) => cancellation::cancel(work, at, cancel),
+        Ask::Decide(decide) => cancellation::decide(work, at, decide),
         Ask::CreateEndpoint {
             partner_id,
             endpoint,

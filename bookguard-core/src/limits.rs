@@ -22,6 +22,12 @@ pub const URL_CHARS: usize = 2_048;
 pub const EMAIL_CHARS: usize = 254;
 /// Minor units: 15 significant digits, what every IEEE-double JSON reader keeps exactly.
 pub const AMOUNT_MINOR_UNITS: i64 = 999_999_999_999_999;
+/// Pieces of evidence named with one cancellation; each is a digest and a name, and all travel in every packet.
+pub const CANCELLATION_EVIDENCE: usize = 20;
+/// Characters of an evidence item's kind.
+pub const EVIDENCE_KIND_CHARS: usize = 64;
+/// Characters of a media type (RFC 6838: 127 + / + 127).
+pub const MEDIA_TYPE_CHARS: usize = 255;
 /// Scopes named on one key.
 pub const SCOPES: usize = 32;
 /// API keys of one partner that are not revoked.

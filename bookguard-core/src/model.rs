@@ -16,7 +16,7 @@ pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 pub use endpoint::Endpoint;
 pub use event::{Delivery, DeliveryStatus, Event, EventType};
-pub use id::{ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RequestId};
+pub use id::{ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RequestId, ResolutionId};
 pub use money::{Amount, AmountError, Currency, Decimal};
 pub use page::Page;
 pub use partner::{EVERY_EVENT_TYPE, Partner, PartnerSettings, PartnerStatus};

@@ -5,7 +5,9 @@
 
 pub mod api_keys;
 pub mod bookings;
+pub mod cancellations;
 pub mod endpoints;
+pub mod evaluations;
 pub mod events;
 pub mod evidence;
 pub mod health;

@@ -37,6 +37,7 @@
 //! reach it. The service never moves money.
 
 mod alternatives;
+mod cancellation;
 mod document;
 mod duration;
 mod english;
@@ -45,10 +46,12 @@ mod evaluation;
 mod event_date;
 mod explain;
 mod lint;
+mod matrix;
 mod outcome;
 mod question;
 mod read;
 mod refusal;
+mod resolution;
 mod rule;
 mod schedule;
 mod settlement;
@@ -61,6 +64,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
+pub use cancellation::{Cancellation, EvidenceItem};
 pub use document::{
     Deposit, DepositSize, Document, Floor, ForceMajeure, Grace, OrganizerRules, PartnerRules,
     Policy, Reschedule, TalentRules, Tier,
@@ -69,12 +73,14 @@ pub use duration::{Duration, TimeOfDay};
 pub use evaluate::{ENGINE_VERSION, evaluate};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
 pub use event_date::EventDate;
+pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
 pub use question::{Amendment, Mode, Question, Recorded, Standing, Subject};
 pub use read::is_policy_id;
 #[cfg(feature = "store")]
 pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
 pub use refusal::Refusal;
+pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
 pub use shelf::Shelf;
@@ -83,6 +89,7 @@ pub(crate) use shelf::fix_for;
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
 pub use words::{
-    Actor, Assumption, EvaluationStatus, PolicySource, Reason, ResolutionPath, ReviewReason,
+    Actor, Assumption, EvaluationStatus, EvidenceGrade, PolicySource, Reason, ResolutionPath,
+    ResolutionStatus, ReviewReason,
 };
 pub use zone::Zone;

@@ -10,10 +10,10 @@ use crate::change::{Change, DeliveryState};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKey, ApiKeyId, Booking, BookingId, Endpoint, EndpointId, EventId, Partner, PartnerId,
-    PartnerStatus, Timestamp,
+    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner,
+    PartnerId, PartnerStatus, Timestamp,
 };
-use crate::policy::Terms;
+use crate::policy::{Resolution, Terms};
 
 /// What the commands of one batch can see.
 #[derive(Debug, Default)]
@@ -91,6 +91,8 @@ pub struct BookingState {
     pub tip: Hash,
     /// The leaf that protected it, and that leaf's hash.
     pub protected_leaf: Option<(u64, Hash)>,
+    /// How it was resolved: the latest, once canceled.
+    pub resolution: Option<Resolution>,
 }
 
 /// A key and its owner.
@@ -217,6 +219,18 @@ impl Work {
                 if let Some(state) = self.bookings.get_mut(booking_id) {
                     state.booking.protect(*at);
                     state.protected_leaf = Some((*leaf_index, state.tip));
+                }
+            }
+            Change::BookingCanceled { booking_id, at } => {
+                if let Some(state) = self.bookings.get_mut(booking_id) {
+                    state.booking.status = BookingStatus::Canceled;
+                    state.booking.canceled_at = Some(*at);
+                }
+            }
+            Change::ResolutionAdded { resolution, .. } => {
+                if let Some(state) = self.bookings.get_mut(&resolution.booking_id) {
+                    state.booking.resolution_id = Some(resolution.resolution_id);
+                    state.resolution = Some((**resolution).clone());
                 }
             }
             Change::EventAdded(event) => {

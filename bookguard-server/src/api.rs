@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bookguard_core::ops::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
-use bookguard_core::ops::bookings::{
-    CreateBooking, EvaluatePolicy, GetBooking, ListBookings, ProtectBooking,
-};
+use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
+use bookguard_core::ops::cancellations::{CancelBooking, DecideResolution, GetResolution};
 use bookguard_core::ops::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints, NewEndpoint,
 };
+use bookguard_core::ops::evaluations::EvaluatePolicy;
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
@@ -38,7 +38,7 @@ use poem_openapi::registry::{MetaApi, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 
 use crate::app::App;
-use bodies::BookingBody;
+use bodies::{BookingBody, CancelBody, DecisionBody};
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
@@ -56,6 +56,9 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<GetBooking>(),
         entry::<ProtectBooking>().at_once(),
         entry::<EvaluatePolicy>().changing(),
+        entry::<CancelBooking>().body::<CancelBody>().at_once(),
+        entry::<GetResolution>(),
+        entry::<DecideResolution>().body::<DecisionBody>(),
         entry::<GetEvidence>().changing(),
         entry::<PutPolicy>().body::<Policy>(),
         entry::<GetPolicy>(),

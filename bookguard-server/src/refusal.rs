@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 
 use bookguard_core::error::{Error, FieldError, Kind};
+use bookguard_core::model::ResolutionId;
+use bookguard_core::policy::Evaluation;
 use poem::http::StatusCode;
 use poem::http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
@@ -15,7 +17,8 @@ use serde::Serialize;
 
 /// Body of every refusal but 401.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
-#[oai(rename = "Error")]
+#[serde(rename_all = "camelCase")]
+#[oai(rename = "Error", rename_all = "camelCase")]
 pub struct Refused {
     /// The status in words, such as "Not Found".
     pub error: String,
@@ -25,6 +28,14 @@ pub struct Refused {
     pub code: String,
     /// Every faulty field; empty when the request's form was not at fault.
     pub details: Vec<FieldError>,
+    /// The resolution there is already, of a booking that is canceled or a review that is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[oai(skip_serializing_if_is_none)]
+    pub resolution_id: Option<ResolutionId>,
+    /// With `quote_changed`: what the cancellation comes to now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[oai(skip_serializing_if_is_none)]
+    pub evaluation: Option<Evaluation>,
 }
 
 /// Body of a 401.
@@ -42,7 +53,7 @@ pub struct Refusal {
     status: StatusCode,
     error: Error,
     /// The methods a 405 offers instead.
-    allow: Option<String>,
+    allow: Option<Box<str>>,
 }
 
 /// The cause of a fault of ours, beside its response until it is logged.
@@ -89,7 +100,7 @@ impl Refusal {
             message,
         );
         Self {
-            allow: Some(allow),
+            allow: Some(allow.into()),
             ..refusal
         }
     }
@@ -121,11 +132,14 @@ impl Refusal {
             } else {
                 error.message
             };
+            let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
             json(&Refused {
                 error: reason,
                 message,
                 code: error.code.into_owned(),
                 details: error.details,
+                resolution_id: obstacle.resolution_id,
+                evaluation: obstacle.evaluation,
             })
         };
         let mut response = Response::from(body);
@@ -145,7 +159,7 @@ impl Refusal {
                 HeaderValue::from(error.retry_after_s.unwrap_or(1)),
             );
         }
-        if let Some(allow) = allow.and_then(|allow| HeaderValue::try_from(allow).ok()) {
+        if let Some(allow) = allow.and_then(|allow| HeaderValue::from_str(&allow).ok()) {
             headers.insert(ALLOW, allow);
         }
         if let Some(fault) = fault {

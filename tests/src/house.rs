@@ -195,6 +195,21 @@ impl Partner {
         self.caller.post_nothing(&path).await.ok(200)
     }
 
+    /// Cancels a booking; its resolution.
+    pub async fn cancel(&self, booking_id: &str, body: &serde_json::Value) -> serde_json::Value {
+        let path = format!("/v1/bookings/{booking_id}/cancel");
+        self.caller.post(&path, body).await.ok(201)
+    }
+
+    /// Books and cancels so that a person has to decide; the resolution's id.
+    pub async fn leave_open(&self) -> String {
+        let booking = self.book().await;
+        let resolution = self.cancel(&booking, &samples::open_cancellation()).await;
+        assert_eq!(resolution["status"], "pending_review", "{resolution}");
+        let id = resolution["resolutionId"].as_str();
+        id.expect("a resolution has an id").to_owned()
+    }
+
     /// Adds a webhook endpoint for every type; its id.
     pub async fn endpoint(&self, url: &str) -> String {
         let body = serde_json::json!({"url": url});

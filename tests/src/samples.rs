@@ -34,6 +34,21 @@ pub fn booking() -> Value {
     })
 }
 
+/// A cancellation by the organizer.
+pub fn cancellation() -> Value {
+    json!({"canceledBy": "organizer", "reason": "changed_plans"})
+}
+
+/// A cancellation that no machine can resolve under a policy of the library: nothing proves it.
+pub fn open_cancellation() -> Value {
+    json!({"canceledBy": "talent", "reason": "force_majeure", "note": "a storm"})
+}
+
+/// A decision about such a one, of the sample booking.
+pub fn decision() -> Value {
+    json!({"refund": 1000.25, "decidedBy": "disputes", "rationale": "There was a storm indeed."})
+}
+
 /// A booking with these members replaced; `null` removes one.
 pub fn booking_with(members: Value) -> Value {
     let mut booking = booking();

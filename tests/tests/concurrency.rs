@@ -188,6 +188,86 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let booking = acme.book().await;
+        let path = format!("/v1/bookings/{booking}/cancel");
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let (caller, path) = (nodes.at(n, &acme.caller), path.clone());
+            let by = ["organizer", "talent"][n / 2 % 2];
+            async move { (by, caller.post(&path, &json!({"canceledBy": by})).await) }
+        }));
+        let replies = replies.await;
+        let made: BTreeSet<String> = replies
+            .iter()
+            .map(|(_, reply)| reply.string("resolutionId"))
+            .collect();
+        assert_eq!(made.len(), 1, "those that were refused name it too");
+        let first = acme.caller.get(&format!("/v1/bookings/{booking}")).await;
+        assert!(made.contains(&first.string("resolutionId")));
+        let id = first.string("resolutionId");
+        let resolution = acme.caller.get(&format!("/v1/resolutions/{id}")).await;
+        let winner = resolution.string("canceledBy");
+        for (by, reply) in &replies {
+            match *by == winner {
+                true => drop(reply.ok(201)),
+                false => assert_eq!(
+                    (reply.status, reply.code().as_str()),
+                    (409, "booking_already_canceled")
+                ),
+            }
+        }
+        assert_eq!(acme.events(&booking).await.len(), 2);
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_review_decided_by_many_at_once_is_decided_once() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let pending = acme.leave_open().await;
+        let path = format!("/v1/resolutions/{pending}/decide");
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let (caller, path) = (nodes.at(n, &acme.caller), path.clone());
+            let mut decision = samples::decision();
+            decision["refund"] = json!(n / 2 % 5);
+            async move { caller.post(&path, &decision).await }
+        }));
+        let replies = replies.await;
+        let made: BTreeSet<String> = replies
+            .iter()
+            .map(|reply| reply.string("resolutionId"))
+            .collect();
+        assert_eq!(made.len(), 1);
+        let decided = replies.iter().filter(|reply| reply.status == 201);
+        let refunds: BTreeSet<String> = decided
+            .map(|reply| reply.json()["decision"]["refund"].to_string())
+            .collect();
+        assert_eq!(refunds.len(), 1);
+        assert!(
+            replies.iter().all(|reply| {
+                reply.status == 201 || reply.code() == "resolution_already_decided"
+            })
+        );
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+/// The whole database agrees with its ledger.
+async fn verified(house: &House) {
+    let service = house.server().service().clone();
+    let report = tokio::task::spawn_blocking(move || service.verify_ledger(|_, _| {}));
+    let report = report.await.unwrap().unwrap();
+    assert_eq!(report.findings, []);
+}
+
 /// What is one partner's and must never reach another.
 struct Belongings {
     /// The value of each path parameter.
@@ -197,6 +277,7 @@ struct Belongings {
 }
 
 async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
+    let resolution = owner.leave_open().await;
     let endpoint = owner
         .endpoint(&format!("{}?of=owner", receiver.url()))
         .await;
@@ -221,6 +302,7 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         ("apiKeyId", key.string("apiKeyId")),
         // Every partner may have a policy of this name; what it says is the owner's.
         ("policyId", "pol_0123".to_owned()),
+        ("resolutionId", resolution),
     ]);
     let mut policy = samples::policy(4321);
     policy["name"] = "Secret Policy".into();
@@ -362,6 +444,8 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "validatePolicy" => json!({}),
+            "cancelBooking" => samples::cancellation(),
+            "decideResolution" => samples::decision(),
             id => panic!("what is a body of {id}?"),
         };
         request = request
@@ -386,6 +470,7 @@ async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
         "/v1/policies".to_owned(),
         format!("/v1/policies/{}", belongings.ids["policyId"]),
         format!("/v1/policies/{}/versions", belongings.ids["policyId"]),
+        format!("/v1/resolutions/{}", belongings.ids["resolutionId"]),
     ] {
         seen.push(owner.caller.get(&path).await.ok(200));
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{OnceArgs, PageArgs};
+use super::{CancelArgs, EvaluateArgs, OnceArgs, PageArgs};
 
 /// What can be done with bookings.
 #[derive(Debug, Subcommand)]
@@ -39,24 +39,11 @@ pub enum BookingsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
-    /// What a cancellation would mean under the booking's policy
-    Policy(PolicyArgs),
-}
-
-/// A question to a booking's policy.
-#[derive(Debug, Args)]
-pub struct PolicyArgs {
-    /// The booking's id
-    pub booking_id: String,
-    /// As if canceled at this time (RFC 3339) [default: now]
-    #[arg(long, value_name = "TIME")]
-    pub as_of: Option<String>,
-    /// As if canceled by: organizer, talent, partner or mutual [default: organizer]
-    #[arg(long, value_name = "WHO")]
-    pub canceled_by: Option<String>,
-    /// As if canceled because of: changed_plans, illness, weather, force_majeure, no_show …
-    #[arg(long)]
-    pub reason: Option<String>,
+    /// What a cancellation would mean under the booking's policy, or what it came to
+    #[command(alias = "policy")]
+    Evaluate(EvaluateArgs),
+    /// Cancel a booking: shows what that comes to, and asks
+    Cancel(Box<CancelArgs>),
 }
 
 /// A new booking: from flags, or as JSON.

@@ -79,7 +79,10 @@ fn given(flag: &Option<String>) -> &str {
     flag.as_deref().unwrap_or_default()
 }
 
-fn digits(flag: &str, text: &str) -> Result<Box<RawValue>, Failure> {
+/// An amount exactly as it was typed.
+///
+/// Errors: [`Failure::Usage`] for what is no number.
+pub(super) fn digits(flag: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     number
         .then(|| RawValue::from_string(text.to_owned()).ok())

@@ -1,9 +1,8 @@
-//! Bookings, their protection and what their policy says: how they are shown.
+//! Bookings, their protection and their packets: how they are shown.
 
 use bookguard_core::command::{BookingCreated, Protected};
 use bookguard_core::evidence::Packet;
-use bookguard_core::model::{Amount, Booking, Page};
-use bookguard_core::policy::Evaluation;
+use bookguard_core::model::{Booking, Page};
 
 use super::nouns::yes_no;
 use super::sheet::{Style, list, money, more, record, time};
@@ -72,6 +71,7 @@ pub fn booking(booking: &Booking, style: Style) -> String {
             ("created", Some(time(booking.created_at))),
             ("protected at", booking.protected_at.map(time)),
             ("canceled at", booking.canceled_at.map(time)),
+            ("resolution", booking.resolution_id.map(|id| id.to_string())),
         ],
     )
 }
@@ -127,81 +127,6 @@ pub fn protected(protected: &Protected, style: Style) -> String {
             ("root hash", Some(receipt.root_hash.clone())),
         ],
     )
-}
-
-/// What a policy says.
-pub fn evaluation(evaluation: &Evaluation, style: Style) -> String {
-    let amount =
-        |amount: Option<Amount>| Some(amount.map_or_else(|| "to be decided".to_owned(), money));
-    let change = evaluation.next_change.as_ref().map(|change| {
-        format!(
-            "{}, then {} goes back",
-            time(change.at),
-            change
-                .then_refund
-                .map_or_else(|| "what a person decides".to_owned(), money)
-        )
-    });
-    let mut text = record(
-        style,
-        &[
-            ("booking", Some(evaluation.booking_id.to_string())),
-            ("status", Some(evaluation.evaluation_status.to_string())),
-            ("path", Some(evaluation.resolution_path.to_string())),
-            ("as of", Some(time(evaluation.as_of))),
-            ("canceled by", Some(evaluation.canceled_by.to_string())),
-            ("reason", evaluation.reason.map(|reason| reason.to_string())),
-            ("refund", amount(evaluation.refund)),
-            ("penalty", amount(evaluation.penalty)),
-            (
-                "balance due",
-                evaluation
-                    .balance_due
-                    .filter(|due| due.minor() > 0)
-                    .map(money),
-            ),
-            (
-                "compensation",
-                evaluation
-                    .compensation
-                    .filter(|owed| owed.minor() > 0)
-                    .map(money),
-            ),
-            ("rule", evaluation.matched_rule.map(|rule| rule.to_string())),
-            ("why", Some(evaluation.explanation.text.clone())),
-            ("next change", change),
-            (
-                "policy",
-                evaluation.policy.as_ref().map(|policy| {
-                    format!(
-                        "{} v{} ({})",
-                        policy.policy_id, policy.version, policy.policy_hash
-                    )
-                }),
-            ),
-        ],
-    );
-    if !evaluation.schedule.is_empty() {
-        let rows = evaluation.schedule.iter().map(|segment| {
-            let amount =
-                |amount: Option<Amount>| amount.map_or_else(|| "to be decided".to_owned(), money);
-            [
-                segment.rule_id.to_string(),
-                time(segment.from),
-                time(segment.to),
-                amount(segment.refund),
-                amount(segment.penalty),
-            ]
-        });
-        text.push_str("\n\nIf the organizer cancels:\n");
-        text.push_str(&list(
-            style,
-            "steps",
-            ["RULE", "FROM", "TO", "REFUND", "PENALTY"],
-            rows.collect(),
-        ));
-    }
-    text
 }
 
 /// What a packet says. Whether it is true is for `evidence verify`.

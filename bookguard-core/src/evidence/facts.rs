@@ -6,7 +6,7 @@ use super::frozen::{self, FrozenTerms};
 use crate::error::Error;
 use crate::ledger::{LeafKind, commit_fields};
 use crate::model::Booking;
-use crate::policy::Terms;
+use crate::policy::{Cancellation, Resolution, Terms};
 
 /// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,18 @@ pub(crate) const SAID: [&str; 9] = [
 /// The members of a booking that it has when the partner said them.
 pub(crate) const SAID_MAYBE: [&str; 3] = ["timeZone", "amountPaid", "metadata"];
 
+/// The members of a cancellation that `booking.canceled` always has.
+pub(crate) const CANCELED: [&str; 3] = ["bookingId", "canceledAt", "canceledBy"];
+/// The members of a cancellation that it has when they were said.
+pub(crate) const CANCELED_MAYBE: [&str; 5] =
+    ["reason", "note", "effectiveAt", "agreedRefund", "evidence"];
+/// Names the whole resolution, in `resolution.created`.
+pub(crate) const RESOLUTION: &str = "resolution";
+/// What `resolution.created` always has.
+pub(crate) const RESOLVED: [&str; 3] = ["bookingId", "resolutionId", RESOLUTION];
+/// What it has when a person decided.
+pub(crate) const RESOLVED_MAYBE: [&str; 1] = ["supersedes"];
+
 /// A named value a leaf commits to.
 pub type Field = (&'static str, Value);
 
@@ -98,7 +110,40 @@ pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
     fields
 }
 
-/// What a booking's facts have in common.
+/// The fields of `booking.canceled`: what was asked for, each by itself, because the note can be erased.
+pub fn canceled(cancellation: &Cancellation) -> Vec<Field> {
+    let mut fields = vec![
+        ("bookingId", json!(cancellation.booking_id)),
+        ("canceledAt", json!(cancellation.canceled_at)),
+        ("canceledBy", json!(cancellation.canceled_by)),
+    ];
+    let mut maybe = |name, value: Option<Value>| fields.extend(value.map(|value| (name, value)));
+    maybe("reason", cancellation.reason.map(|reason| json!(reason)));
+    maybe("note", cancellation.note.as_ref().map(|note| json!(note)));
+    maybe("effectiveAt", cancellation.effective_at.map(|at| json!(at)));
+    maybe(
+        "agreedRefund",
+        cancellation.agreed_refund.map(|refund| json!(refund)),
+    );
+    let evidence = (!cancellation.evidence.is_empty()).then(|| json!(cancellation.evidence));
+    maybe("evidence", evidence);
+    fields
+}
+
+/// The fields of `resolution.created`. The resolution stands in the ledger and nowhere else.
+pub fn resolved(resolution: &Resolution) -> Vec<Field> {
+    let mut fields = vec![
+        ("bookingId", json!(resolution.booking_id)),
+        ("resolutionId", json!(resolution.resolution_id)),
+        (RESOLUTION, json!(resolution)),
+    ];
+    if let Some(superseded) = resolution.supersedes {
+        fields.push(("supersedes", json!(superseded)));
+    }
+    fields
+}
+
+/// What the first two facts of a booking have in common.
 fn said(booking: &Booking) -> Vec<Field> {
     let mut fields = vec![
         ("bookingId", json!(booking.booking_id)),

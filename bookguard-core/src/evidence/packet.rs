@@ -18,8 +18,10 @@ use super::frozen::FrozenTerms;
 use super::summary::Summary;
 use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
-use crate::model::{Booking, BookingId, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
-use crate::policy::{self, Actor, Evaluation, Mode, Policy, Question, Standing, Subject, Terms};
+use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
+use crate::policy::{
+    self, Actor, Evaluation, Mode, Policy, Question, Resolution, Standing, Subject, Terms,
+};
 
 /// The `type` of every packet this module makes and reads.
 pub const PACKET_TYPE: &str = "bookguard.evidence/1";
@@ -57,10 +59,10 @@ pub struct Packet {
     pub policy_hash: Option<String>,
     /// The terms frozen with the booking.
     pub terms: FrozenTerms,
-    /// What a cancellation by the organizer at `createdAt` would come to.
+    /// What a cancellation by the organizer at `createdAt` would come to, or what the one there was came to.
     pub evaluation: Option<Evaluation>,
     /// How the booking was resolved; null while it is not canceled.
-    pub resolution: Option<Value>,
+    pub resolution: Option<Resolution>,
     /// What was sent to the partner. A statement of the service: signed, not proven by the ledger.
     pub deliveries: Vec<PacketDelivery>,
     /// Evidence items.
@@ -154,19 +156,16 @@ pub fn question(created_at: Timestamp) -> Question {
 
 /// The answer, `None` when the terms give none.
 pub fn evaluate(
-    booking_id: BookingId,
-    protected: bool,
+    booking: &Booking,
+    resolution: Option<&Resolution>,
     terms: &Terms,
     created_at: Timestamp,
 ) -> Option<Evaluation> {
+    let recorded = resolution.map(Resolution::recorded);
     let subject = Subject {
-        booking_id,
+        booking_id: booking.booking_id,
         terms,
-        standing: if protected {
-            Standing::Protected
-        } else {
-            Standing::Created
-        },
+        standing: Standing::of(booking.protected, recorded.as_ref()),
         amendments: &[],
     };
     policy::evaluate(&subject, &question(created_at)).ok()

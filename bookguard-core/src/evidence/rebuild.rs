@@ -6,12 +6,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::FrozenTerms;
-use super::facts::{PROTECTED_AT, SAID, SAID_MAYBE, TERMS, TERMS_HASH};
+use super::facts::{
+    self, CANCELED, CANCELED_MAYBE, PROTECTED_AT, RESOLUTION, RESOLVED, RESOLVED_MAYBE, SAID,
+    SAID_MAYBE, TERMS, TERMS_HASH,
+};
+use super::history::{Ending, History};
 use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingStatus, PolicySummary, Timestamp};
+use crate::policy::{Cancellation, Resolution, ResolutionStatus};
 
 /// One fact of a booking as its entry discloses it.
 #[derive(Debug, Clone)]
@@ -33,58 +40,75 @@ pub struct Rebuilt {
     pub terms_hash: String,
     /// The terms themselves, once protected.
     pub terms: Option<FrozenTerms>,
+    /// How it ended, once canceled.
+    pub ended: Option<Ended>,
+}
+
+/// How a booking ended. That the evaluations in it are what the terms give is for who has the terms to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The cancellation.
+    pub cancellation: Cancellation,
+    /// What it came to.
+    pub resolved: Resolution,
+    /// What a person decided, where that was left open.
+    pub decided: Option<Resolution>,
+}
+
+impl Ended {
+    /// The resolution that counts.
+    pub fn latest(&self) -> &Resolution {
+        self.decided.as_ref().unwrap_or(&self.resolved)
+    }
+
+    /// The resolutions, oldest first.
+    pub fn resolutions(&self) -> impl Iterator<Item = &Resolution> {
+        std::iter::once(&self.resolved).chain(&self.decided)
+    }
 }
 
 /// Rebuilds a booking from its facts, oldest first. `policy` is what the booking shows of the policy named by hash.
 ///
 /// Errors: every way in which the facts do not make a booking, each a sentence.
 pub fn rebuild(facts: &[Told], policy: Option<PolicySummary>) -> Result<Rebuilt, Vec<String>> {
+    let history =
+        History::of(facts.iter().map(|fact| (fact.kind, fact))).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
-    let Some((created, later)) = facts.split_first() else {
-        return Err(vec!["There is no entry at all.".to_owned()]);
-    };
-    if created.kind != LeafKind::BookingCreated {
-        faults.push(format!(
-            "The first entry is {}, not booking.created.",
-            created.kind
-        ));
-    }
-    check_names(created, &[TERMS_HASH], &mut faults);
-    let protection = match later {
-        [] => None,
-        [fact] if fact.kind == LeafKind::BookingProtected => Some(fact),
-        [fact, ..] => {
-            faults.push(format!(
-                "After booking.created stand {} entries, of which the first is {}; this version of Bookguard knows one, booking.protected.",
-                later.len(),
-                fact.kind
-            ));
-            None
-        }
-    };
-    if let Some(fact) = protection {
-        check_names(fact, &[PROTECTED_AT, TERMS], &mut faults);
+    let created = history.created;
+    check_names(created, (&SAID, &[TERMS_HASH]), &SAID_MAYBE, &mut faults);
+    if let Some(fact) = history.protected {
+        let own = [PROTECTED_AT, TERMS];
+        check_names(fact, (&SAID, &own), &SAID_MAYBE, &mut faults);
         check_repeated(created, fact, &mut faults);
+    }
+    if let Some(ending) = &history.ending {
+        let canceled = ending.canceled;
+        check_names(canceled, (&CANCELED, &[]), &CANCELED_MAYBE, &mut faults);
+        for fact in ending.resolutions() {
+            check_names(fact, (&RESOLVED, &[]), &RESOLVED_MAYBE, &mut faults);
+        }
     }
     if !faults.is_empty() {
         return Err(faults);
     }
-    assemble(created, protection, policy).map_err(|fault| vec![fault])
+    assemble(&history, policy).map_err(|fault| vec![fault])
 }
 
 /// Every name a fact must have is there, and no other.
-fn check_names(fact: &Told, own: &[&str], faults: &mut Vec<String>) {
-    let required = SAID.iter().chain(own);
+fn check_names(
+    fact: &Told,
+    (required, own): (&[&str], &[&str]),
+    optional: &[&str],
+    faults: &mut Vec<String>,
+) {
+    let required = required.iter().chain(own);
     for name in required.clone() {
         if !fact.fields.contains_key(*name) {
             faults.push(format!("Field {name} of {} is not disclosed.", fact.kind));
         }
     }
     for name in fact.fields.keys() {
-        let known = required
-            .clone()
-            .chain(&SAID_MAYBE)
-            .any(|known| known == name);
+        let known = required.clone().chain(optional).any(|known| known == name);
         if !known {
             faults.push(format!(
                 "Field {name} of {} is unknown to this version of Bookguard.",
@@ -105,11 +129,8 @@ fn check_repeated(created: &Told, protected: &Told, faults: &mut Vec<String>) {
     }
 }
 
-fn assemble(
-    created: &Told,
-    protection: Option<&Told>,
-    policy: Option<PolicySummary>,
-) -> Result<Rebuilt, String> {
+fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<Rebuilt, String> {
+    let created = history.created;
     let mut members = Map::new();
     for name in SAID.iter().chain(&SAID_MAYBE) {
         if let Some(value) = created.fields.get(*name) {
@@ -117,63 +138,115 @@ fn assemble(
         }
     }
     let mut set = |name: &str, value: Value| members.insert(name.to_owned(), value);
-    let status = if protection.is_some() {
-        BookingStatus::Protected
-    } else {
-        BookingStatus::Created
+    let status = match history.protected {
+        Some(_) => BookingStatus::Protected,
+        None => BookingStatus::Created,
     };
     set("status", json!(status));
-    set("protected", json!(protection.is_some()));
-    if let Some(fact) = protection {
+    set("protected", json!(history.protected.is_some()));
+    if let Some(fact) = history.protected {
         set(PROTECTED_AT, fact.fields[PROTECTED_AT].clone());
     }
     if let Some(policy) = &policy {
         set("policy", json!(policy));
     }
-    let members = Value::Object(members);
-    let booking = Booking::deserialize_exactly(&members)?;
-    if booking.created_at != created.at {
-        return Err("createdAt is not the time of the entry that says so.".to_owned());
+    let mut booking: Booking = exactly(&Value::Object(members), "a booking")?;
+    same_time(created, "createdAt", booking.created_at)?;
+    if let (Some(fact), Some(at)) = (history.protected, booking.protected_at) {
+        same_time(fact, PROTECTED_AT, at)?;
     }
-    if let Some(fact) = protection
-        && booking.protected_at != Some(fact.at)
-    {
-        return Err("protectedAt is not the time of the entry that says so.".to_owned());
-    }
-    let terms = protection
-        .map(|fact| terms_of(&fact.fields[TERMS]))
+    let terms = history
+        .protected
+        .map(|fact| exactly(&fact.fields[TERMS], "terms"))
         .transpose()?;
+    let ended = match &history.ending {
+        Some(ending) => Some(end(&mut booking, ending)?),
+        None => None,
+    };
     Ok(Rebuilt {
         booking,
         terms_hash: text_of(created, TERMS_HASH)?,
         terms,
+        ended,
     })
 }
 
-impl Booking {
-    /// Reads a booking that has no member this program does not know and none in another spelling.
-    fn deserialize_exactly(value: &Value) -> Result<Self, String> {
-        let unreadable = |why: &dyn std::fmt::Display| {
-            format!("The committed values do not make a booking: {why}.")
-        };
-        let booking =
-            <Self as serde::Deserialize>::deserialize(value).map_err(|e| unreadable(&e))?;
-        if serde_json::to_value(&booking).ok().as_ref() != Some(value) {
-            return Err(unreadable(
-                &"a value is in another form than Bookguard writes",
-            ));
-        }
-        Ok(booking)
+/// Reads how a booking ended, and cancels it.
+fn end(booking: &mut Booking, ending: &Ending<&Told>) -> Result<Ended, String> {
+    let members = Map::from_iter(ending.canceled.fields.clone());
+    let cancellation: Cancellation = exactly(&Value::Object(members), "a cancellation")?;
+    same_time(ending.canceled, "canceledAt", cancellation.canceled_at)?;
+    let resolved = resolution_of(ending.resolved)?;
+    same_time(ending.resolved, "canceledAt", resolved.canceled_at)?;
+    let expected = Resolution::of(
+        &cancellation,
+        resolved.evaluation.clone(),
+        booking.partner_id,
+        resolved.resolution_id,
+        booking.protected,
+    );
+    let of_this = [cancellation.booking_id, resolved.evaluation.booking_id];
+    if resolved != expected || of_this.iter().any(|id| *id != booking.booking_id) {
+        return Err("The resolution is not one of this booking's cancellation.".to_owned());
     }
+    let decided = match ending.decided {
+        None => None,
+        Some(fact) => Some(decided_of(fact, &resolved)?),
+    };
+    let ended = Ended {
+        cancellation,
+        resolved,
+        decided,
+    };
+    booking.cancel(ended.cancellation.canceled_at, ended.latest().resolution_id);
+    Ok(ended)
 }
 
-fn terms_of(value: &Value) -> Result<FrozenTerms, String> {
-    let terms = <FrozenTerms as serde::Deserialize>::deserialize(value)
-        .map_err(|e| format!("The committed terms cannot be read: {e}."))?;
-    if serde_json::to_value(&terms).ok().as_ref() != Some(value) {
-        return Err("The committed terms are in another form than Bookguard writes.".to_owned());
+/// The resolution that took the place of one that was left open.
+fn decided_of(fact: &Told, pending: &Resolution) -> Result<Resolution, String> {
+    let decided = resolution_of(fact)?;
+    let refused = || "The second resolution is no decision of what the first left open.".to_owned();
+    let decision = decided.decision.clone().ok_or_else(refused)?;
+    same_time(fact, "decidedAt", decision.decided_at)?;
+    let expected = pending.decided_as(decision, decided.resolution_id, decided.evaluation.clone());
+    if pending.status != ResolutionStatus::PendingReview || decided != expected {
+        return Err(refused());
     }
-    Ok(terms)
+    Ok(decided)
+}
+
+/// The resolution an entry records.
+fn resolution_of(fact: &Told) -> Result<Resolution, String> {
+    let resolution: Resolution = exactly(&fact.fields[RESOLUTION], "a resolution")?;
+    let own = facts::resolved(&resolution);
+    let same = own.len() == fact.fields.len()
+        && own
+            .iter()
+            .all(|(name, value)| fact.fields.get(*name) == Some(value));
+    if !same {
+        return Err("The resolution's own values are not those recorded beside it.".to_owned());
+    }
+    Ok(resolution)
+}
+
+fn same_time(fact: &Told, name: &str, at: Timestamp) -> Result<(), String> {
+    if at != fact.at {
+        return Err(format!("{name} is not the time of the entry that says so."));
+    }
+    Ok(())
+}
+
+/// Reads a value that has no member this program does not know and none in another spelling.
+fn exactly<T: DeserializeOwned + Serialize>(value: &Value, what: &str) -> Result<T, String> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| format!("The committed values do not make {what}: {why}.");
+    let read = T::deserialize(value).map_err(|e| unreadable(&e))?;
+    if serde_json::to_value(&read).ok().as_ref() != Some(value) {
+        return Err(unreadable(
+            &"a value is in another form than Bookguard writes",
+        ));
+    }
+    Ok(read)
 }
 
 fn text_of(fact: &Told, name: &str) -> Result<String, String> {

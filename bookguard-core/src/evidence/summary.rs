@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::packet::PacketDelivery;
 use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingStatus, DeliveryStatus, Timestamp};
-use crate::policy::Evaluation;
+use crate::policy::{Evaluation, Resolution, ResolutionStatus};
 
 /// The packet in sentences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +54,10 @@ pub struct Material<'a> {
     pub booking: &'a Booking,
     /// Its entries, oldest first.
     pub entries: &'a [Landmark],
-    /// What canceling now would come to.
+    /// What canceling now would come to, unless it is canceled.
     pub evaluation: Option<&'a Evaluation>,
+    /// How it was resolved, once canceled.
+    pub resolution: Option<&'a Resolution>,
     /// What was sent to the partner.
     pub deliveries: &'a [PacketDelivery],
 }
@@ -78,11 +80,11 @@ pub fn summarize(material: &Material<'_>) -> Summary {
     timeline.extend(material.deliveries.iter().filter_map(delivered));
     // Stable, so that what happened in one millisecond stays in the order of the ledger.
     timeline.sort_by_key(|moment| moment.at);
-    timeline.extend(
-        material
-            .evaluation
-            .map(|evaluation| outlook(evaluation, material.created_at)),
-    );
+    let at = material.created_at;
+    timeline.extend(match (material.resolution, material.evaluation) {
+        (Some(resolution), _) => Some(result(resolution, at)),
+        (None, evaluation) => evaluation.map(|evaluation| outlook(evaluation, at)),
+    });
     Summary {
         headline: headline(material.booking),
         timeline,
@@ -98,7 +100,10 @@ fn headline(booking: &Booking) -> String {
         (BookingStatus::Created, _) => "is recorded, not yet protected".to_owned(),
         (BookingStatus::Protected, Some(at)) => format!("has been protected since {at}"),
         (BookingStatus::Protected, None) => "is protected".to_owned(),
-        (BookingStatus::Canceled, _) => "is canceled".to_owned(),
+        (BookingStatus::Canceled, _) => match booking.canceled_at {
+            Some(at) => format!("was canceled on {at}"),
+            None => "is canceled".to_owned(),
+        },
     };
     format!(
         "Booking {} ({}, event on {}, {value}) {standing}.",
@@ -113,7 +118,7 @@ fn meaning(kind: LeafKind) -> &'static str {
         }
         LeafKind::BookingProtected => "The booking was protected: its terms were locked.",
         LeafKind::BookingCanceled => "The booking was canceled.",
-        LeafKind::ResolutionCreated => "The cancellation was resolved.",
+        LeafKind::ResolutionCreated => "What the cancellation came to was recorded.",
         LeafKind::EvidenceAdded => "A piece of evidence was added.",
         LeafKind::EvidenceErased => "Personal data was erased.",
         LeafKind::WebhookSettled => "A notification reached its end.",
@@ -146,6 +151,24 @@ fn outlook(evaluation: &Evaluation, at: Timestamp) -> Moment {
         text: format!(
             "This packet was made. A cancellation by the organizer at this moment would come to {}{sums}. {}",
             evaluation.resolution_path, evaluation.explanation.text
+        ),
+    }
+}
+
+fn result(resolution: &Resolution, at: Timestamp) -> Moment {
+    let standing = match (resolution.status, &resolution.decision) {
+        (ResolutionStatus::Final, _) => "The booking is settled by its policy.".to_owned(),
+        (ResolutionStatus::PendingReview, _) => "A person has still to decide.".to_owned(),
+        (ResolutionStatus::Decided, decision) => match decision {
+            Some(decision) => format!("A person decided it on {}.", decision.decided_at),
+            None => "A person decided it.".to_owned(),
+        },
+    };
+    Moment {
+        at,
+        text: format!(
+            "This packet was made. {standing} {} {}",
+            resolution.summary, resolution.evaluation.explanation.text
         ),
     }
 }

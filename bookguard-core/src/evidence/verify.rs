@@ -20,6 +20,7 @@ use crate::model::Timestamp;
 
 mod content;
 mod entries;
+mod resolution;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,16 +1,12 @@
 //! Bookings: recorded, protected. Each fact is a leaf of the ledger and an event.
 
-use std::sync::Arc;
-
-use rand_chacha::ChaCha12Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
-
+use super::chain::{self, Chain};
 use super::{Decided, webhooks};
-use crate::change::{Change, Entry};
+use crate::change::Change;
 use crate::command::{BookingCreated, NewBooking, NewEvent, Protected, Receipt, Reply};
 use crate::error::Error;
-use crate::evidence::facts::{self, Fact};
-use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
+use crate::evidence::facts;
+use crate::ledger::{Hash, LeafKind};
 use crate::model::{BookingId, BookingStatus, EventId, EventType, PartnerId, Timestamp};
 use crate::webhook::body;
 use crate::work::Work;
@@ -25,19 +21,10 @@ pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize)
     {
         return Err(Error::outdated());
     }
-    let chain = Chain {
-        booking_id: Some(booking.booking_id),
-        stream: new.stream,
-        seq: 0,
-        prev: Hash::ZERO,
-    };
+    let first = chain::first(work, booking.booking_id, new.stream, at, &new.fact)?;
     let mut changes = vec![
         Change::BookingAdded { command: index },
-        Change::Entry(Box::new(chain.link(
-            work.size,
-            at,
-            Arc::clone(&new.fact),
-        )?)),
+        Change::Entry(Box::new(first)),
     ];
     webhooks::emit(
         work,
@@ -118,15 +105,9 @@ pub(super) fn protect(
     }
     let mut booking = state.booking.clone();
     booking.protect(at);
+    let mut chain = Chain::of(work, state, at, seed);
     let fields = facts::protected(&booking, &state.terms);
-    let fact = Fact::seal(LeafKind::BookingProtected, fields, salts(*seed))?;
-    let chain = Chain {
-        booking_id: Some(booking_id),
-        stream: state.stream,
-        seq: state.entries,
-        prev: state.tip,
-    };
-    let entry = chain.link(work.size, at, Arc::new(fact))?;
+    let entry = chain.append(LeafKind::BookingProtected, fields)?;
     let (leaf_index, leaf) = (entry.index, entry.hash);
     let mut changes = vec![
         Change::Entry(Box::new(entry)),
@@ -144,50 +125,4 @@ pub(super) fn protect(
     };
     webhooks::emit(work, partner, at, booking_id, &event, &mut changes);
     Ok((changes, reply(at, receipt(leaf_index, &leaf))))
-}
-
-/// Fresh salts from a seed.
-pub(super) fn salts(seed: [u8; 32]) -> impl FnMut() -> [u8; 32] {
-    let mut dice = ChaCha12Rng::from_seed(seed);
-    move || {
-        let mut salt = [0; 32];
-        dice.fill_bytes(&mut salt);
-        salt
-    }
-}
-
-/// Where a chain of entries stands: a booking's, or one of the log's own.
-pub(super) struct Chain {
-    pub booking_id: Option<BookingId>,
-    pub stream: [u8; 16],
-    pub seq: u64,
-    pub prev: Hash,
-}
-
-impl Chain {
-    /// The next entry, at `index` of the log.
-    pub fn link(self, index: u64, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
-        let leaf = Leaf {
-            commit: fact.commit,
-            prev: self.prev,
-            seq: self.seq,
-            stream: self.stream,
-            t: at.ms(),
-        }
-        .encode()
-        .map_err(|e| {
-            let whose = self.booking_id.map(|id| id.to_string());
-            let whose = whose.as_deref().unwrap_or("the log itself");
-            Error::internal(format!("a leaf of {whose} cannot be written: {e}"))
-        })?;
-        let hash = leaf_hash(&leaf);
-        Ok(Entry {
-            index,
-            booking_id: self.booking_id,
-            seq: self.seq,
-            leaf,
-            hash,
-            fact,
-        })
-    }
 }

@@ -1,14 +1,11 @@
 //! The log itself: after a loss was accepted it goes on under a new name, and its first entry under it says so.
 
-use std::sync::Arc;
-
 use super::Decided;
-use super::bookings::{Chain, salts};
+use super::chain::Chain;
 use crate::change::Change;
 use crate::command::{NewLog, Reply};
 use crate::error::Error;
-use crate::evidence::facts::Fact;
-use crate::ledger::{Hash, LeafKind};
+use crate::ledger::LeafKind;
 use crate::log::{Continuation, Found};
 use crate::model::Timestamp;
 use crate::work::Work;
@@ -42,19 +39,10 @@ pub(super) fn go_on(work: &Work, at: Timestamp, new: &NewLog) -> Decided {
         seen: rollback.seen.clone(),
         at,
     };
-    let fact = Fact::seal(
-        LeafKind::LogContinued,
-        continuation.fields(),
-        salts(new.seed),
-    )?;
-    let chain = Chain {
-        booking_id: None,
-        stream: new.stream,
-        seq: 0,
-        prev: Hash::ZERO,
-    };
+    let mut chain = Chain::of_the_log(work, new.stream, at, &new.seed);
+    let entry = chain.append(LeafKind::LogContinued, continuation.fields())?;
     let changes = vec![
-        Change::Entry(Box::new(chain.link(work.size, at, Arc::new(fact))?)),
+        Change::Entry(Box::new(entry)),
         Change::LogRenamed {
             origin: new.origin.clone(),
             vkey: new.vkey.clone(),

@@ -14,6 +14,8 @@ use crate::model::*;
 use crate::webhook::{Attempt, FailureClass};
 use crate::work::{EventState, KeyState, PartnerState};
 
+mod cancellation;
+
 const NOW: Timestamp = Timestamp::EPOCH;
 
 fn id<N: crate::model::id::Noun>(n: u8) -> Id<N> {

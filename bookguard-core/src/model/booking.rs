@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, BookingId, Currency, Decimal, PartnerId, Timestamp};
+use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Timestamp};
 
 /// Where a booking stands: `created → protected → canceled` or `created → canceled`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +102,10 @@ pub struct Booking {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub canceled_at: Option<Timestamp>,
+    /// How it was resolved: the latest resolution, once canceled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub resolution_id: Option<ResolutionId>,
     /// The policy it is under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
@@ -120,6 +124,25 @@ impl Booking {
         self.status = BookingStatus::Protected;
         self.protected = true;
         self.protected_at = Some(at);
+    }
+
+    /// The booking once canceled at `at` with this resolution.
+    pub fn cancel(&mut self, at: Timestamp, resolution_id: ResolutionId) {
+        self.status = BookingStatus::Canceled;
+        self.canceled_at = Some(at);
+        self.resolution_id = Some(resolution_id);
+    }
+
+    /// The booking as it was recorded, before anything happened to it.
+    pub fn as_created(self) -> Self {
+        Self {
+            status: BookingStatus::Created,
+            protected: false,
+            protected_at: None,
+            canceled_at: None,
+            resolution_id: None,
+            ..self
+        }
     }
 
     /// The value as money.

@@ -146,6 +146,14 @@ pub mod noun {
         const NAME: &'static str = "webhook endpoint";
     }
 
+    /// How a canceled booking was resolved.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Resolution;
+    impl Noun for Resolution {
+        const PREFIX: &'static str = "res";
+        const NAME: &'static str = "resolution";
+    }
+
     /// A request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Request;
@@ -165,6 +173,8 @@ pub type BookingId = Id<noun::Booking>;
 pub type EventId = Id<noun::Event>;
 /// `end_…`
 pub type EndpointId = Id<noun::Endpoint>;
+/// `res_…`
+pub type ResolutionId = Id<noun::Resolution>;
 /// `req_…`
 pub type RequestId = Id<noun::Request>;
 

@@ -1,4 +1,4 @@
-//! Bookings: recorded, read, protected, evaluated.
+//! Bookings: recorded, read, protected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,7 @@ use crate::model::{
     Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
     Party, Scope, Timestamp,
 };
-use crate::policy::{
-    self, Actor, Booked, Evaluation, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
-    Reason, Refusal, Shelf, Standing, Subject, Terms,
-};
+use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Refusal, Shelf, Terms};
 use crate::session::{Authority, Session};
 use crate::store::read::BookingFilter;
 use crate::store::terms;
@@ -295,6 +292,7 @@ fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooki
         protected: false,
         protected_at: None,
         canceled_at: None,
+        resolution_id: None,
         policy: None,
         metadata: wanted.metadata,
         created_at: at,
@@ -350,6 +348,17 @@ pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<Booki
     query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
+}
+
+/// The partner in whose name a command about a booking acts. That the booking is that partner's is for the command to see,
+/// so that a partner's own key costs no look.
+pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
+    match &session.authority {
+        Authority::Partner { partner_id, .. } => Ok(*partner_id),
+        _ => query(session, |reader| reader.booking_owner(booking_id))?
+            .filter(|owner| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("booking")),
+    }
 }
 
 /// `GET /v1/bookings/{bookingId}`
@@ -443,7 +452,7 @@ impl Operation for ListBookings {
     }
 }
 
-fn query_choice<T: Copy>(
+pub(super) fn query_choice<T: Copy>(
     request: &Request,
     name: &str,
     words: &[(&str, T)],
@@ -470,7 +479,11 @@ fn query_choice<T: Copy>(
     found
 }
 
-fn query_instant(request: &Request, name: &str, faults: &mut Vec<FieldError>) -> Option<Timestamp> {
+pub(super) fn query_instant(
+    request: &Request,
+    name: &str,
+    faults: &mut Vec<FieldError>,
+) -> Option<Timestamp> {
     let text = query_value(request, name)?;
     let found = Timestamp::parse(text);
     if found.is_none() {
@@ -506,12 +519,7 @@ impl Operation for ProtectBooking {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Protected>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let partner_id = match &session.authority {
-            Authority::Partner { partner_id, .. } => *partner_id,
-            _ => query_one(session, |reader| reader.booking_owner(&booking_id))?
-                .filter(|owner| session.may_see(owner))
-                .ok_or_else(|| Error::not_found("booking"))?,
-        };
+        let partner_id = owner_of(session, &booking_id)?;
         let at = session.service.clock().now();
         let ask = Ask::Protect {
             partner_id,
@@ -519,10 +527,7 @@ impl Operation for ProtectBooking {
             event_id: EventId::new(at, entropy::bytes()),
             lease: super::events::lease(),
             seed: entropy::bytes(),
-            evidence_url: format!(
-                "{}/v1/bookings/{booking_id}/evidence",
-                session.service.public_url()
-            ),
+            evidence_url: super::evidence::address(session, &booking_id),
         };
         Ok(write(at, ask))
     }
@@ -533,78 +538,4 @@ impl Operation for ProtectBooking {
             _ => None,
         }
     }
-}
-
-/// `GET /v1/bookings/{bookingId}/policy-evaluation`
-pub struct EvaluatePolicy;
-
-impl Operation for EvaluatePolicy {
-    const ROUTE: Route = Route {
-        id: "evaluatePolicy",
-        method: Method::Get,
-        path: "/v1/bookings/{bookingId}/policy-evaluation",
-        access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
-        query: &[
-            QueryParam {
-                name: "asOf",
-                description: "Evaluate as if it were this RFC 3339 instant; now when not given.",
-            },
-            QueryParam {
-                name: "canceledBy",
-                description: "Who would cancel: organizer (default), talent, partner or mutual.",
-            },
-            QueryParam {
-                name: "reason",
-                description: "Why, such as changed_plans, no_show or force_majeure.",
-            },
-        ],
-        refusals: &[404, 409],
-        tag: "Bookings",
-        summary: "What a cancellation would mean",
-        description: "Computed from the policy frozen with the booking. Changes nothing. `evaluationStatus` says how far to rely on it, \
-                      `resolutionPath` what would happen to the money.",
-    };
-    type Output = Evaluation;
-
-    fn prepare(_: &Session, request: &Request) -> Result<Action<Evaluation>, Error> {
-        let booking_id: BookingId = path_id(request, 0)?;
-        let mut faults = Vec::new();
-        let as_of = query_instant(request, "asOf", &mut faults);
-        let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
-        let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
-        Ok(read(move |session| {
-            let state = visible(session, &booking_id)?;
-            let question = Question {
-                mode: Mode::Evaluate,
-                actor: actor.unwrap_or(Actor::Organizer),
-                reason,
-                at: as_of,
-                received_at: session.service.clock().now(),
-                evidence: 0,
-                agreed_refund: None,
-            };
-            evaluation(&state, &question)
-        }))
-    }
-}
-
-/// Evaluates a stored booking.
-pub(super) fn evaluation(state: &BookingState, question: &Question) -> Result<Evaluation, Error> {
-    let standing = if state.booking.protected {
-        Standing::Protected
-    } else {
-        Standing::Created
-    };
-    let subject = Subject {
-        booking_id: state.booking.booking_id,
-        terms: &state.terms,
-        standing,
-        amendments: &[],
-    };
-    Ok(policy::evaluate(&subject, question)?)
 }

@@ -60,6 +60,14 @@ impl Operation for GetEvidence {
     }
 }
 
+/// Where a booking's packet is fetched.
+pub(super) fn address(session: &Session, booking_id: &BookingId) -> String {
+    format!(
+        "{}/v1/bookings/{booking_id}/evidence",
+        session.service.public_url()
+    )
+}
+
 /// What a packet is made of, all of one moment.
 struct Source {
     state: BookingState,
@@ -114,7 +122,8 @@ impl Source {
             entries.push(entry);
             landmarks.push(landmark);
         }
-        let evaluation = evaluate(booking.booking_id, booking.protected, terms, created_at);
+        let resolution = self.state.resolution.as_ref();
+        let evaluation = evaluate(booking, resolution, terms, created_at);
         let deliveries: Vec<PacketDelivery> = self.events.iter().flat_map(deliveries).collect();
         let summary = summarize(&Material {
             origin: &self.head.origin,
@@ -122,6 +131,7 @@ impl Source {
             booking,
             entries: &landmarks,
             evaluation: evaluation.as_ref(),
+            resolution,
             deliveries: &deliveries,
         });
         Ok(Packet {
@@ -138,7 +148,7 @@ impl Source {
             policy_hash: terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(terms),
             evaluation,
-            resolution: None,
+            resolution: resolution.cloned(),
             deliveries,
             items: Vec::new(),
             summary,

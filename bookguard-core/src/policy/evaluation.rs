@@ -174,7 +174,14 @@ impl Evaluation {
         if let (Some(id), Some(policy)) = (policy_id, &self.policy) {
             sources.push(format!("{id} v{}", policy.version));
         }
-        sources.extend(self.matched_rule.map(|rule| rule.to_string()));
+        sources.extend(match self.matched_rule {
+            Some(rule) => Some(rule.to_string()),
+            // A canceled booking has a rule unless a person took its place.
+            None if self.evaluation_status == EvaluationStatus::Final => {
+                Some("decided after review".to_owned())
+            }
+            None => None,
+        });
         if let Some(policy) = &self.policy {
             let start = policy.policy_hash.get(..19).unwrap_or_default();
             sources.push(format!("policy {start}"));

@@ -32,6 +32,17 @@ pub enum Standing<'a> {
     Canceled(&'a Recorded),
 }
 
+impl<'a> Standing<'a> {
+    /// Where a booking stands that is or is not protected, with its recorded cancellation if there is one.
+    pub fn of(protected: bool, recorded: Option<&'a Recorded>) -> Self {
+        match (recorded, protected) {
+            (Some(recorded), _) => Self::Canceled(recorded),
+            (None, true) => Self::Protected,
+            (None, false) => Self::Created,
+        }
+    }
+}
+
 /// A recorded cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -115,12 +115,18 @@ impl<'p> Stakes<'p> {
 }
 
 impl Settlement<'_> {
-    /// The name of the result. The first that fits wins.
+    /// The name of the result.
     pub fn path(&self, rule: Rule) -> ResolutionPath {
-        let zero = |amount: Amount| amount.minor() == 0;
         if rule == Rule::Mutual {
-            ResolutionPath::MutualAgreement
-        } else if !zero(self.compensation) {
+            return ResolutionPath::MutualAgreement;
+        }
+        self.path_of_sums()
+    }
+
+    /// The name of the result, whoever or whatever set it. The first that fits wins.
+    pub fn path_of_sums(&self) -> ResolutionPath {
+        let zero = |amount: Amount| amount.minor() == 0;
+        if !zero(self.compensation) {
             ResolutionPath::RefundWithCompensation
         } else if !zero(self.balance_due) {
             ResolutionPath::BalanceDue

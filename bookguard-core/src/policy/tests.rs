@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+mod endings;
 mod properties;
 
 use super::*;

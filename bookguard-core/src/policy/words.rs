@@ -156,6 +156,28 @@ vocabulary! {
     }
 }
 
+vocabulary! {
+    /// How far a canceled booking is settled.
+    ResolutionStatus {
+        /// By the policy, for good.
+        Final = "final",
+        /// A person has to decide.
+        PendingReview = "pending_review",
+        /// By a person, for good.
+        Decided = "decided",
+    }
+}
+
+vocabulary! {
+    /// What stands behind a resolution.
+    EvidenceGrade {
+        /// The booking was recorded; its terms were fixed by their hash only.
+        RecordOnly = "record_only",
+        /// The booking was protected: its terms themselves were in the ledger before it was canceled.
+        LedgerAnchored = "ledger_anchored",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use crate::ledger::Tile;
 use crate::model::{
     BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
 };
+use crate::policy::Resolution;
 use crate::webhook::Attempt;
 
 /// The ledger's part of a batch.
@@ -46,6 +47,12 @@ pub(crate) struct Writes<'a> {
     chains: Vec<(BookingId, &'a Entry)>,
     /// The same for those that were protected, with when and by which leaf.
     protected: Vec<(BookingId, &'a Entry, i64, u64)>,
+    /// When bookings were canceled.
+    canceled: Vec<(BookingId, i64)>,
+    /// Each with its leaf.
+    resolutions: Vec<(&'a Resolution, u64)>,
+    /// The leaf of each canceled booking's latest resolution.
+    resolved: Vec<(BookingId, u64)>,
     events: Vec<&'a EventRow>,
     /// Each partner's count of events, at its last number.
     counts: Vec<(PartnerId, u64)>,
@@ -106,6 +113,7 @@ impl<'a> Writes<'a> {
         let counts = writes.events.iter().map(|e| (e.partner_id, e.seq));
         writes.counts = counts.collect();
         keep_last(&mut writes.counts, |(partner_id, _)| *partner_id);
+        keep_last(&mut writes.resolved, |(booking_id, _)| *booking_id);
         keep_last(&mut writes.moved, |(event_id, endpoint_id, _)| {
             (*event_id, *endpoint_id)
         });
@@ -137,6 +145,13 @@ impl<'a> Writes<'a> {
                 "UPDATE partner SET settings = $1 WHERE id = $2",
                 vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
             )),
+            Change::BookingCanceled { booking_id, at } => {
+                self.canceled.push((*booking_id, at.ms()));
+            }
+            Change::ResolutionAdded { leaf_index, resolution } => {
+                self.resolutions.push((resolution, *leaf_index));
+                self.resolved.push((resolution.booking_id, *leaf_index));
+            }
             Change::EventAdded(event) => self.events.push(event),
             Change::DeliveryAdded { event_id, endpoint_id, state } => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
@@ -287,6 +302,7 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
         },
     );
     push_bookings(&mut statements, writes);
+    push_resolutions(&mut statements, writes);
     push_events(&mut statements, writes);
     statements.extend(writes.single.iter().cloned());
     statements
@@ -377,6 +393,42 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 (BookingStatus::Protected as i64).into(),
                 (*at).into(),
                 int(*leaf_index),
+            ]);
+        },
+    );
+    // After the protections: a booking may be protected and canceled in one batch.
+    update(
+        statements,
+        "UPDATE booking SET {} WHERE id IN ({})",
+        &["status", "canceled_ms"],
+        &writes.canceled,
+        |(booking_id, at), args| {
+            args.extend([
+                booking_id.into(),
+                (BookingStatus::Canceled as i64).into(),
+                (*at).into(),
+            ]);
+        },
+    );
+    update(
+        statements,
+        "UPDATE booking SET {} WHERE id IN ({})",
+        &["resolution_leaf"],
+        &writes.resolved,
+        |(booking_id, leaf), args| args.extend([booking_id.into(), int(*leaf)]),
+    );
+}
+
+fn push_resolutions<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
+    insert(
+        statements,
+        "INSERT INTO resolution (id, booking_id, leaf_idx) VALUES {}",
+        &writes.resolutions,
+        |(resolution, leaf), args| {
+            args.extend([
+                (&resolution.resolution_id).into(),
+                (&resolution.booking_id).into(),
+                int(*leaf),
             ]);
         },
     );

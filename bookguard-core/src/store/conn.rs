@@ -330,7 +330,7 @@ pub(crate) fn insert<'a, T>(
 pub(crate) fn update<'a, T>(
     statements: &mut Vec<Statement<'a>>,
     sql: &'static str,
-    columns: &[&str],
+    columns: Columns,
     rows: &'a [T],
     args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
 ) {
@@ -382,12 +382,14 @@ where
     Some(Statement::new(expanded(sql, 0, size), args))
 }
 
-/// Statement texts by their pattern, rows and columns.
-type Texts = HashMap<(&'static str, usize, usize), &'static str>;
+/// Statement texts by their pattern, rows, arguments of a row and, where they are named, columns.
+type Texts = HashMap<(&'static str, usize, usize, Columns), &'static str>;
+
+type Columns = &'static [&'static str];
 
 /// The text of a statement for so many rows (0: a bare list) of so many arguments.
 fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
-    text(sql, rows, columns, || {
+    text(sql, rows, columns, &[], || {
         let group = |row: usize| {
             let list: Vec<String> = (1..=columns)
                 .map(|c| format!("${}", row * columns + c))
@@ -406,8 +408,8 @@ fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
 }
 
 /// The text of an UPDATE of so many rows by id.
-fn cases(sql: &'static str, rows: usize, columns: &[&str]) -> &'static str {
-    text(sql, rows, columns.len(), || {
+fn cases(sql: &'static str, rows: usize, columns: Columns) -> &'static str {
+    text(sql, rows, columns.len(), columns, || {
         let ids: Vec<String> = (0..rows).map(|row| format!("${}", row * 2 + 1)).collect();
         let set = columns.iter().enumerate().map(|(place, column)| {
             let value = |row: usize| match place {
@@ -425,17 +427,18 @@ fn cases(sql: &'static str, rows: usize, columns: &[&str]) -> &'static str {
     })
 }
 
-/// A text of so many rows and columns. There are a few dozen of them in the program's life, each made once.
+/// A text of so many rows and arguments each. There are a few dozen of them in the program's life, each made once.
 fn text(
     sql: &'static str,
     rows: usize,
-    columns: usize,
+    width: usize,
+    columns: Columns,
     make: impl FnOnce() -> String,
 ) -> &'static str {
     static TEXTS: LazyLock<Mutex<Texts>> = LazyLock::new(Mutex::default);
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     texts
-        .entry((sql, rows, columns))
+        .entry((sql, rows, width, columns))
         .or_insert_with(|| Box::leak(make().into_boxed_str()))
 }
 
@@ -489,6 +492,19 @@ mod tests {
         });
         assert_eq!(given.collect::<Vec<_>>(), [1, 10, 2, 20, -1, -2]);
         assert_eq!(statements.len(), 2);
+
+        // As many columns of the same table, and others.
+        update(
+            &mut statements,
+            "UPDATE t SET {} WHERE id IN ({})",
+            &["m", "c"],
+            &rows[1..2],
+            |n, args| args.extend([Arg::Int(*n), Arg::Int(0), Arg::Int(0)]),
+        );
+        assert_eq!(
+            statements[2].sql,
+            "UPDATE t SET m = CASE id WHEN $1 THEN $2 ELSE m END, c = CASE id WHEN $1 THEN $3 ELSE c END WHERE id IN ($1)"
+        );
 
         let keys = [[1_u8; 16], [2; 16], [3; 16]];
         let statement = select_in("SELECT x FROM t WHERE id IN ({})", &keys).unwrap();

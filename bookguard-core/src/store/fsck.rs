@@ -151,6 +151,7 @@ struct Counts {
     entries: u64,
     bookings: u64,
     events: u64,
+    resolutions: u64,
     deliveries: u64,
     attempts: u64,
 }
@@ -160,6 +161,7 @@ impl Counts {
         self.entries += other.entries;
         self.bookings += other.bookings;
         self.events += other.events;
+        self.resolutions += other.resolutions;
         self.deliveries += other.deliveries;
         self.attempts += other.attempts;
     }
@@ -237,6 +239,11 @@ impl Check<'_> {
             ("booking", counts.bookings, "SELECT COUNT(*) FROM booking"),
             ("entry", counts.entries, "SELECT COUNT(*) FROM entry"),
             ("event", counts.events, "SELECT COUNT(*) FROM event"),
+            (
+                "resolution",
+                counts.resolutions,
+                "SELECT COUNT(*) FROM resolution",
+            ),
             (
                 "delivery",
                 counts.deliveries,

@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
 use super::{StoredHead, head_statement, policies, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
+use crate::evidence::facts::RESOLUTION;
 use crate::ledger::Hash;
 use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED};
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType,
     Partner, PartnerId, PartnerStatus, Timestamp,
 };
+use crate::policy::Resolution;
 use crate::work::{BookingState, EventState, KeyState, PartnerState, Prior, Work};
 
 /// What the commands of one batch name.
@@ -75,6 +79,14 @@ impl Needs {
                 } => {
                     needs.partners.push(*partner_id);
                     needs.bookings.push(*booking_id);
+                }
+                Ask::Cancel(cancel) => {
+                    needs.partners.push(cancel.partner_id);
+                    needs.bookings.push(cancel.booking_id);
+                }
+                Ask::Decide(decide) => {
+                    needs.partners.push(decide.partner_id);
+                    needs.bookings.push(decide.booking_id);
                 }
                 Ask::RetryEvent {
                     partner_id,
@@ -239,10 +251,11 @@ pub(super) struct Loading<'a> {
 
 type Reader = fn(&mut Work, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
-/// A booking and its policy. Shared with the readers.
+/// A booking, its policy and how it was resolved. Shared with the readers.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
-     b.body, b.terms, b.policy_hash, p.body, e.leaf FROM booking b LEFT JOIN policy p ON p.hash = b.policy_hash \
-     LEFT JOIN entry e ON e.idx = b.protected_leaf WHERE b.id IN ({})";
+     b.body, b.terms, b.policy_hash, p.body, e.leaf, b.resolution_leaf, r.facts FROM booking b \
+     LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
+     LEFT JOIN entry r ON r.idx = b.resolution_leaf WHERE b.id IN ({})";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, e.body, \
      n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
@@ -368,7 +381,13 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
         Some(_) => Some((row.size(3)?, crate::ledger::leaf_hash(row.blob(12)?))),
         None => None,
     };
+    let resolution = match row.maybe_int(13)? {
+        Some(_) => Some(resolution(row.text(14)?)?),
+        None => None,
+    };
+    booking.resolution_id = resolution.as_ref().map(|latest| latest.resolution_id);
     Ok(BookingState {
+        resolution,
         terms: terms::read(row, &mut booking, 9, 10, 11)?,
         stream: row.bytes(5)?,
         entries: row.size(6)?,
@@ -376,6 +395,19 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
         protected_leaf,
         booking,
     })
+}
+
+/// The resolution that an entry's names and values hold.
+pub(crate) fn resolution(facts: &str) -> Result<Resolution, StoreError> {
+    let corrupt = |why: &dyn std::fmt::Display| {
+        StoreError::Corrupt(format!("a resolution cannot be read: {why}"))
+    };
+    let pairs: Vec<(&str, &RawValue)> = serde_json::from_str(facts).map_err(|e| corrupt(&e))?;
+    let (_, value) = pairs
+        .iter()
+        .find(|(name, _)| *name == RESOLUTION)
+        .ok_or_else(|| corrupt(&"its entry holds none"))?;
+    serde_json::from_str(value.get()).map_err(|e| corrupt(&e))
 }
 
 fn read_booking(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {

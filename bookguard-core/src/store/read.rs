@@ -17,8 +17,9 @@ use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
     ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
-    Timestamp,
+    ResolutionId, Timestamp,
 };
+use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
 use crate::webhook::{Attempt, Secret};
 use crate::work::BookingState;
@@ -333,6 +334,26 @@ impl<'a> Reader<'a> {
             keys.iter().filter_map(|id| found.remove(id)).collect(),
             next,
         ))
+    }
+
+    /// A resolution with its booking's owner; it says what stands in its place, if anything does.
+    pub fn resolution(
+        &mut self,
+        resolution_id: &ResolutionId,
+    ) -> Read<Option<(PartnerId, Resolution)>> {
+        let row = self.first(
+            "SELECT b.partner_id, e.facts, n.id FROM resolution r JOIN booking b ON b.id = r.booking_id \
+             JOIN entry e ON e.idx = r.leaf_idx LEFT JOIN resolution n ON n.booking_id = r.booking_id AND n.leaf_idx > r.leaf_idx \
+             WHERE r.id = $1",
+            vec![resolution_id.into()],
+        )?;
+        let Some(row) = row else { return Ok(None) };
+        let mut resolution = load::resolution(row.text(1)?)?;
+        resolution.superseded_by = match row.0.get(2) {
+            None | Some(Cell::Null) => None,
+            Some(_) => Some(row.id(2)?),
+        };
+        Ok(Some((row.id(0)?, resolution)))
     }
 
     /// A booking's events, oldest first, with their deliveries. A booking has a handful.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use crate::model::{Booking, BookingId, EventId, EventType, PartnerId, Timestamp};
+use crate::policy::Resolution;
 
 /// The head of `booking.created`.
 pub fn created(event_id: EventId, booking: &Booking) -> String {
@@ -76,6 +77,27 @@ pub(crate) fn protected_of(
         EventType::BookingProtected,
         booking_id,
         at,
+        &payload.to_string(),
+    )
+}
+
+/// The head of `resolution.created`.
+pub fn resolved(event_id: EventId, resolution: &Resolution, packet_url: &str) -> String {
+    let mut payload = json!({
+        "partnerId": resolution.partner_id,
+        "resolutionSummary": resolution.summary,
+        "packetUrl": packet_url,
+        "resolutionId": resolution.resolution_id,
+        "resolutionPath": resolution.evaluation.resolution_path,
+    });
+    if let Some(superseded) = resolution.supersedes {
+        payload["supersedes"] = json!(superseded);
+    }
+    head(
+        event_id,
+        EventType::ResolutionCreated,
+        resolution.booking_id,
+        resolution.made_at(),
         &payload.to_string(),
     )
 }

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use bookguard_core::model::{Currency, Decimal, Party};
-use bookguard_core::policy::Policy;
+use bookguard_core::model::{Currency, Decimal, Party, Timestamp};
+use bookguard_core::policy::{Actor, EvidenceItem, Policy, Reason, ResolutionPath};
 
 /// A booking to record.
 #[derive(Debug, poem_openapi::Object)]
@@ -37,6 +37,50 @@ pub(crate) struct BookingBody {
     metadata: Option<BTreeMap<String, String>>,
 }
 
+/// A cancellation.
+#[derive(Debug, poem_openapi::Object)]
+#[oai(rename = "NewCancellation", rename_all = "camelCase")]
+pub(crate) struct CancelBody {
+    /// Who cancels.
+    canceled_by: Actor,
+    /// Why.
+    reason: Option<Reason>,
+    /// In somebody's own words, at most 2,000 characters. Kept in the ledger as a value of its own that can be erased.
+    note: Option<String>,
+    /// From when it counts; when it was received, if not given. At most 5 minutes ahead.
+    effective_at: Option<Timestamp>,
+    /// What both sides agreed goes back: needed with `canceledBy` mutual, and only there.
+    agreed_refund: Option<Decimal>,
+    /// What is said to prove it: at most 20 documents, of which the digests are kept.
+    evidence: Option<Vec<EvidenceItem>>,
+    /// What it must come to, or nothing happens and the answer is 409 `quote_changed`.
+    expected: Option<ExpectedBody>,
+}
+
+/// What somebody was shown before canceling; what is left out is not compared.
+#[derive(Debug, poem_openapi::Object)]
+#[oai(rename = "ExpectedResult", rename_all = "camelCase")]
+pub(crate) struct ExpectedBody {
+    /// The refund in minor units.
+    refund_minor_units: Option<i64>,
+    /// What happens to the money.
+    resolution_path: Option<ResolutionPath>,
+    /// The policy's hash.
+    policy_hash: Option<String>,
+}
+
+/// A person's decision.
+#[derive(Debug, poem_openapi::Object)]
+#[oai(rename = "NewDecision", rename_all = "camelCase")]
+pub(crate) struct DecisionBody {
+    /// What goes back, at most what was paid; the rest is kept.
+    refund: Decimal,
+    /// Who decides, in your own words: 1 to 200 characters.
+    decided_by: String,
+    /// Why: 1 to 2,000 characters. It stands in the ledger and in every evidence packet.
+    rationale: String,
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -44,6 +88,7 @@ mod tests {
     use bookguard_core::error::Error;
     use bookguard_core::ops::api_keys::KeyRequest;
     use bookguard_core::ops::bookings::BookingRequest;
+    use bookguard_core::ops::cancellations::{CancelRequest, DecisionRequest};
     use bookguard_core::ops::endpoints::NewEndpoint;
     use bookguard_core::ops::partners::{NewPartner, PartnerChanges};
     use bookguard_core::policy::Shelf;
@@ -105,6 +150,8 @@ mod tests {
     #[test]
     fn the_documented_bodies_are_the_ones_the_core_reads() {
         documented::<BookingBody>(&|body| BookingRequest::read(body, &Shelf::default()).err());
+        documented::<CancelBody>(&|body| CancelRequest::read(body).err());
+        documented::<DecisionBody>(&|body| DecisionRequest::read(body).err());
         documented::<NewPartner>(&|body| NewPartner::read(body).err());
         documented::<KeyRequest>(&|body| KeyRequest::read(body).err());
         // Null is a value here.

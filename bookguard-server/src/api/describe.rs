@@ -21,7 +21,7 @@ const LEDGER: &str = "Ledger";
 const JSON: &str = "application/json";
 
 /// What the groups of operations are about.
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("Service", "Whether the service can do its work."),
     ("Partners", "Registration and the partner's own record."),
     (
@@ -32,6 +32,10 @@ const TAGS: [(&str, &str); 7] = [
     (
         "Policies",
         "What a cancellation means: your own policies and their versions, the library's, and checking one.",
+    ),
+    (
+        "Cancellation",
+        "Cancel bookings, read what that came to, and decide what was left to a person.",
     ),
     (
         "Webhooks",
@@ -185,6 +189,13 @@ fn query_parameter(known: &QueryParam) -> MetaOperationParam {
         "limit" => MetaSchema {
             minimum: Some(1.0),
             maximum: Some(100.0),
+            ..MetaSchema::new("integer")
+        },
+        "matrix" => MetaSchema::new("boolean"),
+        "agreedRefund" => MetaSchema::new("number"),
+        "evidence" => MetaSchema {
+            minimum: Some(0.0),
+            maximum: Some(20.0),
             ..MetaSchema::new("integer")
         },
         "asOf" | "eventFrom" | "eventTo" => MetaSchema::new_with_format("string", "date-time"),

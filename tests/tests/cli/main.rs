@@ -3,6 +3,7 @@
 //! | module | asks |
 //! |---|---|
 //! | `story` | whether the whole story can be told on a database file, beside a server on it, and on a server |
+//! | `cancellation` | cancellations looked at, guarded, made and decided |
 //! | `codes` | what each exit code stands for, and what is said beside it |
 //! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
 //! | `secrets` | where keys may come from |
@@ -14,6 +15,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod backup;
+mod cancellation;
 mod codes;
 mod disk;
 mod moving;

@@ -3,6 +3,7 @@
 //! | module | the journey |
 //! |---|---|
 //! | `story` | from registration to evidence that verifies without the service |
+//! | `cancellation` | what was shown happens once; what was left open is decided once |
 //! | `keys` | registration modes, scopes, keys that are handed on and revoked |
 //! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
 //! | `reading` | bookings in pages, and told apart when nothing changed |
@@ -11,6 +12,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod cancellation;
 mod keys;
 mod policies;
 mod reading;

@@ -8,6 +8,7 @@
 //! | `bodies` | what is said to a booking's JSON that is wrong, field by field |
 //! | `objects` | what is said to bodies that are no JSON object, and to the other operations' bodies |
 //! | `policies` | what is said to policies that are none, and to what a partner cannot decide |
+//! | `cancellations` | what is said to cancellations and decisions that cannot be |
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
 //! | `overload` | what is said to too much |
@@ -15,6 +16,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bodies;
+mod cancellations;
 mod documents;
 mod messages;
 mod objects;

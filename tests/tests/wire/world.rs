@@ -82,6 +82,7 @@ impl World {
                 partner.put_policy(&policy_id, &samples::policy(0)).await;
                 policy_id
             }
+            "resolutionId" => partner.leave_open().await,
             "endpointId" => partner.endpoint("http://127.0.0.1:9/").await,
             "path" => "entries/000.p/1".to_owned(),
             _ => panic!("how is a {name} made?"),
@@ -130,6 +131,8 @@ fn body(operation: &Documented) -> Option<Value> {
         "putPolicy" => samples::policy(0),
         "validatePolicy" => json!({}),
         "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+        "cancelBooking" => samples::cancellation(),
+        "decideResolution" => samples::decision(),
         other => panic!("what is a body of {other}?"),
     })
 }

@@ -2,9 +2,9 @@
 
 use super::super::frozen;
 use super::super::packet::{Packet, evaluate};
-use super::super::rebuild::{Rebuilt, Told, differences, rebuild};
+use super::super::rebuild::{Ended, Rebuilt, Told, differences, rebuild};
 use super::super::summary::{Landmark, Material, summarize};
-use super::{Outcome, Proven, Verification};
+use super::{Outcome, Proven, Verification, resolution};
 use crate::ledger::Checkpoint;
 use crate::model::Booking;
 use crate::policy::{Assumption, Booked, MissingZone, Segment, Terms, Zone};
@@ -48,7 +48,9 @@ impl Verification {
         match &terms {
             Ok(terms) => {
                 self.check("schedule", "/terms", schedule(&rebuilt.booking, terms));
-                let evaluated = evaluation(packet, &rebuilt.booking, terms);
+                let resolved = resolution::check(packet, &rebuilt, terms);
+                self.check("resolution", "/resolution", resolved);
+                let evaluated = evaluation(packet, &rebuilt, terms);
                 self.check("evaluation", "/evaluation", evaluated);
             }
             Err(why) => {
@@ -59,7 +61,6 @@ impl Verification {
                 );
             }
         }
-        self.check("resolution", "/resolution", nothing_later(packet));
         self.check("summary", "/summary", summary(packet, entries, head));
         self.check("deliveries", "/deliveries", Ok(
             "The list of notifications is what the service says, under its signature; the ledger itself does not prove it."
@@ -196,38 +197,26 @@ pub(crate) fn refrozen(booking: &Booking, terms: &Terms) -> Option<Terms> {
     Terms::freeze(policy, &booked, MissingZone::AssumeUtc).ok()
 }
 
-fn evaluation(packet: &Packet, booking: &Booking, terms: &Terms) -> Outcome {
-    let anew = evaluate(
-        booking.booking_id,
-        booking.protected,
-        terms,
-        packet.created_at,
-    );
+fn evaluation(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
+    let resolution = rebuilt.ended.as_ref().map(Ended::latest);
+    let anew = evaluate(&rebuilt.booking, resolution, terms, packet.created_at);
     if anew != packet.evaluation {
-        return Err(
-            "The evaluation of the policy is not what the terms give, recomputed.".to_owned(),
-        );
+        return Err(match resolution {
+            Some(_) => "The evaluation shown is not the one that was recorded when the booking was canceled.".to_owned(),
+            None => "The evaluation of the policy is not what the terms give, recomputed.".to_owned(),
+        });
     }
-    Ok(match &packet.evaluation {
-        Some(evaluation) => format!(
+    Ok(match (&packet.evaluation, resolution) {
+        (Some(_), Some(resolution)) => format!(
+            "The evaluation shown is the one recorded in resolution {}.",
+            resolution.resolution_id
+        ),
+        (Some(evaluation), None) => format!(
             "What canceling at {} would come to ({}) was recomputed from the terms with the same result.",
             packet.created_at, evaluation.resolution_path
         ),
-        None => "The terms give no evaluation, and the packet shows none.".to_owned(),
+        (None, _) => "The terms give no evaluation, and the packet shows none.".to_owned(),
     })
-}
-
-fn nothing_later(packet: &Packet) -> Outcome {
-    if packet.resolution.is_some() || !packet.items.is_empty() {
-        return Err(
-            "The packet shows a resolution or evidence items that no record of the ledger in it speaks of."
-                .to_owned(),
-        );
-    }
-    Ok(
-        "The booking has no resolution and no evidence items, and the packet shows none."
-            .to_owned(),
-    )
 }
 
 fn summary(packet: &Packet, entries: &[Proven], head: &Checkpoint) -> Outcome {
@@ -245,6 +234,7 @@ fn summary(packet: &Packet, entries: &[Proven], head: &Checkpoint) -> Outcome {
         booking: &packet.booking,
         entries: &entries,
         evaluation: packet.evaluation.as_ref(),
+        resolution: packet.resolution.as_ref(),
         deliveries: &packet.deliveries,
     });
     if anew != packet.summary {

@@ -4,11 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::super::SealedPacket;
 use super::*;
+use crate::evidence::packet::PacketEntry;
 use crate::ledger::Signer;
+use crate::model::{Amount, Currency};
+use crate::policy::ResolutionStatus;
 
 pub(crate) mod desk;
 
-use desk::Desk;
+use desk::{Desk, Lie};
 
 fn text(packet: &Packet, signer: &Signer) -> String {
     packet.seal(signer).unwrap().text().to_owned()
@@ -30,7 +33,14 @@ fn failures(bytes: &[u8], vkey: &str) -> Vec<&'static str> {
 #[test]
 fn a_genuine_packet_verifies_and_says_so_check_by_check() {
     let desk = Desk::new();
-    for packet in [desk.recorded(), desk.protected(), desk.bare()] {
+    for packet in [
+        desk.recorded(),
+        desk.protected(),
+        desk.bare(),
+        desk.canceled(),
+        desk.pending(),
+        desk.decided(),
+    ] {
         let text = text(&packet, &desk.signer);
         let report = verify(text.as_bytes(), &desk.vkey());
         assert!(report.verified(), "{report}");
@@ -71,7 +81,8 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
 #[test]
 fn a_packet_with_any_byte_changed_never_verifies() {
     let desk = Desk::new();
-    let genuine = text(&desk.protected(), &desk.signer).into_bytes();
+    // The packet with the most in it: protected, canceled, decided.
+    let genuine = text(&desk.decided(), &desk.signer).into_bytes();
     let vkey = desk.vkey();
     assert!(verify(&genuine, &vkey).verified());
     let (low, high) = (0..genuine.len()).partition::<Vec<_>, _>(|at| at % 2 == 0);
@@ -178,8 +189,13 @@ fn others(value: &Value) -> Vec<Option<Value>> {
 #[test]
 fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     let desk = Desk::new();
-    let packet = desk.protected();
-    let text = text(&packet, &desk.signer);
+    for packet in [desk.protected(), desk.decided()] {
+        no_field_is_free(&desk, &packet);
+    }
+}
+
+fn no_field_is_free(desk: &Desk, packet: &Packet) {
+    let text = text(packet, &desk.signer);
     let document: Value = jcs::parse(&text).unwrap();
     let mut all = Vec::new();
     places(&document, Vec::new(), &mut all);
@@ -345,8 +361,8 @@ fn each_part_is_held_by_its_own_check() {
         ["evaluation", "summary"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.resolution = Some(json!({}))),
-        ["resolution"]
+        noticed(&desk, |p| p.resolution = desk.canceled().resolution),
+        ["resolution", "summary"]
     );
     assert_eq!(noticed(&desk, |p| p.items.push(json!(1))), ["resolution"]);
     assert_eq!(
@@ -357,6 +373,89 @@ fn each_part_is_held_by_its_own_check() {
         noticed(&desk, |p| drop(p.summary.timeline.pop())),
         ["summary"]
     );
+}
+
+/// As [`noticed`], in another packet.
+fn noticed_in(
+    desk: &Desk,
+    mut packet: Packet,
+    change: impl FnOnce(&mut Packet),
+) -> Vec<&'static str> {
+    change(&mut packet);
+    failures(text(&packet, &desk.signer).as_bytes(), &desk.vkey())
+}
+
+#[test]
+fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_records() {
+    let desk = Desk::new();
+    let of = |packet: &Packet| packet.resolution.clone().unwrap();
+    let (canceled, pending, decided) = (desk.canceled(), desk.pending(), desk.decided());
+    assert_eq!(of(&canceled).status, ResolutionStatus::Final);
+    assert_eq!(of(&pending).status, ResolutionStatus::PendingReview);
+    assert_eq!(of(&decided).status, ResolutionStatus::Decided);
+    assert_eq!(decided.entries.len(), 5);
+    assert_eq!(
+        noticed_in(&desk, desk.canceled(), |p| p.resolution = None),
+        ["resolution", "summary"]
+    );
+    assert_eq!(
+        noticed_in(&desk, desk.canceled(), |p| p.resolution =
+            decided.resolution.clone()),
+        ["resolution", "summary"]
+    );
+    // Without the decision it would be pending, without its resolution a cancellation is none.
+    assert_eq!(
+        noticed_in(&desk, desk.decided(), |p| drop(p.entries.pop())),
+        ["booking", "resolution", "evaluation", "summary"]
+    );
+    assert_eq!(
+        noticed_in(&desk, desk.canceled(), |p| drop(p.entries.pop())),
+        ["booking"]
+    );
+    let edit = |p: &mut Packet| {
+        let refund = Amount::parse("1200.50", Currency::USD).unwrap();
+        p.resolution.as_mut().unwrap().evaluation.refund = Some(refund);
+    };
+    assert_eq!(
+        noticed_in(&desk, desk.canceled(), edit),
+        ["resolution"],
+        "the amounts shown are not those recorded"
+    );
+    let note = |entry: &mut PacketEntry| {
+        entry.disclosures.retain(|shown| shown.name != "note");
+        entry.erased.push("note".to_owned());
+    };
+    // The note may hold personal data; nothing is computed from it.
+    let erased = noticed_in(&desk, desk.canceled(), |p| note(&mut p.entries[2]));
+    assert_eq!(erased, [] as [&str; 0]);
+}
+
+#[test]
+fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_recorded_them() {
+    let honest = Desk::new();
+    let sums = |minor| Amount::from_minor(minor, Currency::USD).unwrap();
+    for (lie, place) in [
+        (Lie::Refund(sums(120_050)), 7),
+        (Lie::Decision(sums(1)), 9),
+        (Lie::Evidence, 8),
+    ] {
+        let desk = Desk::lying(&lie);
+        let packet = desk.packet_at(place);
+        let bytes = text(&packet, &desk.signer);
+        let report = verify(bytes.as_bytes(), &desk.vkey());
+        let failed: Vec<_> = report.failures().map(|check| check.name).collect();
+        assert_eq!(failed, ["resolution"], "{lie:?}: {report}");
+        assert!(
+            report
+                .to_string()
+                .contains("not what policy and facts give")
+        );
+        let genuine = text(&honest.packet_at(place), &honest.signer);
+        assert_eq!(
+            failures(genuine.as_bytes(), &honest.vkey()),
+            [] as [&str; 0]
+        );
+    }
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn event_date() -> impl Strategy<Value = EventDate> {
     })
 }
 
-fn terms() -> impl Strategy<Value = Terms> {
+pub(super) fn terms() -> impl Strategy<Value = Terms> {
     let zones = vec![
         None,
         Some("America/New_York"),
@@ -155,7 +155,7 @@ fn terms() -> impl Strategy<Value = Terms> {
         )
 }
 
-fn question() -> impl Strategy<Value = Question> {
+pub(super) fn question() -> impl Strategy<Value = Question> {
     let actors = prop::sample::select(Actor::WORDS).prop_map(|(_, actor)| actor);
     let reasons =
         prop::option::of(prop::sample::select(Reason::WORDS).prop_map(|(_, reason)| reason));

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::entry::{self, Opened};
 use super::{Findings, event};
 use crate::evidence::frozen;
-use crate::evidence::rebuild::{Told, differences, rebuild};
-use crate::ledger::{Hash, LeafKind};
+use crate::evidence::history::History;
+use crate::evidence::rebuild::{Ended, Told, differences, rebuild};
+use crate::ledger::Hash;
 use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
 use crate::store::conn::{Row, StoreError};
 use crate::store::fsck::page::Belongings;
@@ -21,6 +22,9 @@ pub(super) struct Story<'a> {
     pub value: (&'a str, &'a str),
     pub created_at: Timestamp,
     pub protected_at: Option<Timestamp>,
+    /// How it ended, once canceled.
+    pub ended: Option<Ended>,
+    entries: History<&'a Opened<'a>>,
 }
 
 /// The columns of a row of `booking` that are compared one by one.
@@ -32,6 +36,7 @@ struct Columns<'a> {
     protected_ms: Option<i64>,
     protected_leaf: Option<i64>,
     canceled_ms: Option<i64>,
+    resolution_leaf: Option<i64>,
     stream: [u8; 16],
     entries: i64,
     tip: Hash,
@@ -42,9 +47,9 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn read(row: &'a Row) -> Result<Self, StoreError> {
-        let policy_hash = match &row.0[10] {
+        let policy_hash = match &row.0[11] {
             crate::store::conn::Cell::Null => None,
-            _ => Some(row.text(10)?),
+            _ => Some(row.text(11)?),
         };
         Ok(Self {
             id: row.id(0)?,
@@ -54,12 +59,13 @@ impl<'a> Columns<'a> {
             protected_ms: row.maybe_int(4)?,
             protected_leaf: row.maybe_int(5)?,
             canceled_ms: row.maybe_int(6)?,
-            stream: row.bytes(7)?,
-            entries: row.int(8)?,
-            tip: Hash(row.bytes(9)?),
+            resolution_leaf: row.maybe_int(7)?,
+            stream: row.bytes(8)?,
+            entries: row.int(9)?,
+            tip: Hash(row.bytes(10)?),
             policy_hash,
-            body: row.text(11)?,
-            terms: row.text(12)?,
+            body: row.text(12)?,
+            terms: row.text(13)?,
         })
     }
 }
@@ -87,6 +93,7 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
         return;
     };
     compare_columns(&columns, &opened, &story, findings);
+    compare_resolutions(&columns, &story, belongings.resolutions, findings);
     event::check_all(&story, belongings, findings);
 }
 
@@ -133,12 +140,14 @@ fn told<'a>(
     opened: &'a [Opened<'_>],
     findings: &mut Findings,
 ) -> Option<Story<'a>> {
-    let quick = story(opened)
-        .filter(|_| expected_body(&opened[0]).as_deref() == Some(columns.body) && repeated(opened));
+    let quick = usual(opened).filter(|story| {
+        expected_body(story.entries.created).as_deref() == Some(columns.body)
+            && repeated(&story.entries)
+    });
     if quick.is_some() {
         return quick;
     }
-    // Something differs, or is spelled otherwise than usual: find out what.
+    // It is canceled, or something differs, or is spelled otherwise than usual: find out what.
     let place = |field: &str| format!("booking {} field {field}", columns.id);
     let facts: Vec<Told> = opened.iter().map(read_facts).collect();
     let said = match rebuild(&facts, None) {
@@ -151,10 +160,7 @@ fn told<'a>(
             return None;
         }
     };
-    let mut as_created = said.booking;
-    as_created.status = BookingStatus::Created;
-    as_created.protected = false;
-    as_created.protected_at = None;
+    let as_created = said.booking.as_created();
     match serde_json::from_str::<Booking>(columns.body) {
         Err(why) => findings.add(
             "booking",
@@ -176,7 +182,7 @@ fn told<'a>(
             }
         }
     }
-    story(opened)
+    story(opened, said.ended)
 }
 
 fn read_facts(entry: &Opened<'_>) -> Told {
@@ -195,35 +201,36 @@ fn read_facts(entry: &Opened<'_>) -> Told {
     }
 }
 
-/// The usual case of a booking's entries, with nothing copied; `None` sends the booking the long way.
-fn story<'a>(opened: &'a [Opened<'_>]) -> Option<Story<'a>> {
-    let (created, protection) = match opened {
-        [created] => (created, None),
-        [created, protected] => (created, Some(protected)),
-        _ => return None,
-    };
-    let protected_at = match protection {
+/// The usual case: a booking that is not canceled, with nothing copied; `None` sends it the long way.
+fn usual<'a>(opened: &'a [Opened<'_>]) -> Option<Story<'a>> {
+    story(opened, None).filter(|story| story.entries.ending.is_none())
+}
+
+/// What the entries say, the ending as it was read from them.
+fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>> {
+    let entries = History::of(opened.iter().map(|entry| (entry.kind, entry))).ok()?;
+    let created = entries.created;
+    let created_at = Timestamp::parse(created.plain("createdAt")?)?;
+    let protected_at = match entries.protected {
         Some(entry) => Some(Timestamp::parse(entry.plain("protectedAt")?)?),
         None => None,
     };
-    let created_at = Timestamp::parse(created.plain("createdAt")?)?;
-    let at = |entry: &Opened<'_>| Some(entry.leaf.t);
-    let kinds = created.kind == LeafKind::BookingCreated
-        && protection.is_none_or(|entry| entry.kind == LeafKind::BookingProtected);
-    let times = at(created) == Some(created_at.ms())
-        && protection.and_then(at) == protected_at.map(Timestamp::ms);
-    (kinds && times).then_some(Story {
+    let times = created.leaf.t == created_at.ms()
+        && entries.protected.map(|entry| entry.leaf.t) == protected_at.map(Timestamp::ms);
+    times.then_some(Story {
         booking_id: BookingId::parse(created.plain("bookingId")?)?,
         partner_id: PartnerId::parse(created.plain("partnerId")?)?,
         value: (created.raw("bookingValue")?, created.plain("currency")?),
         created_at,
         protected_at,
+        ended,
+        entries,
     })
 }
 
 /// Whether the protection says exactly what the creation said, and its terms are those fixed then.
-fn repeated(opened: &[Opened<'_>]) -> bool {
-    let [created, protected] = opened else {
+fn repeated(entries: &History<&Opened<'_>>) -> bool {
+    let (created, Some(protected)) = (entries.created, entries.protected) else {
         return true;
     };
     let own = ["termsHash", "terms", "protectedAt"];
@@ -304,9 +311,10 @@ fn compare_columns(
     };
     same("id", &columns.id, &story.booking_id);
     same("partner_id", &columns.partner_id, &story.partner_id);
-    let status = match story.protected_at {
-        Some(_) => BookingStatus::Protected,
-        None => BookingStatus::Created,
+    let status = match (&story.ended, story.protected_at) {
+        (Some(_), _) => BookingStatus::Canceled,
+        (None, Some(_)) => BookingStatus::Protected,
+        (None, None) => BookingStatus::Created,
     };
     let word = BookingStatus::WORDS
         .iter()
@@ -314,7 +322,8 @@ fn compare_columns(
         .map_or("unknown", |(word, _)| *word);
     same("status", &word, &status.word());
     let number = |n: Option<i64>| n.map_or_else(|| "nothing".to_owned(), |n| n.to_string());
-    let event_ms = opened[0]
+    let created = story.entries.created;
+    let event_ms = created
         .plain("eventDate")
         .and_then(Timestamp::parse)
         .map(Timestamp::ms);
@@ -325,28 +334,38 @@ fn compare_columns(
         &number(columns.protected_ms),
         &number(protected_ms),
     );
-    let leaf = opened
-        .get(1)
-        .and_then(|entry| i64::try_from(entry.index).ok());
+    let leaf = |entry: &Opened<'_>| i64::try_from(entry.index).ok();
     same(
         "protected_leaf",
         &number(columns.protected_leaf),
-        &number(leaf),
+        &number(story.entries.protected.and_then(leaf)),
     );
-    same("canceled_ms", &number(columns.canceled_ms), &number(None));
+    let canceled_at = story.ended.as_ref().map(|e| e.cancellation.canceled_at);
+    same(
+        "canceled_ms",
+        &number(columns.canceled_ms),
+        &number(canceled_at.map(Timestamp::ms)),
+    );
+    let ending = story.entries.ending.as_ref();
+    let resolved = ending.and_then(|ending| ending.resolutions().last().copied());
+    same(
+        "resolution_leaf",
+        &number(columns.resolution_leaf),
+        &number(resolved.and_then(leaf)),
+    );
     same("entries", &columns.entries, &opened.len());
     if let Some(last) = opened.last() {
         same("tip", &columns.tip, &last.hash);
     }
     let hash = frozen::hash_of(columns.terms, columns.policy_hash);
-    let said = opened[0].plain("termsHash").unwrap_or_default();
+    let said = created.plain("termsHash").unwrap_or_default();
     if hash != said {
         findings.add(
             "booking",
             place("terms"),
             format!("terms and policy_hash have the hash {hash}, the ledger says {said}"),
         );
-    } else if let Some(protection) = opened.get(1) {
+    } else if let Some(protection) = story.entries.protected {
         let adopted = columns
             .policy_hash
             .map_or_else(String::new, |hash| format!("\"adopted\":\"{hash}\","));
@@ -358,5 +377,50 @@ fn compare_columns(
                 "they are not the terms the protection locked",
             );
         }
+    }
+}
+
+/// That the table of resolutions leads to each of them.
+fn compare_resolutions(
+    columns: &Columns<'_>,
+    story: &Story<'_>,
+    rows: &[Row],
+    findings: &mut Findings,
+) {
+    let entries = story.entries.ending.iter().flat_map(|e| e.resolutions());
+    let ended = story.ended.iter().flat_map(Ended::resolutions);
+    let said: Vec<(String, u64)> = ended
+        .zip(entries)
+        .map(|(resolution, entry)| (resolution.resolution_id.to_string(), entry.index))
+        .collect();
+    let stored: Vec<(String, u64)> = rows
+        .iter()
+        .map(|row| {
+            let id = row.id::<crate::model::id::noun::Resolution>(1);
+            let id = id.map_or_else(|_| "an id that is none".to_owned(), |id| id.to_string());
+            (id, row.size(2).unwrap_or(u64::MAX))
+        })
+        .collect();
+    if stored != said {
+        let words = |list: &[(String, u64)]| {
+            let words: Vec<String> = list
+                .iter()
+                .map(|(id, leaf)| format!("{id} in entry {leaf}"))
+                .collect();
+            if words.is_empty() {
+                "none".to_owned()
+            } else {
+                words.join(", ")
+            }
+        };
+        findings.add(
+            "resolution",
+            format!("resolutions of booking {}", columns.id),
+            format!(
+                "stored: {}; the ledger says: {}",
+                words(&stored),
+                words(&said)
+            ),
+        );
     }
 }

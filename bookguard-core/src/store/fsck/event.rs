@@ -3,7 +3,9 @@
 use super::booking::Story;
 use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
+use crate::evidence::rebuild::Ended;
 use crate::model::{EventId, EventType, PartnerId, Timestamp};
+use crate::policy::Resolution;
 use crate::store::conn::{Row, StoreError};
 use crate::store::load::event_type;
 use crate::webhook::body;
@@ -21,7 +23,12 @@ pub(super) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn read(row: &'a Row, story: &Story<'_>) -> Result<Self, StoreError> {
+    /// `resolution` is the one this event tells of, if it is an event of that kind.
+    fn read(
+        row: &'a Row,
+        story: &Story<'_>,
+        resolution: Option<&Resolution>,
+    ) -> Result<Self, StoreError> {
         let event_type = event_type(row.int(4)?)?;
         Ok(Self {
             event_id: row.id(1)?,
@@ -31,9 +38,12 @@ impl<'a> Told<'a> {
             retries: row.size(5)?,
             body: row.blob(6)?,
             at: match event_type {
-                EventType::BookingCreated => story.created_at,
-                _ => story.protected_at.unwrap_or(story.created_at),
-            },
+                EventType::BookingCreated => Some(story.created_at),
+                EventType::BookingProtected => story.protected_at,
+                EventType::ResolutionCreated => resolution.map(Resolution::made_at),
+            }
+            // One that should not be is reported with the list of them.
+            .unwrap_or(story.created_at),
         })
     }
 }
@@ -41,8 +51,13 @@ impl<'a> Told<'a> {
 /// Checks a booking's events and their deliveries.
 pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings: &mut Findings) {
     let mut types = Vec::new();
+    let mut resolutions = story.ended.iter().flat_map(Ended::resolutions);
     for row in belongings.events {
-        let event = match Told::read(row, story) {
+        let resolution = match row.int(4).and_then(event_type) {
+            Ok(EventType::ResolutionCreated) => resolutions.next(),
+            _ => None,
+        };
+        let event = match Told::read(row, story, resolution) {
             Ok(event) => event,
             Err(why) => {
                 let place = format!("an event of booking {}", story.booking_id);
@@ -51,11 +66,13 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
             }
         };
         types.push(event.event_type);
-        check(&event, story, findings);
+        check(&event, story, resolution, findings);
         delivery::check_all(&event, belongings, findings);
     }
     let mut expected = vec![EventType::BookingCreated];
     expected.extend(story.protected_at.map(|_| EventType::BookingProtected));
+    let ended = story.ended.iter().flat_map(Ended::resolutions);
+    expected.extend(ended.map(|_| EventType::ResolutionCreated));
     if types != expected {
         let words = |types: &[EventType]| {
             let words: Vec<&str> = types.iter().map(|kind| kind.word()).collect();
@@ -73,7 +90,12 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
     }
 }
 
-fn check(event: &Told<'_>, story: &Story<'_>, findings: &mut Findings) {
+fn check(
+    event: &Told<'_>,
+    story: &Story<'_>,
+    resolution: Option<&Resolution>,
+    findings: &mut Findings,
+) {
     let place = |field: &str| format!("event {} field {field}", event.event_id);
     findings.same(
         "event",
@@ -92,6 +114,7 @@ fn check(event: &Told<'_>, story: &Story<'_>, findings: &mut Findings) {
             ),
         );
     }
+    let url = |member| evidence_url(event, story, member);
     let expected = match event.event_type {
         EventType::BookingCreated => Some(body::created_of(
             event.event_id,
@@ -100,7 +123,7 @@ fn check(event: &Told<'_>, story: &Story<'_>, findings: &mut Findings) {
             event.at,
             story.value,
         )),
-        EventType::BookingProtected => evidence_url(event, story).map(|url| {
+        EventType::BookingProtected => url("evidencePacketUrl").map(|url| {
             body::protected_of(
                 event.event_id,
                 story.booking_id,
@@ -109,7 +132,9 @@ fn check(event: &Told<'_>, story: &Story<'_>, findings: &mut Findings) {
                 &url,
             )
         }),
-        EventType::ResolutionCreated => None,
+        EventType::ResolutionCreated => resolution
+            .zip(url("packetUrl"))
+            .map(|(resolution, url)| body::resolved(event.event_id, resolution, &url)),
     };
     let expected = expected.map(|head| body::finish(&head, event.seq));
     if expected.as_ref().map(String::as_bytes) != Some(event.body) {
@@ -127,9 +152,9 @@ fn check(event: &Told<'_>, story: &Story<'_>, findings: &mut Findings) {
 
 /// The address of the evidence, as the event tells it: under which name the service was reached then is nobody's
 /// knowledge, but the path is.
-fn evidence_url(event: &Told<'_>, story: &Story<'_>) -> Option<String> {
+fn evidence_url(event: &Told<'_>, story: &Story<'_>, member: &str) -> Option<String> {
     let body: serde_json::Value = serde_json::from_slice(event.body).ok()?;
-    let url = body.pointer("/payload/evidencePacketUrl")?.as_str()?;
+    let url = body.get("payload")?.get(member)?.as_str()?;
     url.ends_with(&format!("/v1/bookings/{}/evidence", story.booking_id))
         .then(|| url.to_owned())
 }

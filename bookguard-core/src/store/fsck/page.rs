@@ -41,6 +41,7 @@ struct Page {
     bookings: Vec<Row>,
     entries: Vec<Row>,
     events: Vec<Row>,
+    resolutions: Vec<Row>,
     deliveries: Vec<Row>,
     attempts: Vec<Row>,
     receivers: Receivers,
@@ -50,6 +51,7 @@ struct Page {
 pub(super) struct Belongings<'a> {
     pub entries: &'a [Row],
     pub events: &'a [Row],
+    pub resolutions: &'a [Row],
     page: &'a Page,
     /// When the check began.
     pub now: Timestamp,
@@ -177,8 +179,8 @@ fn read_page(
 ) -> Result<Option<Page>, StoreError> {
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let bookings = ask(
-        "SELECT id, partner_id, status, event_ms, protected_ms, protected_leaf, canceled_ms, stream, entries, tip, \
-         policy_hash, body, terms FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
+        "SELECT id, partner_id, status, event_ms, protected_ms, protected_leaf, canceled_ms, resolution_leaf, stream, entries, \
+         tip, policy_hash, body, terms FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
         vec![after.as_slice().into(), BOOKINGS.into()],
     )?;
     let Some(last) = bookings.last() else {
@@ -194,6 +196,11 @@ fn read_page(
     let events = ask(
         "SELECT booking_id, id, partner_id, seq, type, retries, body FROM event \
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
+        range(),
+    )?;
+    let resolutions = ask(
+        "SELECT booking_id, id, leaf_idx FROM resolution \
+         WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, leaf_idx",
         range(),
     )?;
     let mut deliveries = ask(
@@ -226,6 +233,7 @@ fn read_page(
         bookings,
         entries,
         events,
+        resolutions,
         deliveries,
         attempts,
         receivers,
@@ -268,6 +276,7 @@ impl Page {
     fn check(&self, now: Timestamp) -> Checked {
         let mut findings = Findings::default();
         let (mut entries, mut events) = (self.entries.as_slice(), self.events.as_slice());
+        let mut resolutions = self.resolutions.as_slice();
         let mut counts = Counts {
             bookings: self.bookings.len() as u64,
             deliveries: self.deliveries.len() as u64,
@@ -279,11 +288,13 @@ impl Page {
             let belongings = Belongings {
                 entries: of_booking(&mut entries, 1, id),
                 events: of_booking(&mut events, 0, id),
+                resolutions: of_booking(&mut resolutions, 0, id),
                 page: self,
                 now,
             };
             counts.entries += belongings.entries.len() as u64;
             counts.events += belongings.events.len() as u64;
+            counts.resolutions += belongings.resolutions.len() as u64;
             booking::check(row, &belongings, &mut findings);
         }
         let said_gone = |row: &&Row| {

@@ -59,6 +59,7 @@ CREATE TABLE booking (
     protected_ms    INTEGER,
     protected_leaf  INTEGER,
     canceled_ms     INTEGER,
+    resolution_leaf INTEGER,
     stream          BLOB    NOT NULL,
     entries         INTEGER NOT NULL,
     tip             BLOB    NOT NULL,
@@ -81,6 +82,14 @@ CREATE TABLE entry (
     salts        BLOB    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX entry_by_booking ON entry (booking_id, seq);
+
+-- Where the entry stands that records a resolution; what it says, the entry alone says.
+CREATE TABLE resolution (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    booking_id  BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
+    leaf_idx    INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX resolution_by_booking ON resolution (booking_id, leaf_idx);
 
 CREATE TABLE tile (
     level   INTEGER NOT NULL,

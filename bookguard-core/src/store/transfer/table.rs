@@ -62,19 +62,20 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 15] = [
+pub(super) const TABLES: [Table; 16] = [
     table!(head (id) origin vkey size root checkpoint),
     table!(partner (id) status events policies settings body),
     table!(secret (owner made_ms) sealed),
     table!(api_key (id) partner_id hash revoked_ms body),
     table!(policy (hash) body),
     table!(policy_version (partner_id policy_id version) made_ms latest hash),
-    table!(booking (id) partner_id status event_ms protected_ms protected_leaf canceled_ms stream entries tip
-        policy_hash body terms),
+    table!(booking (id) partner_id status event_ms protected_ms protected_leaf canceled_ms resolution_leaf
+        stream entries tip policy_hash body terms),
     Table {
         leaf: Some(3),
         ..table!(entry (idx) booking_id seq leaf kind salt facts salts)
     },
+    table!(resolution (id) booking_id leaf_idx),
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
     table!(endpoint (id) partner_id enabled deleted_ms body),

@@ -18,7 +18,10 @@ use crate::ledger::{
     leaf_hash,
 };
 use crate::model::*;
-use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Terms};
+use crate::policy::{
+    self, Actor, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone, Policy,
+    PolicySource, Reason, Resolution, Standing, Subject, Terms,
+};
 
 /// A ledger of a few bookings.
 pub struct Desk {
@@ -27,6 +30,18 @@ pub struct Desk {
     tree: Tree,
     roots: Vec<Hash>,
     kept: Vec<Kept>,
+    lie: Option<Lie>,
+}
+
+/// What a dishonest service writes to its own ledger about a cancellation.
+#[derive(Debug, Clone, Copy)]
+pub enum Lie {
+    /// Another refund than the policy gives.
+    Refund(Amount),
+    /// Other sums than those decided.
+    Decision(Amount),
+    /// That evidence came, which nothing was evaluated with.
+    Evidence,
 }
 
 /// A booking and its entries.
@@ -35,6 +50,7 @@ struct Kept {
     terms: Terms,
     stream: [u8; 16],
     entries: Vec<Entry>,
+    resolution: Option<Resolution>,
 }
 
 struct Entry {
@@ -56,7 +72,17 @@ impl Desk {
     }
 
     pub fn named(origin: &str) -> Self {
+        Self::made(origin, None)
+    }
+
+    /// As [`Self::new`], of a service that lies.
+    pub fn lying(lie: &Lie) -> Self {
+        Self::made("example.com/log", Some(*lie))
+    }
+
+    fn made(origin: &str, lie: Option<Lie>) -> Self {
         let mut desk = Self {
+            lie,
             signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
             tiles: BTreeMap::new(),
             tree: Tree::empty(),
@@ -73,6 +99,15 @@ impl Desk {
         for n in 10..14 {
             desk.create(n, Some("firm"), "2026-06-20T19:00:00+02:00", None);
         }
+        for (n, policy) in [(20, "firm"), (21, "firm"), (22, "firm")] {
+            desk.create(n, Some(policy), "2026-06-20T19:00:00-04:00", zone);
+        }
+        desk.protect(7);
+        desk.protect(9);
+        desk.cancel(7, Actor::Organizer, Some(Reason::Illness));
+        desk.cancel(8, Actor::Talent, Some(Reason::ForceMajeure));
+        desk.cancel(9, Actor::Organizer, Some(Reason::ForceMajeure));
+        desk.decide(9, "200.25");
         desk
     }
 
@@ -104,6 +139,26 @@ impl Desk {
         self.packet(&self.kept[2])
     }
 
+    /// A protected booking that the organizer canceled.
+    pub fn canceled(&self) -> Packet {
+        self.packet(&self.kept[7])
+    }
+
+    /// A recorded booking that was canceled, with a person still to decide.
+    pub fn pending(&self) -> Packet {
+        self.packet(&self.kept[8])
+    }
+
+    /// A protected booking that was canceled, and a person decided.
+    pub fn decided(&self) -> Packet {
+        self.packet(&self.kept[9])
+    }
+
+    /// The packet of the booking at this place.
+    pub fn packet_at(&self, place: usize) -> Packet {
+        self.packet(&self.kept[place])
+    }
+
     /// The proof of the protected booking's entry under an earlier state.
     pub fn proof_under(&self, entry: usize, size: u64) -> String {
         self.proof(self.kept[1].entries[entry].index, size)
@@ -131,6 +186,7 @@ impl Desk {
             terms,
             stream,
             entries: Vec::new(),
+            resolution: None,
         };
         self.append(&mut kept, LeafKind::BookingCreated, created_at, fields);
         self.kept.push(kept);
@@ -142,6 +198,90 @@ impl Desk {
         kept.booking.protect(now);
         let fields = facts::protected(&kept.booking, &kept.terms);
         self.append(&mut kept, LeafKind::BookingProtected, now, fields);
+        self.kept.insert(which, kept);
+    }
+
+    fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
+        let mut kept = self.kept.remove(which);
+        let now = at("2026-05-25T08:00:00.750Z");
+        let booking = &mut kept.booking;
+        let mut cancellation = Cancellation {
+            booking_id: booking.booking_id,
+            canceled_at: now,
+            canceled_by,
+            reason,
+            note: Some("fever of 39 °C".to_owned()),
+            effective_at: Some(now.plus_ms(-60_000)),
+            agreed_refund: None,
+            evidence: match reason {
+                Some(Reason::ForceMajeure) => Vec::new(),
+                _ => vec![EvidenceItem {
+                    kind: "notice".to_owned(),
+                    name: Some("mail.eml".to_owned()),
+                    media_type: None,
+                    sha256: format!("sha256:{}", "0".repeat(64)),
+                }],
+            },
+        };
+        let subject = Subject {
+            booking_id: booking.booking_id,
+            terms: &kept.terms,
+            standing: Standing::of(booking.protected, None),
+            amendments: &[],
+        };
+        let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
+        match self.lie {
+            Some(Lie::Refund(refund)) if evaluation.refund.is_some() => {
+                evaluation.refund = Some(refund);
+            }
+            Some(Lie::Evidence) if cancellation.evidence.is_empty() => {
+                cancellation.evidence.push(EvidenceItem {
+                    kind: "photo".to_owned(),
+                    name: None,
+                    media_type: None,
+                    sha256: format!("sha256:{}", "1".repeat(64)),
+                });
+            }
+            _ => {}
+        }
+        let resolution_id = ResolutionId::new(now, [which as u8; 10]);
+        let (partner_id, protected) = (booking.partner_id, booking.protected);
+        let resolution = Resolution::of(
+            &cancellation,
+            evaluation,
+            partner_id,
+            resolution_id,
+            protected,
+        );
+        booking.cancel(now, resolution_id);
+        let fields = facts::canceled(&cancellation);
+        self.append(&mut kept, LeafKind::BookingCanceled, now, fields);
+        let fields = facts::resolved(&resolution);
+        self.append(&mut kept, LeafKind::ResolutionCreated, now, fields);
+        kept.resolution = Some(resolution);
+        self.kept.insert(which, kept);
+    }
+
+    fn decide(&mut self, which: usize, refund: &str) {
+        let mut kept = self.kept.remove(which);
+        let now = at("2026-05-27T10:00:00Z");
+        let decision = Decision {
+            refund: Amount::parse(refund, Currency::USD).unwrap(),
+            decided_by: "disputes".to_owned(),
+            rationale: "The storm was local.".to_owned(),
+            decided_at: now,
+        };
+        let pending = kept.resolution.take().unwrap();
+        let id = ResolutionId::new(now, [99; 10]);
+        let mut resolution = pending.decided(decision, id, &kept.terms).unwrap();
+        if let Some(Lie::Decision(refund)) = self.lie {
+            resolution.evaluation.refund = Some(refund);
+            resolution.summary = resolution.evaluation.summary();
+        }
+        kept.booking.cancel(pending.canceled_at, id);
+        let fields = facts::resolved(&resolution);
+        self.append(&mut kept, LeafKind::ResolutionCreated, now, fields);
+        kept.resolution = Some(resolution);
         self.kept.insert(which, kept);
     }
 
@@ -212,12 +352,8 @@ impl Desk {
         let landmarks: Vec<Landmark> = kept.entries.iter().map(|entry| entry.landmark).collect();
         let created_at = at("2026-06-01T12:00:00.500Z");
         let booking = &kept.booking;
-        let evaluation = evaluate(
-            booking.booking_id,
-            booking.protected,
-            &kept.terms,
-            created_at,
-        );
+        let resolution = kept.resolution.as_ref();
+        let evaluation = evaluate(booking, resolution, &kept.terms, created_at);
         let deliveries = deliveries(created_at);
         let summary = summarize(&Material {
             origin: self.signer.name(),
@@ -225,6 +361,7 @@ impl Desk {
             booking,
             entries: &landmarks,
             evaluation: evaluation.as_ref(),
+            resolution,
             deliveries: &deliveries,
         });
         Packet {
@@ -245,7 +382,7 @@ impl Desk {
             policy_hash: kept.terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(&kept.terms),
             evaluation,
-            resolution: None,
+            resolution: kept.resolution.clone(),
             deliveries,
             items: Vec::new(),
             summary,
@@ -274,6 +411,7 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
         protected: false,
         protected_at: None,
         canceled_at: None,
+        resolution_id: None,
         policy: terms.policy.as_ref().map(policy_summary),
         metadata: BTreeMap::from([("ref".to_owned(), format!("A-{n}"))]),
         created_at,

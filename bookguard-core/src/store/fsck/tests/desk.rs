@@ -141,6 +141,20 @@ impl Desk {
         self.call::<ops::bookings::ProtectBooking>(session, &id.to_string(), "", None);
     }
 
+    /// A booking that was protected, canceled, left to a person and decided.
+    fn resolve(&self, session: &Session) {
+        let id = self.book(session, r#","policyId":"firm""#);
+        self.protect(session, &id);
+        self.later(HOUR);
+        let body = r#"{"canceledBy":"talent","reason":"force_majeure","note":"no flights"}"#;
+        let pending =
+            self.call::<ops::cancellations::CancelBooking>(session, &id.to_string(), body, None);
+        self.later(HOUR);
+        let body = r#"{"refund":1000.25,"decidedBy":"disputes","rationale":"A storm indeed."}"#;
+        let pending_id = pending.resolution_id.to_string();
+        self.call::<ops::cancellations::DecideResolution>(session, &pending_id, body, None);
+    }
+
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
         self.call::<ops::endpoints::CreateEndpoint>(session, "", body, None)
     }
@@ -223,8 +237,9 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// A database with two partners, bookings in every state, deliveries in every phase, an endpoint that is gone and one
-/// that is deleted, a revoked key, remembered answers, and a log that went on after two losses. The steps lie hours apart.
+/// A database with two partners, bookings in every state, one of them resolved by a person, deliveries in every phase, an
+/// endpoint that is gone and one that is deleted, a revoked key, remembered answers, and a log that went on after two
+/// losses. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
@@ -293,6 +308,8 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         waiting.webhook_events[0].deliveries[0].endpoint_id,
         theirs.endpoint_id
     );
+    desk.later(HOUR);
+    desk.resolve(&other);
     let clock = Arc::clone(&desk.clock);
     drop((acme, other, desk));
     closing.wait();

@@ -1,0 +1,102 @@
+//! How a canceled booking was resolved: shown as recorded, and recomputed from the terms alone.
+
+use super::super::packet::Packet;
+use super::super::rebuild::{Ended, Rebuilt};
+use super::Outcome;
+use crate::policy::{self, Evaluation, Resolution, Standing, Subject, Terms, Zone};
+
+/// That the packet shows the recorded resolution, and that its amounts are what policy and facts give.
+pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
+    if !packet.items.is_empty() {
+        return Err(
+            "The packet shows evidence items that no record of the ledger in it speaks of."
+                .to_owned(),
+        );
+    }
+    let Some(ended) = &rebuilt.ended else {
+        return match packet.resolution {
+            Some(_) => Err(
+                "The packet shows a resolution that no record of the ledger in it speaks of."
+                    .to_owned(),
+            ),
+            None => Ok(
+                "The booking has no resolution and no evidence items, and the packet shows none."
+                    .to_owned(),
+            ),
+        };
+    };
+    if packet.resolution.as_ref() != Some(ended.latest()) {
+        return Err(
+            "The resolution shown is not the one recorded in the ledger, or not the latest."
+                .to_owned(),
+        );
+    }
+    recomputed(rebuilt, ended, terms)
+}
+
+/// Evaluates the cancellation anew, and repeats what a person decided.
+fn recomputed(rebuilt: &Rebuilt, ended: &Ended, terms: &Terms) -> Outcome {
+    let booking = &rebuilt.booking;
+    let subject = Subject {
+        booking_id: booking.booking_id,
+        terms,
+        standing: Standing::of(booking.protected, None),
+        amendments: &[],
+    };
+    let anew = policy::evaluate(&subject, &ended.cancellation.question())
+        .map_err(|refusal| wrong(&ended.resolved, &refusal))?;
+    same(&ended.resolved, &anew, terms)?;
+    let Some(decided) = &ended.decided else {
+        return Ok(format!(
+            "The resolution is the one recorded, and what it came to ({}) was recomputed from the terms and the cancellation with the same result.",
+            sums(&anew)
+        ));
+    };
+    let refused = || "The decision recorded in the ledger lacks what was decided.".to_owned();
+    let decision = decided.decision.clone().ok_or_else(refused)?;
+    let anew = ended
+        .resolved
+        .decided(decision, decided.resolution_id, terms)
+        .map_err(|refusal| wrong(decided, &refusal))?;
+    same(decided, &anew.evaluation, terms)?;
+    Ok(format!(
+        "The resolution is the one recorded: the cancellation needed a person, recomputed from the terms, and what was decided comes to {}, recomputed.",
+        sums(&anew.evaluation)
+    ))
+}
+
+/// That an evaluation is the recorded one. Time-zone tables change, and with them the words in which a deadline is told
+/// on the wall clock; never an instant or a sum, which stand in the frozen schedule.
+fn same(recorded: &Resolution, anew: &Evaluation, terms: &Terms) -> Result<(), String> {
+    if recorded.evaluation == *anew {
+        return Ok(());
+    }
+    let retold = Evaluation {
+        explanation: recorded.evaluation.explanation.clone(),
+        ..anew.clone()
+    };
+    let same_words = recorded.evaluation.explanation.code == anew.explanation.code;
+    if matches!(terms.time_zone, Zone::Named(_)) && same_words && retold == recorded.evaluation {
+        return Ok(());
+    }
+    Err(wrong(recorded, &sums(anew)))
+}
+
+fn wrong(recorded: &Resolution, anew: &dyn std::fmt::Display) -> String {
+    format!(
+        "What is recorded in resolution {} is not what policy and facts give: recorded {}, recomputed: {anew}.",
+        recorded.resolution_id,
+        sums(&recorded.evaluation)
+    )
+}
+
+/// Path and amounts, for people.
+fn sums(evaluation: &Evaluation) -> String {
+    match (evaluation.refund, evaluation.penalty) {
+        (Some(refund), Some(penalty)) => format!(
+            "{}, refund {refund}, penalty {penalty}",
+            evaluation.resolution_path
+        ),
+        _ => format!("{}, amounts left open", evaluation.resolution_path),
+    }
+}

@@ -1,0 +1,125 @@
+//! A chain of ledger entries, a booking's or one of the log's own, continued by one command: each entry names the one before.
+
+use std::sync::Arc;
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::change::Entry;
+use crate::error::Error;
+use crate::evidence::facts::{Fact, Field};
+use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
+use crate::model::{BookingId, Timestamp};
+use crate::work::{BookingState, Work};
+
+/// Where a chain stands, and where the log does.
+pub(super) struct Chain {
+    next: Place,
+    at: Timestamp,
+    dice: ChaCha12Rng,
+}
+
+/// Where an entry goes.
+#[derive(Clone, Copy)]
+struct Place {
+    booking_id: Option<BookingId>,
+    stream: [u8; 16],
+    seq: u64,
+    prev: Hash,
+    index: u64,
+}
+
+impl Chain {
+    /// The chain of a booking there is. The salts come from `seed`: rules roll no dice.
+    pub fn of(work: &Work, state: &BookingState, at: Timestamp, seed: &[u8; 32]) -> Self {
+        Self {
+            next: Place {
+                booking_id: Some(state.booking.booking_id),
+                stream: state.stream,
+                seq: state.entries,
+                prev: state.tip,
+                index: work.size,
+            },
+            at,
+            dice: ChaCha12Rng::from_seed(*seed),
+        }
+    }
+
+    /// A chain of the log's own, which no booking has.
+    pub fn of_the_log(work: &Work, stream: [u8; 16], at: Timestamp, seed: &[u8; 32]) -> Self {
+        Self {
+            next: Place {
+                booking_id: None,
+                stream,
+                seq: 0,
+                prev: Hash::ZERO,
+                index: work.size,
+            },
+            at,
+            dice: ChaCha12Rng::from_seed(*seed),
+        }
+    }
+
+    /// Appends a fact.
+    ///
+    /// Errors: `internal`, for a value nothing can commit to.
+    pub fn append(&mut self, kind: LeafKind, fields: Vec<Field>) -> Result<Entry, Error> {
+        let fact = Fact::seal(kind, fields, || {
+            let mut salt = [0; 32];
+            self.dice.fill_bytes(&mut salt);
+            salt
+        })?;
+        let entry = entry(self.next, self.at, Arc::new(fact))?;
+        self.next = Place {
+            seq: self.next.seq + 1,
+            prev: entry.hash,
+            index: self.next.index + 1,
+            ..self.next
+        };
+        Ok(entry)
+    }
+}
+
+/// The first entry of a new booking.
+///
+/// Errors: as [`Chain::append`].
+pub(super) fn first(
+    work: &Work,
+    booking_id: BookingId,
+    stream: [u8; 16],
+    at: Timestamp,
+    fact: &Arc<Fact>,
+) -> Result<Entry, Error> {
+    let place = Place {
+        booking_id: Some(booking_id),
+        stream,
+        seq: 0,
+        prev: Hash::ZERO,
+        index: work.size,
+    };
+    entry(place, at, Arc::clone(fact))
+}
+
+fn entry(place: Place, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
+    let leaf = Leaf {
+        commit: fact.commit,
+        prev: place.prev,
+        seq: place.seq,
+        stream: place.stream,
+        t: at.ms(),
+    }
+    .encode()
+    .map_err(|e| {
+        let whose = place.booking_id.map(|id| id.to_string());
+        let whose = whose.as_deref().unwrap_or("the log itself");
+        Error::internal(format!("a leaf of {whose} cannot be written: {e}"))
+    })?;
+    Ok(Entry {
+        index: place.index,
+        booking_id: place.booking_id,
+        seq: place.seq,
+        hash: leaf_hash(&leaf),
+        leaf,
+        fact,
+    })
+}

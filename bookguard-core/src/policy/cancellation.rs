@@ -1,0 +1,82 @@
+//! A cancellation as it was asked for: what the ledger records of it and what its evaluation is computed from.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::question::{Mode, Question};
+use super::words::{Actor, Reason};
+use crate::model::{Amount, BookingId, Timestamp};
+
+/// Somebody canceled a booking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cancellation {
+    /// Which booking.
+    pub booking_id: BookingId,
+    /// When the cancellation was received.
+    pub canceled_at: Timestamp,
+    /// Who cancels.
+    pub canceled_by: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// In somebody's own words; the one member that may hold personal data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The instant from which it is to count, when that is not its receipt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_at: Option<Timestamp>,
+    /// The refund both sides agreed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreed_refund: Option<Amount>,
+    /// What is said to prove it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceItem>,
+}
+
+/// A document that proves something. The service keeps its digest, never the document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct EvidenceItem {
+    /// What it is, in the partner's words, such as `notice`.
+    pub kind: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub name: Option<String>,
+    /// Its media type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub media_type: Option<String>,
+    /// `sha256:` and the hex digest of its bytes.
+    pub sha256: String,
+}
+
+impl EvidenceItem {
+    /// The item of a document with these bytes.
+    pub fn of(kind: &str, name: Option<&str>, bytes: &[u8]) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            name: name.map(str::to_owned),
+            media_type: None,
+            sha256: format!("sha256:{}", hex::encode(Sha256::digest(bytes))),
+        }
+    }
+}
+
+impl Cancellation {
+    /// What the policy is asked.
+    pub fn question(&self) -> Question {
+        Question {
+            mode: Mode::Cancel,
+            actor: self.canceled_by,
+            reason: self.reason,
+            at: self.effective_at,
+            received_at: self.canceled_at,
+            evidence: self.evidence.len(),
+            agreed_refund: self.agreed_refund,
+        }
+    }
+}

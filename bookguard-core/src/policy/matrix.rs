@@ -1,0 +1,184 @@
+//! The same question asked of every actor at once, side by side.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::evaluate;
+use super::evaluation::{Evaluation, Explanation};
+use super::question::{Question, Standing, Subject};
+use super::refusal::Refusal;
+use super::rule::Rule;
+use super::words::{Actor, EvaluationStatus, ResolutionPath, ReviewReason};
+use crate::model::Amount;
+
+/// What a cancellation by one actor would mean.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct MatrixRow {
+    /// Who cancels.
+    pub canceled_by: Actor,
+    /// How far this can be relied on.
+    pub evaluation_status: EvaluationStatus,
+    /// What would happen to the money.
+    pub resolution_path: ResolutionPath,
+    /// What would go back; null when undecided, or to be agreed on.
+    pub refund: Option<Amount>,
+    /// What would be kept of the value, or owed; null as the refund.
+    pub penalty: Option<Amount>,
+    /// What the organizer would still owe; null as the refund.
+    pub balance_due: Option<Amount>,
+    /// What the organizer would be owed on top; null as the refund.
+    pub compensation: Option<Amount>,
+    /// The rule that would decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub matched_rule: Option<Rule>,
+    /// Why a person would have to decide.
+    pub review_reasons: Vec<ReviewReason>,
+    /// Why, for machines and for people.
+    pub explanation: Explanation,
+}
+
+/// A row per actor, in the order of the vocabulary.
+///
+/// Refusals: those of [`evaluate`] that do not hang on the actor.
+pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Refusal> {
+    let mut rows = Vec::with_capacity(Actor::WORDS.len());
+    for (_, actor) in Actor::WORDS {
+        let mutual = *actor == Actor::Mutual;
+        let asked = Question {
+            actor: *actor,
+            agreed_refund: question.agreed_refund.filter(|_| mutual),
+            ..*question
+        };
+        rows.push(match evaluate(booking, &asked) {
+            Ok(evaluation) => MatrixRow::from(evaluation),
+            Err(refusal) if mutual && refusal.code == "agreed_refund_required" => {
+                to_be_agreed(booking)
+            }
+            Err(refusal) => return Err(refusal),
+        });
+    }
+    Ok(rows)
+}
+
+impl From<Evaluation> for MatrixRow {
+    fn from(evaluation: Evaluation) -> Self {
+        Self {
+            canceled_by: evaluation.canceled_by,
+            evaluation_status: evaluation.evaluation_status,
+            resolution_path: evaluation.resolution_path,
+            refund: evaluation.refund,
+            penalty: evaluation.penalty,
+            balance_due: evaluation.balance_due,
+            compensation: evaluation.compensation,
+            matched_rule: evaluation.matched_rule,
+            review_reasons: evaluation.review_reasons,
+            explanation: evaluation.explanation,
+        }
+    }
+}
+
+/// The row of both sides while nobody named a figure.
+fn to_be_agreed(booking: &Subject<'_>) -> MatrixRow {
+    let paid = booking.terms.paid.to_string();
+    MatrixRow {
+        canceled_by: Actor::Mutual,
+        evaluation_status: match booking.standing {
+            Standing::Created => EvaluationStatus::Provisional,
+            _ => EvaluationStatus::Evaluated,
+        },
+        resolution_path: ResolutionPath::MutualAgreement,
+        refund: None,
+        penalty: None,
+        balance_due: None,
+        compensation: None,
+        matched_rule: Some(Rule::Mutual),
+        review_reasons: Vec::new(),
+        explanation: Explanation {
+            code: "MUTUAL".to_owned(),
+            text: format!(
+                "Both sides agree on the refund: any amount up to what was paid, {paid}."
+            ),
+            params: BTreeMap::from([("paid".to_owned(), paid)]),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{BookingId, Currency, Timestamp};
+    use crate::policy::{
+        Booked, EventDate, MissingZone, Mode, Policy, PolicySource, Reason, Terms,
+    };
+
+    fn terms(paid: &str) -> Terms {
+        let sum = |text| Amount::parse(text, Currency::USD).unwrap();
+        let booked = Booked {
+            event_date: EventDate::parse("2026-06-20T19:00:00-04:00").unwrap(),
+            time_zone: None,
+            partner_time_zone: None,
+            value: sum("1000"),
+            paid: Some(sum(paid)),
+            created_at: Timestamp::parse("2026-01-10T15:00:00Z").unwrap(),
+        };
+        let firm = Policy::template("firm").unwrap().clone();
+        let policy = Some((firm, PolicySource::Named));
+        Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+    }
+
+    fn ask(terms: &Terms, at: &str, change: impl Fn(Question) -> Question) -> Vec<String> {
+        let subject = Subject {
+            booking_id: BookingId::from_bytes([7; 16]),
+            terms,
+            standing: Standing::Protected,
+            amendments: &[],
+        };
+        let question = change(Question {
+            mode: Mode::Evaluate,
+            actor: Actor::Organizer,
+            reason: None,
+            at: None,
+            received_at: Timestamp::parse(at).unwrap(),
+            evidence: 0,
+            agreed_refund: None,
+        });
+        let rows = matrix(&subject, &question).unwrap();
+        let short = |row: &MatrixRow| {
+            let refund = row.refund.map_or("-".to_owned(), |refund| refund.decimal());
+            format!("{} {} {refund}", row.canceled_by, row.resolution_path)
+        };
+        rows.iter().map(short).collect()
+    }
+
+    #[test]
+    fn every_actor_has_a_row_and_what_is_not_known_is_left_open() {
+        let terms = terms("800");
+        assert_eq!(
+            ask(&terms, "2026-06-01T00:00:00Z", |q| q),
+            [
+                "organizer partial_refund 300.00",
+                "talent full_refund 800.00",
+                "partner full_refund 800.00",
+                "mutual mutual_agreement -"
+            ]
+        );
+        let agreed = Amount::parse("123.45", Currency::USD).unwrap();
+        let with_figure = ask(&terms, "2026-06-01T00:00:00Z", |q| Question {
+            agreed_refund: Some(agreed),
+            ..q
+        });
+        assert_eq!(with_figure[3], "mutual mutual_agreement 123.45");
+        let storm = ask(&terms, "2026-06-01T00:00:00Z", |q| Question {
+            reason: Some(Reason::ForceMajeure),
+            ..q
+        });
+        assert_eq!(storm[0], "organizer manual_review -");
+        let over = ask(&terms, "2027-06-01T00:00:00Z", |q| q);
+        assert_eq!(over[3], "mutual none -");
+    }
+}

@@ -1,0 +1,223 @@
+//! A resolution: what a cancellation came to, once and for all, or what a person has still to decide.
+//!
+//! A pure function of cancellation and evaluation, and later of a decision, so that a verifier makes it anew. Serde on it is
+//! the HTTP JSON; the ledger records the same, and the ledger alone keeps it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::cancellation::Cancellation;
+use super::evaluation::{Evaluation, Explanation};
+use super::question::Recorded;
+use super::refusal::Refusal;
+use super::terms::Terms;
+use super::words::{Actor, EvaluationStatus, EvidenceGrade, Reason, ResolutionStatus};
+use crate::model::{Amount, BookingId, PartnerId, ResolutionId, Timestamp};
+
+/// How a canceled booking is resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Resolution {
+    /// Its id.
+    pub resolution_id: ResolutionId,
+    /// The booking.
+    pub booking_id: BookingId,
+    /// The partner that owns the booking.
+    pub partner_id: PartnerId,
+    /// How far the booking is settled.
+    pub status: ResolutionStatus,
+    /// What stands behind it.
+    pub evidence_grade: EvidenceGrade,
+    /// Who canceled.
+    pub canceled_by: Actor,
+    /// Why, when it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub reason: Option<Reason>,
+    /// From when it was to count, when that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub effective_at: Option<Timestamp>,
+    /// When the cancellation was received.
+    pub canceled_at: Timestamp,
+    /// The pending resolution in whose place this one stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub supersedes: Option<ResolutionId>,
+    /// The decided resolution that stands in its place; never in the ledger, which only grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub superseded_by: Option<ResolutionId>,
+    /// What a person decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub decision: Option<Decision>,
+    /// The resolution in one line of at most 300 characters, without personal data.
+    pub summary: String,
+    /// What it was computed to, and how; `final`, or `review_required` while a person has to decide.
+    pub evaluation: Evaluation,
+}
+
+/// What a person decided after a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(
+    feature = "openapi",
+    oai(rename = "ResolutionDecision", rename_all = "camelCase")
+)]
+pub struct Decision {
+    /// What goes back of what was paid; the rest is kept.
+    pub refund: Amount,
+    /// Who decided, in the partner's words: a name of an office or an id says enough.
+    pub decided_by: String,
+    /// Why.
+    pub rationale: String,
+    /// When.
+    pub decided_at: Timestamp,
+}
+
+impl Resolution {
+    /// The resolution of a cancellation that was evaluated to `evaluation`.
+    pub fn of(
+        cancellation: &Cancellation,
+        evaluation: Evaluation,
+        partner_id: PartnerId,
+        resolution_id: ResolutionId,
+        protected: bool,
+    ) -> Self {
+        Self {
+            resolution_id,
+            booking_id: cancellation.booking_id,
+            partner_id,
+            status: match evaluation.evaluation_status {
+                EvaluationStatus::ReviewRequired => ResolutionStatus::PendingReview,
+                _ => ResolutionStatus::Final,
+            },
+            evidence_grade: if protected {
+                EvidenceGrade::LedgerAnchored
+            } else {
+                EvidenceGrade::RecordOnly
+            },
+            canceled_by: cancellation.canceled_by,
+            reason: cancellation.reason,
+            effective_at: cancellation.effective_at,
+            canceled_at: cancellation.canceled_at,
+            supersedes: None,
+            superseded_by: None,
+            decision: None,
+            summary: evaluation.summary(),
+            evaluation,
+        }
+    }
+
+    /// The resolution in this one's place, once a person decided under the booking's terms.
+    ///
+    /// Refusals: `refund_exceeds_paid`, `currency_mismatch`.
+    pub fn decided(
+        &self,
+        decision: Decision,
+        resolution_id: ResolutionId,
+        terms: &Terms,
+    ) -> Result<Self, Refusal> {
+        let evaluation = decide(&self.evaluation, terms, decision.refund)?;
+        Ok(self.decided_as(decision, resolution_id, evaluation))
+    }
+
+    /// As [`Self::decided`], with the evaluation at hand.
+    pub(crate) fn decided_as(
+        &self,
+        decision: Decision,
+        resolution_id: ResolutionId,
+        evaluation: Evaluation,
+    ) -> Self {
+        Self {
+            resolution_id,
+            status: ResolutionStatus::Decided,
+            supersedes: Some(self.resolution_id),
+            superseded_by: None,
+            decision: Some(decision),
+            summary: evaluation.summary(),
+            evaluation,
+            ..self.clone()
+        }
+    }
+
+    /// When it was recorded: when the booking was canceled, or when a person decided.
+    pub fn made_at(&self) -> Timestamp {
+        self.decision
+            .as_ref()
+            .map_or(self.canceled_at, |decision| decision.decided_at)
+    }
+
+    /// What evaluation knows of it.
+    pub fn recorded(&self) -> Recorded {
+        Recorded {
+            canceled_by: self.canceled_by,
+            reason: self.reason,
+            effective_at: self.effective_at,
+            evaluation: self.evaluation.clone(),
+        }
+    }
+}
+
+/// The evaluation of a review that a person ended: that much goes back, the rest of what was paid is kept.
+fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evaluation, Refusal> {
+    let paid = terms.paid;
+    if refund.currency() != paid.currency() {
+        return Err(Refusal::new(
+            "currency_mismatch",
+            format!(
+                "The refund is in {} and the booking in {}.",
+                refund.currency(),
+                paid.currency()
+            ),
+        ));
+    }
+    if refund.minor() > paid.minor() {
+        return Err(Refusal::new(
+            "refund_exceeds_paid",
+            format!(
+                "The refund {refund} is more than what was paid, {paid}. Send at most that; more would be a new payment, not a refund."
+            ),
+        ));
+    }
+    let Some(stakes) = terms.stakes()? else {
+        return Err(Refusal::new(
+            "policy_missing",
+            "The booking has no cancellation policy, so there was nothing to review.",
+        ));
+    };
+    let sums = stakes.settle_agreed(refund);
+    let params = [
+        ("refund", sums.refund.to_string()),
+        ("kept", sums.penalty.to_string()),
+    ];
+    Ok(Evaluation {
+        evaluation_status: EvaluationStatus::Final,
+        resolution_path: sums.path_of_sums(),
+        refund: Some(sums.refund),
+        penalty: Some(sums.penalty),
+        balance_due: Some(sums.balance_due),
+        compensation: Some(sums.compensation),
+        matched_rule: None,
+        deadline_utc: None,
+        review_reasons: Vec::new(),
+        alternatives: Vec::new(),
+        explanation: Explanation {
+            code: "DECIDED".to_owned(),
+            params: params
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<BTreeMap<_, _>>(),
+            text: format!(
+                "A person decided after a review: {} is returned, {} is kept.",
+                sums.refund, sums.penalty
+            ),
+        },
+        ..reviewed.clone()
+    })
+}

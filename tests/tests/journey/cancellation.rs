@@ -1,0 +1,354 @@
+//! A booking is canceled: what was shown happens, once, and everybody can recompute it; what was left open is decided once.
+
+use bookguard_core::evidence;
+use bookguard_core::ledger::jcs;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::receiver::Receiver;
+use bookguard_tests::samples;
+use serde_json::{Value, json};
+
+/// 2031-06-01T00:00:00Z: between the tiers of `firm` for the sample booking.
+const BETWEEN_MS: i64 = 1_938_038_400_000;
+
+async fn protected(house: &House, acme: &Partner) -> String {
+    let body = samples::booking_with(json!({"policyId": "firm"}));
+    let made = acme.caller.post("/v1/bookings", &body).await;
+    let id = made.string("bookingId");
+    acme.protect(&id).await;
+    house.advance(BETWEEN_MS - house.now_ms());
+    id
+}
+
+async fn entries(house: &House, vkey: &str) -> usize {
+    let mirror = Mirror::download(&house.caller(), vkey).await;
+    mirror.entries().len()
+}
+
+#[tokio::test]
+async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let id = protected(&house, &acme).await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let path = format!("/v1/bookings/{id}");
+        let quote = format!("{path}/policy-evaluation?matrix=true&reason=illness");
+        let quote = acme.caller.get(&quote).await.ok(200);
+        side_by_side(&quote);
+
+        let cancel = json!({
+            "canceledBy": "organizer", "reason": "illness", "note": "fever, says Dr. Zoë",
+            "evidence": [{"kind": "notice", "name": "mail.eml", "mediaType": "message/rfc822",
+                "sha256": format!("sha256:{}", "0a".repeat(32))}],
+            "expected": {
+                "refundMinorUnits": quote["refund"]["minorUnits"], "resolutionPath": quote["resolutionPath"],
+                "policyHash": quote["policy"]["policyHash"]
+            }
+        });
+        let reply = acme.caller.post_once(&format!("{path}/cancel"), "once", &cancel).await;
+        let resolution = reply.ok(201);
+        assert_eq!(entries(&house, &vkey).await, 4);
+        let location = reply.header("location").unwrap();
+        assert_eq!(acme.caller.get(location).await.ok(200), resolution);
+        assert_eq!(
+            location,
+            format!("/v1/resolutions/{}", resolution["resolutionId"].as_str().unwrap())
+        );
+        recorded(&resolution, &quote, &acme, &id);
+
+        told(&receiver, &acme, &id, &resolution).await;
+        stands(&acme, &id, &resolution).await;
+        repeats(&house, &acme, &id, &cancel, &reply.body).await;
+        assert_eq!(entries(&house, &vkey).await, 4);
+
+        let packet = acme.caller.get(&format!("{path}/evidence")).await;
+        house.close().await;
+        holds(&packet.body, &vkey, &resolution);
+    })
+    .await;
+}
+
+fn side_by_side(quote: &Value) {
+    let rows = quote["matrix"].as_array().unwrap();
+    let short: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let refund = &row["refund"]["minorUnits"];
+            format!("{} {} {refund}", row["canceledBy"], row["resolutionPath"])
+        })
+        .collect();
+    assert_eq!(
+        short,
+        [
+            r#""organizer" "partial_refund" 62525"#,
+            r#""talent" "full_refund" 125050"#,
+            r#""partner" "full_refund" 125050"#,
+            r#""mutual" "mutual_agreement" null"#,
+        ]
+    );
+    assert_eq!(quote["refund"], rows[0]["refund"]);
+}
+
+/// The evaluation that was shown is the one recorded, but that now it is final.
+fn recorded(resolution: &Value, quote: &Value, acme: &Partner, id: &str) {
+    let expected = json!({
+        "resolutionId": resolution["resolutionId"], "bookingId": id, "partnerId": acme.id, "status": "final",
+        "evidenceGrade": "ledger_anchored", "canceledBy": "organizer", "reason": "illness",
+        "canceledAt": "2031-06-01T00:00:00.000Z", "summary": resolution["summary"],
+        "evaluation": resolution["evaluation"]
+    });
+    assert_eq!(*resolution, expected);
+    let evaluation = &resolution["evaluation"];
+    assert_eq!(evaluation["evaluationStatus"], "final");
+    for member in [
+        "refund",
+        "penalty",
+        "balanceDue",
+        "compensation",
+        "schedule",
+        "policy",
+        "matchedRule",
+    ] {
+        assert_eq!(evaluation[member], quote[member], "{member}");
+    }
+    let hash = quote["policy"]["policyHash"].as_str().unwrap();
+    let summary = format!(
+        "Canceled by organizer 19d 23h before the event: partial_refund. Refund USD 625.25, kept USD 625.25 \
+         (firm v1, organizer.tiers[1], policy {}).",
+        &hash[..19]
+    );
+    assert_eq!(resolution["summary"], summary);
+}
+
+/// One event, with the payload of the specification and what was added to it.
+async fn told(receiver: &Receiver, acme: &Partner, id: &str, resolution: &Value) {
+    let webhooks = receiver.wait_for(1).await;
+    let body = webhooks[0].json();
+    assert_eq!(body["type"], "resolution.created");
+    assert_eq!(body["timestamp"], resolution["canceledAt"]);
+    let payload = &body["payload"];
+    let url = payload["packetUrl"].as_str().unwrap();
+    assert!(
+        url.ends_with(&format!("/v1/bookings/{id}/evidence")),
+        "{url}"
+    );
+    let expected = json!({
+        "partnerId": acme.id, "resolutionSummary": resolution["summary"], "packetUrl": url,
+        "resolutionId": resolution["resolutionId"], "resolutionPath": "partial_refund"
+    });
+    assert_eq!(*payload, expected);
+    assert_eq!(acme.events(id).await.len(), 3);
+    assert!(!String::from_utf8_lossy(&webhooks[0].body).contains("Zoë"));
+}
+
+/// The booking is canceled, still protected, and whatever is asked of its policy is answered with what was recorded.
+async fn stands(acme: &Partner, id: &str, resolution: &Value) {
+    let path = format!("/v1/bookings/{id}");
+    let booking = acme.caller.get(&path).await.ok(200);
+    assert_eq!(
+        (&booking["status"], &booking["protected"]),
+        (&json!("canceled"), &json!(true))
+    );
+    assert_eq!(booking["canceledAt"], resolution["canceledAt"]);
+    assert_eq!(booking["resolutionId"], resolution["resolutionId"]);
+    let list = acme
+        .caller
+        .get("/v1/bookings?status=canceled")
+        .await
+        .ok(200);
+    assert_eq!(list["data"], json!([booking]));
+    for query in [
+        "",
+        "?canceledBy=talent",
+        "?asOf=2031-03-01T00:00:00Z&matrix=true",
+    ] {
+        let path = format!("{path}/policy-evaluation{query}");
+        let answer = acme.caller.get(&path).await.ok(200);
+        assert_eq!(answer, resolution["evaluation"], "{query}");
+    }
+}
+
+/// Under its key it is the same to the byte, without one it is a replay, and another one is refused.
+async fn repeats(house: &House, acme: &Partner, id: &str, cancel: &Value, first: &[u8]) {
+    let path = format!("/v1/bookings/{id}/cancel");
+    house.advance(3_600_000);
+    let again = acme.caller.post_once(&path, "once", cancel).await;
+    assert_eq!((again.status, again.body.as_slice()), (201, first));
+    assert!(again.header("idempotent-replayed").is_some());
+    let replay = acme.caller.post(&path, cancel).await;
+    assert!(replay.header("location").is_some());
+    let mut replay = replay.ok(201);
+    assert_eq!(replay["evaluation"]["replayed"], true);
+    replay["evaluation"]
+        .as_object_mut()
+        .unwrap()
+        .remove("replayed");
+    assert_eq!(replay, serde_json::from_slice::<Value>(first).unwrap());
+    let other = acme.caller.post(&path, &samples::cancellation()).await;
+    assert_eq!(
+        (other.status, other.code().as_str()),
+        (409, "booking_already_canceled")
+    );
+    assert_eq!(other.json()["resolutionId"], replay["resolutionId"]);
+    let protect = acme
+        .caller
+        .post_nothing(&format!("/v1/bookings/{id}/protect"))
+        .await;
+    assert_eq!(
+        (protect.status, protect.code().as_str()),
+        (409, "booking_canceled")
+    );
+    assert_eq!(acme.events(id).await.len(), 3);
+}
+
+/// From here on there are only the packet's bytes and the log's public key.
+fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
+    let report = evidence::verify(packet, vkey);
+    assert!(report.verified(), "{report}");
+    assert!(
+        report
+            .to_string()
+            .contains("refund USD 625.25, penalty USD 625.25")
+    );
+    let shown: Value = serde_json::from_slice(packet).unwrap();
+    assert_eq!(shown["resolution"], *resolution);
+    let text = String::from_utf8(packet.to_vec()).unwrap();
+    for (from, to) in [
+        (r#""minorUnits":62525"#, r#""minorUnits":62526"#),
+        ("625.25", "925.25"),
+        (r#""canceledBy":"organizer""#, r#""canceledBy":"talent""#),
+        ("fever", "lover"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let edited = text.replace(from, to);
+        assert!(
+            !evidence::verify(edited.as_bytes(), vkey).verified(),
+            "{to}"
+        );
+    }
+    // Whoever respells it all the same has no signature.
+    let mut edited = shown;
+    edited["resolution"]["evaluation"]["refund"] =
+        json!({"amount": "1250.50", "currency": "USD", "minorUnits": 125_050});
+    let edited = jcs::to_canonical(&edited).unwrap();
+    let report = evidence::verify(edited.as_bytes(), vkey);
+    let failed: Vec<_> = report.failures().map(|check| check.name).collect();
+    assert!(
+        failed.contains(&"signature") && failed.contains(&"resolution"),
+        "{failed:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let id = protected(&house, &acme).await;
+        let path = format!("/v1/bookings/{id}");
+        let quote = format!("{path}/policy-evaluation");
+        let shown = acme.caller.get(&quote).await.ok(200);
+        let at = shown["nextChange"]["at"].as_str().unwrap();
+        let at = bookguard_core::model::Timestamp::parse(at).unwrap();
+        // A minute too late.
+        house.advance(at.ms() + 60_000 - house.now_ms());
+        let expecting = |quote: &Value| {
+            json!({
+                "canceledBy": "organizer",
+                "expected": {"refundMinorUnits": quote["refund"]["minorUnits"], "policyHash": quote["policy"]["policyHash"]}
+            })
+        };
+        let cancel = format!("{path}/cancel");
+        let refused = acme.caller.post_once(&cancel, "key", &expecting(&shown)).await;
+        assert_eq!((refused.status, refused.code().as_str()), (409, "quote_changed"));
+        let fresh = &refused.json()["evaluation"];
+        assert_eq!(fresh["refund"], shown["nextChange"]["thenRefund"]);
+        let booking = acme.caller.get(&path).await.ok(200);
+        assert_eq!(booking["status"], "protected");
+        assert_eq!(entries(&house, &vkey).await, 2);
+        assert_eq!(acme.events(&id).await.len(), 2);
+        // What is shown now is taken, under the same key too: a refusal is not remembered.
+        let taken = acme.caller.post_once(&cancel, "key", &expecting(fresh)).await;
+        assert_eq!(taken.ok(201)["evaluation"]["refund"], fresh["refund"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_no_machine_can_know_is_left_open_and_decided_once() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let booking = acme.book().await;
+        let pending = acme.cancel(&booking, &samples::open_cancellation()).await;
+        assert_eq!(
+            (&pending["status"], &pending["evidenceGrade"]),
+            (&json!("pending_review"), &json!("record_only"))
+        );
+        let evaluation = &pending["evaluation"];
+        assert_eq!(evaluation["evaluationStatus"], "review_required");
+        assert_eq!(evaluation["refund"], Value::Null);
+        assert_eq!(evaluation["reviewReasons"], json!(["evidence_missing"]));
+        assert!(!evaluation["alternatives"].as_array().unwrap().is_empty());
+        let asked = format!("/v1/bookings/{booking}/policy-evaluation");
+        assert_eq!(acme.caller.get(&asked).await.ok(200), *evaluation);
+        let packet = format!("/v1/bookings/{booking}/evidence");
+        let open = acme.caller.get(&packet).await;
+        assert!(evidence::verify(&open.body, &vkey).verified());
+
+        house.advance(86_400_000);
+        let pending_at = format!("/v1/resolutions/{}", pending["resolutionId"].as_str().unwrap());
+        let decide = format!("{pending_at}/decide");
+        let reply = acme.caller.post(&decide, &samples::decision()).await;
+        let decided = reply.ok(201);
+        assert_eq!(decided["status"], "decided");
+        assert_eq!(decided["supersedes"], pending["resolutionId"]);
+        assert_eq!(decided["evaluation"]["evaluationStatus"], "final");
+        assert_eq!(decided["evaluation"]["refund"]["minorUnits"], 100_025);
+        assert_eq!(decided["evaluation"]["penalty"]["minorUnits"], 25_025);
+        let expected = json!({
+            "refund": {"amount": "1000.25", "minorUnits": 100_025, "currency": "USD"}, "decidedBy": "disputes",
+            "rationale": "There was a storm indeed.", "decidedAt": "2026-09-22T14:13:20.000Z"
+        });
+        assert_eq!(decided["decision"], expected);
+        let location = reply.header("location").unwrap();
+        assert_eq!(acme.caller.get(location).await.ok(200), decided);
+
+        // The first stays what it was, and says what took its place.
+        let mut first = acme.caller.get(&pending_at).await.ok(200);
+        assert_eq!(first["supersededBy"], decided["resolutionId"]);
+        first.as_object_mut().unwrap().remove("supersededBy");
+        assert_eq!(first, pending);
+        assert_eq!(acme.caller.get(&asked).await.ok(200), decided["evaluation"]);
+
+        let same = acme.caller.post(&decide, &samples::decision()).await.ok(201);
+        assert_eq!(same, decided);
+        let mut other = samples::decision();
+        other["refund"] = json!(1);
+        for path in [&decide, &format!("{location}/decide")] {
+            let refused = acme.caller.post(path, &other).await;
+            assert_eq!((refused.status, refused.code().as_str()), (409, "resolution_already_decided"));
+            assert_eq!(refused.json()["resolutionId"], decided["resolutionId"]);
+        }
+        let events = acme.events(&booking).await;
+        assert_eq!(events.len(), 3);
+        assert_eq!(events[1]["payload"]["supersedes"], Value::Null);
+        assert_eq!(events[2]["payload"]["supersedes"], pending["resolutionId"]);
+        assert_eq!(events[2]["timestamp"], "2026-09-22T14:13:20.000Z");
+        assert_eq!(entries(&house, &vkey).await, 4);
+
+        let closed = acme.caller.get(&packet).await;
+        let report = evidence::verify(&closed.body, &vkey);
+        assert!(report.verified(), "{report}");
+        assert_eq!(closed.json()["resolution"], decided);
+        // What was true then stays provable: the older packet still verifies.
+        assert!(evidence::verify(&open.body, &vkey).verified());
+    })
+    .await;
+}
