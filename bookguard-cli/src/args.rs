@@ -3,6 +3,7 @@
 //! Only shapes; what a command does is in `commands`. Invariant: no flag takes a secret, because command lines are
 //! seen by every process of the machine and kept in shell histories.
 
+mod amendments;
 mod bookings;
 mod cancellation;
 mod nouns;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use bookguard_core::store::Database;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use amendments::RescheduleArgs;
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use nouns::{
@@ -155,7 +157,7 @@ pub enum Command {
     /// A partner's API keys
     #[command(subcommand)]
     ApiKeys(ApiKeysCommand),
-    /// Bookings: record, protect, read, evaluate, cancel
+    /// Bookings: record, protect, read, move, evaluate, cancel
     #[command(subcommand)]
     Bookings(BookingsCommand),
     /// Cancellation policies: a partner's own and the library's
@@ -305,6 +307,7 @@ mod tests {
             "bookings get bkg_1",
             "bookings list --status created --event-from 2027-01-01T00:00:00Z",
             "bookings protect bkg_1",
+            "bookings reschedule bkg_1 --event-date 2027-01-01T20:00 --agreed-by organizer,talent --time-zone Europe/Berlin --dry-run",
             "bookings policy bkg_1 --as-of 2027-01-01T00:00:00Z --canceled-by talent --reason illness",
             "partners update --default-policy concert=house --default-policy *=firm --no-default-policy dj --time-zone Europe/Berlin",
             "partners update --no-time-zone",

@@ -3,6 +3,7 @@
 //! No rule is here; a request goes out as it was typed and the core says what is wrong with it.
 
 mod accept_rollback;
+mod amend;
 mod backup;
 mod cancel;
 mod migrate;
@@ -250,6 +251,7 @@ async fn booking(
                 .await?,
             bookings::protected,
         ),
+        BookingsCommand::Reschedule(args) => amend::reschedule(target, *args, screen).await,
         BookingsCommand::Evaluate(args) => cancel::evaluate(target, args, screen).await,
         BookingsCommand::Cancel(args) => cancel::run(target, &args, screen).await,
     }

@@ -3,6 +3,7 @@
 //! Invariants: a reader that goes away ends the command quietly, never with a panic; nothing that came from elsewhere
 //! steers the terminal; colour is only for a terminal whose user did not forbid it (`NO_COLOR`).
 
+pub mod amendments;
 pub mod bar;
 pub mod bookings;
 pub mod cancellation;

@@ -10,8 +10,9 @@ use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
     PartnerSettings, PartnerStatus, Timestamp,
 };
-use crate::policy::Resolution;
+use crate::policy::{Resolution, Terms};
 use crate::webhook::Attempt;
+use crate::work::Moved;
 
 /// One effect of an accepted command.
 #[derive(Debug, Clone)]
@@ -73,6 +74,15 @@ pub enum Change {
         at: Timestamp,
         /// The leaf that says so.
         leaf_index: u64,
+    },
+    /// A booking's event was moved.
+    BookingRescheduled {
+        /// Which.
+        booking_id: BookingId,
+        /// How.
+        moved: Box<Moved>,
+        /// The terms from now on.
+        terms: Box<Terms>,
     },
     /// A booking was canceled.
     BookingCanceled {

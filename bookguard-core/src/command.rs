@@ -13,11 +13,13 @@ use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::log::Continuation;
 use crate::model::{
-    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint, EndpointId,
-    EventId, EventType, Partner, PartnerId, PartnerStatus, ResolutionId, Scopes, Timestamp,
+    Amount, ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint,
+    EndpointId, EventId, EventType, Partner, PartnerId, PartnerStatus, ResolutionId, Scopes,
+    Timestamp,
 };
 use crate::policy::{
-    Actor, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Shelf, Terms,
+    Actor, EventDate, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Segment, Shelf,
+    Terms,
 };
 use crate::webhook::Attempt;
 
@@ -85,6 +87,27 @@ pub struct NewLog {
     /// The random name of the entry that says so.
     pub stream: [u8; 16],
     /// Seed of the salts: `decide` itself rolls no dice.
+    pub seed: [u8; 32],
+}
+
+/// A change of an event's date as it is asked for.
+#[derive(Debug, Clone)]
+pub struct Reschedule {
+    /// Whose booking.
+    pub partner_id: PartnerId,
+    /// Which.
+    pub booking_id: BookingId,
+    /// The new date, as it was said.
+    pub event_date: EventDate,
+    /// The event's IANA zone from now on; what it was when not said.
+    pub time_zone: Option<String>,
+    /// Who agreed, each once, in the order of the vocabulary: organizer and talent at least.
+    pub agreed_by: Vec<Actor>,
+    /// When they did; the instant of receipt when not said.
+    pub at: Option<Timestamp>,
+    /// Whether only to say what it would come to.
+    pub dry_run: bool,
+    /// Seed of the fact's salts: `decide` itself rolls no dice.
     pub seed: [u8; 32],
 }
 
@@ -272,6 +295,8 @@ pub enum Ask {
         /// What changes.
         update: Box<PartnerUpdate>,
     },
+    /// Moves a booking's event to another date.
+    Reschedule(Box<Reschedule>),
     /// Cancels a booking.
     Cancel(Box<Cancel>),
     /// Ends the review of a cancellation.
@@ -357,6 +382,8 @@ pub enum Reply {
     BookingCreated(BookingCreated),
     /// To a protection.
     Protected(Box<Protected>),
+    /// To a change of date.
+    Rescheduled(Box<Rescheduled>),
     /// To a cancellation, and to a decision.
     Resolved(Box<Resolution>),
     /// To a new or ended endpoint.
@@ -443,6 +470,46 @@ pub struct Protected {
     pub protected_at: Timestamp,
     /// Where the record stands in the ledger.
     pub receipt: Receipt,
+}
+
+/// Answer to a change of an event's date.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Rescheduled {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// When the event starts from now on.
+    pub event_date: Timestamp,
+    /// The booking's IANA time zone from now on, when it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub time_zone: Option<String>,
+    /// The date it had until then, as it was said.
+    pub previous_event_date: String,
+    /// When the change was received.
+    pub rescheduled_at: Timestamp,
+    /// When it was agreed on: the instant whose step was reached, whole seconds.
+    pub at: Timestamp,
+    /// Who agreed.
+    pub agreed_by: Vec<Actor>,
+    /// What the organizer's cancellation would have cost at that instant; null when a person would have decided. Under a
+    /// policy with `keep_reached_tier` it costs at least that from now on.
+    pub reached: Option<Amount>,
+    /// The organizer's schedule from now on, with what was reached before.
+    pub schedule: Vec<Segment>,
+    /// True when this is what would happen, and nothing did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(
+        feature = "openapi",
+        oai(default, skip_serializing_if = "std::ops::Not::not")
+    )]
+    pub dry_run: bool,
+    /// Where the record stands in the ledger; absent when nothing was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub receipt: Option<Receipt>,
 }
 
 /// Where a leaf stands in the log (RFC 6962).
@@ -545,9 +612,14 @@ pub struct Head {
 impl Reply {
     /// Fills in what is known only once the batch's leaves are in the tree.
     pub fn complete(&mut self, head: &Head) {
-        if let Self::Protected(protected) = self {
-            protected.receipt.tree_size = head.size;
-            protected.receipt.root_hash = head.root.to_string();
+        let receipt = match self {
+            Self::Protected(protected) => Some(&mut protected.receipt),
+            Self::Rescheduled(rescheduled) => rescheduled.receipt.as_mut(),
+            _ => None,
+        };
+        if let Some(receipt) = receipt {
+            receipt.tree_size = head.size;
+            receipt.root_hash = head.root.to_string();
         }
     }
 }

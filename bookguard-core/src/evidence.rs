@@ -4,7 +4,7 @@
 //! facts    which values each fact commits to          rebuild  the booking those values say
 //! history  which facts can follow which               summary  the same in sentences
 //! frozen   the canonical text of a booking's terms    verify   packet + key → report
-//! packet   the signed document
+//! packet   the signed document                        rescheduling  a change of date
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -25,10 +25,12 @@ pub mod history;
 pub mod packet;
 pub mod rebuild;
 pub mod report;
+pub mod rescheduling;
 pub mod summary;
 pub mod verify;
 
 pub use frozen::FrozenTerms;
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};
+pub use rescheduling::{Rescheduling, Stage};
 pub use verify::verify;

@@ -2,6 +2,7 @@
 //!
 //! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
 
+mod amendments;
 mod bookings;
 mod cancellation;
 mod chain;
@@ -117,6 +118,7 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             version_said,
         } => policies::put(work, at, *partner_id, policy, *version_said),
         Ask::UpdatePartner { partner_id, update } => policies::decide(work, *partner_id, update),
+        Ask::Reschedule(reschedule) => amendments::reschedule(work, at, reschedule),
         Ask::Cancel(cancel) => cancellation::cancel(work, at, cancel),
         Ask::Decide(decide) => cancellation::decide(work, at, decide),
         Ask::CreateEndpoint {

@@ -24,6 +24,8 @@ pub const EMAIL_CHARS: usize = 254;
 pub const AMOUNT_MINOR_UNITS: i64 = 999_999_999_999_999;
 /// Pieces of evidence named with one cancellation; each is a digest and a name, and all travel in every packet.
 pub const CANCELLATION_EVIDENCE: usize = 20;
+/// Changes of one booking's date: each entry repeats those before it, and all travel in every packet.
+pub const RESCHEDULES: usize = 20;
 /// Characters of an evidence item's kind.
 pub const EVIDENCE_KIND_CHARS: usize = 64;
 /// Characters of a media type (RFC 6838: 127 + / + 127).

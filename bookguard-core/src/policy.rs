@@ -37,6 +37,7 @@
 //! reach it. The service never moves money.
 
 mod alternatives;
+mod amendment;
 mod cancellation;
 mod document;
 mod duration;
@@ -64,6 +65,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
+pub use amendment::{Amendment, effective_schedule};
 pub use cancellation::{Cancellation, EvidenceItem};
 pub use document::{
     Deposit, DepositSize, Document, Floor, ForceMajeure, Grace, OrganizerRules, PartnerRules,
@@ -75,7 +77,7 @@ pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, Next
 pub use event_date::EventDate;
 pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
-pub use question::{Amendment, Mode, Question, Recorded, Standing, Subject};
+pub use question::{Mode, Question, Recorded, Standing, Subject};
 pub use read::is_policy_id;
 #[cfg(feature = "store")]
 pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};

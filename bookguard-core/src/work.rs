@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::change::{Change, DeliveryState};
+use crate::evidence::{Rescheduling, Stage};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner,
     PartnerId, PartnerStatus, Timestamp,
 };
-use crate::policy::{Resolution, Terms};
+use crate::policy::{Amendment, Resolution, Terms};
 
 /// What the commands of one batch can see.
 #[derive(Debug, Default)]
@@ -91,8 +92,29 @@ pub struct BookingState {
     pub tip: Hash,
     /// The leaf that protected it, and that leaf's hash.
     pub protected_leaf: Option<(u64, Hash)>,
+    /// How its event was last moved, if it was.
+    pub moved: Option<Box<Moved>>,
     /// How it was resolved: the latest, once canceled.
     pub resolution: Option<Resolution>,
+}
+
+impl BookingState {
+    /// Its changes of date, oldest first.
+    pub fn amendments(&self) -> &[Amendment] {
+        let moved = self.moved.as_ref();
+        moved.map_or(&[], |moved| &moved.rescheduling.amendments)
+    }
+}
+
+/// How an event was last moved.
+#[derive(Debug, Clone)]
+pub struct Moved {
+    /// The leaf that says so, and that leaf's hash.
+    pub leaf: (u64, Hash),
+    /// What it says.
+    pub rescheduling: Rescheduling,
+    /// What the booking was under when it was recorded.
+    pub recorded: Stage,
 }
 
 /// A key and its owner.
@@ -219,6 +241,25 @@ impl Work {
                 if let Some(state) = self.bookings.get_mut(booking_id) {
                     state.booking.protect(*at);
                     state.protected_leaf = Some((*leaf_index, state.tip));
+                }
+            }
+            Change::BookingRescheduled {
+                booking_id,
+                moved,
+                terms,
+            } => {
+                if let Some(state) = self.bookings.get_mut(booking_id) {
+                    let Rescheduling {
+                        rescheduled_at,
+                        event_date,
+                        time_zone,
+                        ..
+                    } = &moved.rescheduling;
+                    state
+                        .booking
+                        .reschedule(*rescheduled_at, *event_date, time_zone.clone());
+                    state.terms = (**terms).clone();
+                    state.moved = Some(moved.clone());
                 }
             }
             Change::BookingCanceled { booking_id, at } => {

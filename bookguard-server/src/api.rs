@@ -12,6 +12,7 @@ pub(crate) mod incoming;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bookguard_core::ops::amendments::RescheduleBooking;
 use bookguard_core::ops::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::ops::cancellations::{CancelBooking, DecideResolution, GetResolution};
@@ -38,7 +39,7 @@ use poem_openapi::registry::{MetaApi, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 
 use crate::app::App;
-use bodies::{BookingBody, CancelBody, DecisionBody};
+use bodies::{BookingBody, CancelBody, DecisionBody, RescheduleBody};
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
@@ -55,6 +56,9 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<ListBookings>(),
         entry::<GetBooking>(),
         entry::<ProtectBooking>().at_once(),
+        entry::<RescheduleBooking>()
+            .body::<RescheduleBody>()
+            .at_once(),
         entry::<EvaluatePolicy>().changing(),
         entry::<CancelBooking>().body::<CancelBody>().at_once(),
         entry::<GetResolution>(),

@@ -34,6 +34,11 @@ pub fn booking() -> Value {
     })
 }
 
+/// Another date for the sample booking.
+pub fn new_date() -> Value {
+    json!({"eventDate": "2031-10-20T19:00:00-04:00", "agreedBy": ["organizer", "talent"]})
+}
+
 /// A cancellation by the organizer.
 pub fn cancellation() -> Value {
     json!({"canceledBy": "organizer", "reason": "changed_plans"})

@@ -444,6 +444,7 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "validatePolicy" => json!({}),
+            "rescheduleBooking" => samples::new_date(),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),
             id => panic!("what is a body of {id}?"),

@@ -18,8 +18,6 @@ type Object = BTreeMap<String, Box<RawValue>>;
 
 /// Dates without any zone are refused over HTTP, where the pure function can be told to assume one.
 const WITHOUT_A_ZONE: [&str; 2] = ["C25", "C26"];
-/// What is about a change of date is asked where such changes are made.
-const MOVED: [&str; 2] = ["C92", "C94"];
 /// When the cancellation that a canceled booking begins with was received.
 const CANCELED_AT: &str = "2026-06-01T00:00:00Z";
 
@@ -37,23 +35,20 @@ async fn every_case_comes_out_over_http_as_it_does_in_the_pure_function() {
         let stage = stage.with_partner().await;
         let cases: Vec<Object> =
             serde_json::from_str(include_str!("../vectors/policy.json")).unwrap();
-        let (mut asked, mut verified, mut faults) = (0, 0, Vec::new());
+        let (mut asked, mut moved, mut verified, mut faults) = (0, 0, 0, Vec::new());
         for case in &cases {
             let id = text(case, "id");
-            if MOVED.contains(&id.as_str()) {
-                continue;
-            }
             asked += 1;
+            moved += usize::from(case["booking"].get().contains("\"amendments\""));
             let (booking, reply) = stage.play(case).await;
             faults.extend(differences(&id, case, &reply));
-            if let Some(booking) = booking
-                && reply.status == 201
-            {
+            let provable = reply.status == 201 || case["booking"].get().contains("\"amendments\"");
+            if let Some(booking) = booking.filter(|_| provable) {
                 stage.verify(&booking).await;
                 verified += 1;
             }
         }
-        assert_eq!((cases.len(), asked), (60, 58));
+        assert_eq!((cases.len(), asked, moved), (60, 60, 2));
         assert!(verified >= 10, "{verified}");
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     })
@@ -105,6 +100,13 @@ impl Stage {
                 assert_eq!(first.status, 201, "{}", first.text());
             }
             other => panic!("what is {other}?"),
+        }
+        for amendment in amendments(&booking) {
+            self.set_clock(&text(&amendment, "at"));
+            let date = text(&amendment, "newEventDate");
+            let body = serde_json::json!({"eventDate": date, "agreedBy": ["organizer", "talent"]});
+            let moved = caller.post(&format!("{path}/reschedule"), &body).await;
+            assert_eq!(moved.status, 200, "{}", moved.text());
         }
         let reply = match case.get("asOf") {
             Some(_) => {
@@ -171,10 +173,20 @@ fn new_booking(case: &Object, booking: &Object) -> String {
             body.insert(name, value.clone());
         }
     }
+    if let Some(first) = amendments(booking).first() {
+        // What the case calls the date is the one to which the event was moved.
+        body.insert("eventDate", first["previousEventDate"].clone());
+    }
     if case["policy"].get() != "null" {
         body.insert("policy", case["policy"].clone());
     }
     serde_json::to_string(&body).unwrap()
+}
+
+/// The case's changes of date, oldest first.
+fn amendments(booking: &Object) -> Vec<Object> {
+    let list = booking.get("amendments");
+    list.map_or_else(Vec::new, |raw| serde_json::from_str(raw.get()).unwrap())
 }
 
 /// The case's evidence with digests, which the cases leave out.

@@ -13,6 +13,8 @@ use bookguard_core::policy::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// A policy and where it came from.
+type Adopted = (Policy, PolicySource);
 type Object = BTreeMap<String, Box<RawValue>>;
 
 const CASES: usize = 60;
@@ -98,6 +100,7 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
         created_at: instant(&text(&booking, "createdAt")),
     };
     let adopted = policy.map(|policy| (policy, PolicySource::Booking));
+    let amendments = amendments(&booking, &booked, &adopted);
     let frozen =
         Terms::freeze(adopted, &booked, MissingZone::AssumeUtc).map_err(|e| e.code.to_owned())?;
     // What is evaluated is what the store gives back.
@@ -108,7 +111,6 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
 
     let question = question(case, currency)?;
     let recorded = recorded(&booking, &terms);
-    let amendments = amendments(&booking);
     let subject = Subject {
         booking_id: booking_id(),
         terms: &terms,
@@ -185,15 +187,21 @@ fn recorded(booking: &Object, terms: &Terms) -> Option<Recorded> {
     })
 }
 
-fn amendments(booking: &Object) -> Vec<Amendment> {
+/// The changes of date of a case, each of which moves the booking from the date it had until then.
+fn amendments(booking: &Object, booked: &Booked<'_>, policy: &Option<Adopted>) -> Vec<Amendment> {
     let Some(raw) = booking.get("amendments") else {
         return Vec::new();
     };
     let list: Vec<Object> = serde_json::from_str(raw.get()).expect("amendments are objects");
-    let read = |amendment: &Object| Amendment {
-        at: instant(&text(amendment, "at")),
-        previous_event_date: EventDate::parse(&text(amendment, "previousEventDate"))
-            .expect("a date"),
+    let read = |amendment: &Object| {
+        let date = EventDate::parse(&text(amendment, "previousEventDate")).expect("a date");
+        let former = Booked {
+            event_date: date,
+            ..*booked
+        };
+        let former = Terms::freeze(policy.clone(), &former, MissingZone::AssumeUtc);
+        let former = former.expect("the date before is as good as the one after");
+        Amendment::of(&former, instant(&text(amendment, "at")))
     };
     list.iter().map(read).collect()
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{CancelArgs, EvaluateArgs, OnceArgs, PageArgs};
+use super::{CancelArgs, EvaluateArgs, OnceArgs, PageArgs, RescheduleArgs};
 
 /// What can be done with bookings.
 #[derive(Debug, Subcommand)]
@@ -39,6 +39,8 @@ pub enum BookingsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
+    /// Move a booking's event to another date, as both sides agreed
+    Reschedule(Box<RescheduleArgs>),
     /// What a cancellation would mean under the booking's policy, or what it came to
     #[command(alias = "policy")]
     Evaluate(EvaluateArgs),

@@ -70,6 +70,7 @@ pub fn booking(booking: &Booking, style: Style) -> String {
             ),
             ("created", Some(time(booking.created_at))),
             ("protected at", booking.protected_at.map(time)),
+            ("rescheduled at", booking.rescheduled_at.map(time)),
             ("canceled at", booking.canceled_at.map(time)),
             ("resolution", booking.resolution_id.map(|id| id.to_string())),
         ],

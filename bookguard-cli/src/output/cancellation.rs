@@ -1,8 +1,8 @@
 //! What a cancellation would mean, and what one came to: how that is shown.
 
-use bookguard_core::model::Amount;
+use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::ops::evaluations::PolicyEvaluation;
-use bookguard_core::policy::{Evaluation, MatrixRow, Resolution};
+use bookguard_core::policy::{Evaluation, MatrixRow, Resolution, Segment};
 
 use super::sheet::{Style, list, money, record, time};
 
@@ -56,7 +56,7 @@ pub fn evaluation(evaluation: &Evaluation, style: Style) -> String {
     let mut text = record(style, &fields);
     if !evaluation.schedule.is_empty() {
         text.push_str("\n\nIf the organizer cancels:\n");
-        text.push_str(&schedule(evaluation, style));
+        text.push_str(&steps(&evaluation.schedule, evaluation.as_of, style));
     }
     if !evaluation.alternatives.is_empty() {
         text.push_str("\n\nA person decides between:\n");
@@ -76,14 +76,15 @@ fn sums(evaluation: &Evaluation) -> [(&'static str, Option<String>); 4] {
     ]
 }
 
-fn decided(amount: Option<Amount>) -> String {
+/// An amount, or that a person decides.
+pub(super) fn decided(amount: Option<Amount>) -> String {
     amount.map_or_else(|| "to be decided".to_owned(), money)
 }
 
 /// The organizer's schedule, its step at the instant in question marked.
-fn schedule(evaluation: &Evaluation, style: Style) -> String {
-    let rows = evaluation.schedule.iter().map(|segment| {
-        let here = (segment.from..=segment.to).contains(&evaluation.as_of);
+pub(super) fn steps(schedule: &[Segment], at: Timestamp, style: Style) -> String {
+    let rows = schedule.iter().map(|segment| {
+        let here = (segment.from..=segment.to).contains(&at);
         [
             if here { HERE } else { "" }.to_owned(),
             segment.rule_id.to_string(),

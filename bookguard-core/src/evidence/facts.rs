@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::frozen::{self, FrozenTerms};
+use super::rescheduling::Rescheduling;
 use crate::error::Error;
 use crate::ledger::{LeafKind, commit_fields};
 use crate::model::Booking;
@@ -76,6 +77,18 @@ pub(crate) const SAID: [&str; 9] = [
 /// The members of a booking that it has when the partner said them.
 pub(crate) const SAID_MAYBE: [&str; 3] = ["timeZone", "amountPaid", "metadata"];
 
+/// The members of a change of date that `booking.rescheduled` always has.
+pub(crate) const RESCHEDULED: [&str; 6] = [
+    "bookingId",
+    "rescheduledAt",
+    "eventDate",
+    "agreedBy",
+    "amendments",
+    TERMS,
+];
+/// The members of a change of date that it has when there are such.
+pub(crate) const RESCHEDULED_MAYBE: [&str; 2] = ["timeZone", "at"];
+
 /// The members of a cancellation that `booking.canceled` always has.
 pub(crate) const CANCELED: [&str; 3] = ["bookingId", "canceledAt", "canceledBy"];
 /// The members of a cancellation that it has when they were said.
@@ -107,6 +120,26 @@ pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
     let mut fields = said(booking);
     fields.push((PROTECTED_AT, json!(booking.protected_at)));
     fields.push((TERMS, json!(FrozenTerms::of(terms))));
+    fields
+}
+
+/// The fields of `booking.rescheduled`: the date and the zone from now on, who agreed, the terms compiled anew, and every
+/// change of date so far, so that this entry alone says what the booking is under.
+pub fn rescheduled(rescheduling: &Rescheduling) -> Vec<Field> {
+    let mut fields = vec![
+        ("bookingId", json!(rescheduling.booking_id)),
+        ("rescheduledAt", json!(rescheduling.rescheduled_at)),
+        ("eventDate", json!(rescheduling.event_date)),
+        ("agreedBy", json!(rescheduling.agreed_by)),
+        ("amendments", json!(rescheduling.amendments)),
+        (TERMS, json!(rescheduling.terms)),
+    ];
+    if let Some(zone) = &rescheduling.time_zone {
+        fields.push(("timeZone", json!(zone)));
+    }
+    if let Some(at) = rescheduling.at {
+        fields.push(("at", json!(at)));
+    }
     fields
 }
 

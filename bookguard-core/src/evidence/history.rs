@@ -1,7 +1,8 @@
 //! The order in which a booking's facts can follow each other, told once for all who read them.
 //!
 //! ```text
-//! created → protected? → (canceled → resolved → decided?)?
+//! created → (protected | rescheduled)* → (canceled → resolved → decided?)?
+//!            at most once
 //! ```
 //!
 //! Only kinds are looked at; what a fact says is for its readers. Invariant: a kind this program does not know, and a
@@ -15,9 +16,20 @@ pub struct History<T> {
     /// It was recorded.
     pub created: T,
     /// It was protected.
-    pub protected: Option<T>,
+    pub protected: Option<Since<T>>,
+    /// Its event was moved, oldest first.
+    pub rescheduled: Vec<T>,
     /// It was canceled.
     pub ending: Option<Ending<T>>,
+}
+
+/// A fact that hangs on the terms in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since<T> {
+    /// The fact.
+    pub fact: T,
+    /// How often the event had been moved before it.
+    pub moves: usize,
 }
 
 /// A cancellation, which never comes without its resolution.
@@ -55,6 +67,7 @@ impl<T> History<T> {
             history: Self {
                 created,
                 protected: None,
+                rescheduled: Vec::new(),
                 ending: None,
             },
             canceled: None,
@@ -83,12 +96,17 @@ struct SoFar<T> {
 impl<T> SoFar<T> {
     fn take(&mut self, kind: LeafKind, fact: T) -> Result<(), String> {
         let History {
-            protected, ending, ..
+            protected,
+            rescheduled,
+            ending,
+            ..
         } = &mut self.history;
+        let moves = rescheduled.len();
         match (kind, self.canceled.take(), ending) {
             (LeafKind::BookingProtected, None, None) if protected.is_none() => {
-                *protected = Some(fact);
+                *protected = Some(Since { fact, moves });
             }
+            (LeafKind::BookingRescheduled, None, None) => rescheduled.push(fact),
             (LeafKind::BookingCanceled, None, None) => self.canceled = Some(fact),
             (LeafKind::ResolutionCreated, Some(canceled), ending @ None) => {
                 *ending = Some(Ending {
@@ -116,7 +134,8 @@ impl<T> SoFar<T> {
 mod tests {
     use super::*;
     use LeafKind::{
-        BookingCanceled as X, BookingCreated as C, BookingProtected as P, ResolutionCreated as R,
+        BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
+        ResolutionCreated as R,
     };
 
     fn history(kinds: &[LeafKind]) -> Result<History<usize>, String> {
@@ -132,17 +151,22 @@ mod tests {
                 decided,
             })
         };
-        for (kinds, protected, end) in [
-            (&[C][..], None, None),
-            (&[C, P], Some(1), None),
-            (&[C, X, R], None, ending(1, None)),
-            (&[C, X, R, R], None, ending(1, Some(3))),
-            (&[C, P, X, R], Some(1), ending(2, None)),
-            (&[C, P, X, R, R], Some(1), ending(2, Some(4))),
+        let after = |moves, fact| Some(Since { fact, moves });
+        for (kinds, protected, rescheduled, end) in [
+            (&[C][..], None, &[][..], None),
+            (&[C, P], after(0, 1), &[], None),
+            (&[C, M], None, &[1], None),
+            (&[C, M, P, M], after(1, 2), &[1, 3], None),
+            (&[C, P, M, M, X, R], after(0, 1), &[2, 3], ending(4, None)),
+            (&[C, X, R], None, &[], ending(1, None)),
+            (&[C, X, R, R], None, &[], ending(1, Some(3))),
+            (&[C, P, X, R], after(0, 1), &[], ending(2, None)),
+            (&[C, P, X, R, R], after(0, 1), &[], ending(2, Some(4))),
         ] {
             let expected = History {
                 created: 0,
                 protected,
+                rescheduled: rescheduled.to_vec(),
                 ending: end,
             };
             assert_eq!(history(kinds), Ok(expected), "{kinds:?}");
@@ -157,6 +181,11 @@ mod tests {
             &[X, R],
             &[C, C],
             &[C, P, P],
+            &[C, P, M, P],
+            &[M],
+            &[C, X, M],
+            &[C, X, M, R],
+            &[C, X, R, M],
             &[C, R],
             &[C, P, R],
             &[C, X],
@@ -174,7 +203,7 @@ mod tests {
             assert!(history(kinds).is_err(), "{kinds:?}");
         }
         for kind in LeafKind::ALL {
-            let known = matches!(kind, P | X);
+            let known = matches!(kind, P | M | X);
             let follows = history(&[C, kind]).is_ok() || history(&[C, kind, R]).is_ok();
             assert_eq!(follows, known, "{kind}");
         }

@@ -20,7 +20,8 @@ use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{
-    self, Actor, Evaluation, Mode, Policy, Question, Resolution, Standing, Subject, Terms,
+    self, Actor, Amendment, Evaluation, Mode, Policy, Question, Resolution, Standing, Subject,
+    Terms,
 };
 
 /// The `type` of every packet this module makes and reads.
@@ -57,8 +58,10 @@ pub struct Packet {
     pub policy: Option<Policy>,
     /// `sha256:` and the hex digest of the policy's canonical text.
     pub policy_hash: Option<String>,
-    /// The terms frozen with the booking.
+    /// The terms the booking is under: frozen when it was recorded, or when its event was last moved.
     pub terms: FrozenTerms,
+    /// The terms it was under before its event was moved, oldest first; empty while it was not.
+    pub former_terms: Vec<FrozenTerms>,
     /// What a cancellation by the organizer at `createdAt` would come to, or what the one there was came to.
     pub evaluation: Option<Evaluation>,
     /// How the booking was resolved; null while it is not canceled.
@@ -158,7 +161,7 @@ pub fn question(created_at: Timestamp) -> Question {
 pub fn evaluate(
     booking: &Booking,
     resolution: Option<&Resolution>,
-    terms: &Terms,
+    (terms, amendments): (&Terms, &[Amendment]),
     created_at: Timestamp,
 ) -> Option<Evaluation> {
     let recorded = resolution.map(Resolution::recorded);
@@ -166,7 +169,7 @@ pub fn evaluate(
         booking_id: booking.booking_id,
         terms,
         standing: Standing::of(booking.protected, recorded.as_ref()),
-        amendments: &[],
+        amendments,
     };
     policy::evaluate(&subject, &question(created_at)).ok()
 }

@@ -11,14 +11,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::FrozenTerms;
+use super::Rescheduling;
 use super::facts::{
-    self, CANCELED, CANCELED_MAYBE, PROTECTED_AT, RESOLUTION, RESOLVED, RESOLVED_MAYBE, SAID,
-    SAID_MAYBE, TERMS, TERMS_HASH,
+    self, CANCELED, CANCELED_MAYBE, PROTECTED_AT, RESCHEDULED, RESCHEDULED_MAYBE, RESOLUTION,
+    RESOLVED, RESOLVED_MAYBE, SAID, SAID_MAYBE, TERMS, TERMS_HASH,
 };
-use super::history::{Ending, History};
+use super::history::{Ending, History, Since};
 use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingStatus, PolicySummary, Timestamp};
-use crate::policy::{Cancellation, Resolution, ResolutionStatus};
+use crate::policy::{Amendment, Cancellation, Resolution, ResolutionStatus};
 
 /// One fact of a booking as its entry discloses it.
 #[derive(Debug, Clone)]
@@ -36,12 +37,25 @@ pub struct Told {
 pub struct Rebuilt {
     /// The booking.
     pub booking: Booking,
-    /// Hash of the text of its frozen terms.
+    /// The booking as it was recorded, before anything happened to it.
+    pub recorded: Booking,
+    /// Hash of the text of the terms frozen when it was recorded.
     pub terms_hash: String,
-    /// The terms themselves, once protected.
-    pub terms: Option<FrozenTerms>,
+    /// The terms that were locked by its protection.
+    pub locked: Option<Since<FrozenTerms>>,
+    /// Its changes of date, oldest first.
+    pub reschedulings: Vec<Rescheduling>,
     /// How it ended, once canceled.
     pub ended: Option<Ended>,
+}
+
+impl Rebuilt {
+    /// The changes of date as evaluation takes them. That they say what was reached is for who has the former terms to check.
+    pub fn amendments(&self) -> &[Amendment] {
+        self.reschedulings
+            .last()
+            .map_or(&[], |latest| &latest.amendments)
+    }
 }
 
 /// How a booking ended. That the evaluations in it are what the terms give is for who has the terms to check.
@@ -76,10 +90,14 @@ pub fn rebuild(facts: &[Told], policy: Option<PolicySummary>) -> Result<Rebuilt,
     let mut faults = Vec::new();
     let created = history.created;
     check_names(created, (&SAID, &[TERMS_HASH]), &SAID_MAYBE, &mut faults);
-    if let Some(fact) = history.protected {
+    for fact in &history.rescheduled {
+        check_names(fact, (&RESCHEDULED, &[]), &RESCHEDULED_MAYBE, &mut faults);
+    }
+    if let Some(Since { fact, moves }) = history.protected {
         let own = [PROTECTED_AT, TERMS];
         check_names(fact, (&SAID, &own), &SAID_MAYBE, &mut faults);
-        check_repeated(created, fact, &mut faults);
+        let moved = history.rescheduled[..moves].last();
+        check_repeated(created, moved.copied(), fact, &mut faults);
     }
     if let Some(ending) = &history.ending {
         let canceled = ending.canceled;
@@ -118,12 +136,25 @@ fn check_names(
     }
 }
 
-/// What was frozen is what was said at first.
-fn check_repeated(created: &Told, protected: &Told, faults: &mut Vec<String>) {
+/// The members of a booking that a change of date sets.
+const MOVED: [&str; 2] = ["eventDate", "timeZone"];
+
+/// What was frozen is what was said at first, on the date to which the event had been moved by then.
+fn check_repeated(
+    created: &Told,
+    moved: Option<&Told>,
+    protected: &Told,
+    faults: &mut Vec<String>,
+) {
     for name in SAID.iter().chain(&SAID_MAYBE) {
-        if created.fields.get(*name) != protected.fields.get(*name) {
+        let said = match moved {
+            Some(moved) if MOVED.contains(name) => moved,
+            _ => created,
+        };
+        if said.fields.get(*name) != protected.fields.get(*name) {
+            let kind = said.kind;
             faults.push(format!(
-                "Field {name} of booking.protected is not what booking.created said."
+                "Field {name} of booking.protected is not what {kind} said."
             ));
         }
     }
@@ -138,37 +169,66 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
         }
     }
     let mut set = |name: &str, value: Value| members.insert(name.to_owned(), value);
-    let status = match history.protected {
-        Some(_) => BookingStatus::Protected,
-        None => BookingStatus::Created,
-    };
-    set("status", json!(status));
-    set("protected", json!(history.protected.is_some()));
-    if let Some(fact) = history.protected {
-        set(PROTECTED_AT, fact.fields[PROTECTED_AT].clone());
-    }
+    set("status", json!(BookingStatus::Created));
+    set("protected", json!(false));
     if let Some(policy) = &policy {
         set("policy", json!(policy));
     }
-    let mut booking: Booking = exactly(&Value::Object(members), "a booking")?;
-    same_time(created, "createdAt", booking.created_at)?;
-    if let (Some(fact), Some(at)) = (history.protected, booking.protected_at) {
+    let recorded: Booking = exactly(&Value::Object(members), "a booking")?;
+    same_time(created, "createdAt", recorded.created_at)?;
+    let mut booking = recorded.clone();
+    let mut locked = None;
+    if let Some(Since { fact, moves }) = history.protected {
+        let at: Timestamp = exactly(&fact.fields[PROTECTED_AT], "a time")?;
         same_time(fact, PROTECTED_AT, at)?;
+        booking.protect(at);
+        let fact = exactly(&fact.fields[TERMS], "terms")?;
+        locked = Some(Since { fact, moves });
     }
-    let terms = history
-        .protected
-        .map(|fact| exactly(&fact.fields[TERMS], "terms"))
-        .transpose()?;
+    let mut reschedulings: Vec<Rescheduling> = Vec::new();
+    for fact in &history.rescheduled {
+        let before = reschedulings.last().map_or(&[][..], |r| &r.amendments);
+        let rescheduling = rescheduled(fact, &booking, before)?;
+        booking.reschedule(
+            rescheduling.rescheduled_at,
+            rescheduling.event_date,
+            rescheduling.time_zone.clone(),
+        );
+        reschedulings.push(rescheduling);
+    }
     let ended = match &history.ending {
         Some(ending) => Some(end(&mut booking, ending)?),
         None => None,
     };
     Ok(Rebuilt {
         booking,
+        recorded,
         terms_hash: text_of(created, TERMS_HASH)?,
-        terms,
+        locked,
+        reschedulings,
         ended,
     })
+}
+
+/// Reads a change of date, which repeats the ones before it.
+fn rescheduled(
+    fact: &Told,
+    booking: &Booking,
+    before: &[Amendment],
+) -> Result<Rescheduling, String> {
+    let members = Map::from_iter(fact.fields.clone());
+    let rescheduling: Rescheduling = exactly(&Value::Object(members), "a change of date")?;
+    same_time(fact, "rescheduledAt", rescheduling.rescheduled_at)?;
+    let goes_on = rescheduling
+        .amendments
+        .split_last()
+        .is_some_and(|(last, earlier)| {
+            earlier == before && last.at == rescheduling.agreed_at().floor_to_second()
+        });
+    if !goes_on || rescheduling.booking_id != booking.booking_id {
+        return Err("The change of date is not one of this booking, or not the next.".to_owned());
+    }
+    Ok(rescheduling)
 }
 
 /// Reads how a booking ended, and cancels it.

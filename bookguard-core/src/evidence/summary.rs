@@ -117,6 +117,9 @@ fn meaning(kind: LeafKind) -> &'static str {
             "The booking was recorded and its cancellation terms were fixed."
         }
         LeafKind::BookingProtected => "The booking was protected: its terms were locked.",
+        LeafKind::BookingRescheduled => {
+            "The event was moved to another date, as both sides agreed: the terms were fixed anew."
+        }
         LeafKind::BookingCanceled => "The booking was canceled.",
         LeafKind::ResolutionCreated => "What the cancellation came to was recorded.",
         LeafKind::EvidenceAdded => "A piece of evidence was added.",

@@ -21,6 +21,7 @@ use crate::model::Timestamp;
 mod content;
 mod entries;
 mod resolution;
+mod terms;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -32,6 +32,8 @@ pub enum LeafKind {
     BookingCreated,
     /// A booking was protected: its full frozen terms.
     BookingProtected,
+    /// A booking's event was moved to another date: its new frozen terms.
+    BookingRescheduled,
     /// A booking was canceled.
     BookingCanceled,
     /// A cancellation was resolved.
@@ -48,9 +50,10 @@ pub enum LeafKind {
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::BookingCreated,
         Self::BookingProtected,
+        Self::BookingRescheduled,
         Self::BookingCanceled,
         Self::ResolutionCreated,
         Self::EvidenceAdded,
@@ -65,6 +68,7 @@ impl LeafKind {
         match self {
             Self::BookingCreated => "booking.created",
             Self::BookingProtected => "booking.protected",
+            Self::BookingRescheduled => "booking.rescheduled",
             Self::BookingCanceled => "booking.canceled",
             Self::ResolutionCreated => "resolution.created",
             Self::EvidenceAdded => "evidence.added",

@@ -105,7 +105,7 @@ pub(super) fn decide(work: &Work, at: Timestamp, decide: &Decide) -> Decided {
 }
 
 /// The booking and its partner, when it is this partner's.
-fn owned(
+pub(super) fn owned(
     work: &Work,
     partner_id: PartnerId,
     booking_id: BookingId,
@@ -174,7 +174,7 @@ fn evaluate(
         booking_id: state.booking.booking_id,
         terms: &state.terms,
         standing: Standing::of(state.booking.protected, recorded),
-        amendments: &[],
+        amendments: state.amendments(),
     };
     policy::evaluate(&subject, &cancellation.question())
 }
@@ -258,7 +258,7 @@ fn refused(refusal: Refusal, state: &BookingState) -> Error {
     }
 }
 
-fn field_error(refusal: Refusal, pointer: &str, fix: &str) -> Error {
+pub(super) fn field_error(refusal: Refusal, pointer: &str, fix: &str) -> Error {
     Error::faults(vec![FieldError {
         pointer: pointer.to_owned(),
         code: refusal.code.to_owned(),

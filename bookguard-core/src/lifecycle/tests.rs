@@ -14,6 +14,7 @@ use crate::model::*;
 use crate::webhook::{Attempt, FailureClass};
 use crate::work::{EventState, KeyState, PartnerState};
 
+mod amendments;
 mod cancellation;
 
 const NOW: Timestamp = Timestamp::EPOCH;

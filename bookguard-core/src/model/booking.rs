@@ -98,6 +98,10 @@ pub struct Booking {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub protected_at: Option<Timestamp>,
+    /// When its event was last moved to another date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub rescheduled_at: Option<Timestamp>,
     /// When it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
@@ -126,23 +130,18 @@ impl Booking {
         self.protected_at = Some(at);
     }
 
+    /// The booking once its event was moved, at `at`, to another date, in what is its zone from then on.
+    pub fn reschedule(&mut self, at: Timestamp, event_date: Timestamp, time_zone: Option<String>) {
+        self.event_date = event_date;
+        self.time_zone = time_zone;
+        self.rescheduled_at = Some(at);
+    }
+
     /// The booking once canceled at `at` with this resolution.
     pub fn cancel(&mut self, at: Timestamp, resolution_id: ResolutionId) {
         self.status = BookingStatus::Canceled;
         self.canceled_at = Some(at);
         self.resolution_id = Some(resolution_id);
-    }
-
-    /// The booking as it was recorded, before anything happened to it.
-    pub fn as_created(self) -> Self {
-        Self {
-            status: BookingStatus::Created,
-            protected: false,
-            protected_at: None,
-            canceled_at: None,
-            resolution_id: None,
-            ..self
-        }
     }
 
     /// The value as money.

@@ -207,7 +207,7 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
     })
 }
 
-fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
+pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
     let text = v.string()?;
     EventDate::parse(&text).or_else(|| {
         v.fault(
@@ -291,6 +291,7 @@ fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooki
         status: BookingStatus::Created,
         protected: false,
         protected_at: None,
+        rescheduled_at: None,
         canceled_at: None,
         resolution_id: None,
         policy: None,

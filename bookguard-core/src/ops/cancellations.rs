@@ -275,7 +275,7 @@ fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
     })
 }
 
-fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
+pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     let text = v.string()?;
     Timestamp::parse(&text).or_else(|| {
         v.fault(

@@ -171,7 +171,7 @@ fn evaluation(
         booking_id: state.booking.booking_id,
         terms: &state.terms,
         standing: Standing::of(state.booking.protected, recorded.as_ref()),
-        amendments: &[],
+        amendments: state.amendments(),
     };
     Ok(PolicyEvaluation {
         evaluation: policy::evaluate(&subject, question)?,

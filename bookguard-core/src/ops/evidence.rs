@@ -112,6 +112,8 @@ impl Source {
     /// The packet, not yet signed.
     fn packet(self, service: &Service) -> Result<Packet, Error> {
         let BookingState { booking, terms, .. } = &self.state;
+        let entries = self.entries.iter().map(|(entry, _)| entry);
+        let former = super::amendments::former_stages(&self.state, entries)?;
         let mut created_at = service.clock().now();
         let mut landmarks = Vec::new();
         let mut entries = Vec::new();
@@ -123,7 +125,8 @@ impl Source {
             landmarks.push(landmark);
         }
         let resolution = self.state.resolution.as_ref();
-        let evaluation = evaluate(booking, resolution, terms, created_at);
+        let under = (terms, self.state.amendments());
+        let evaluation = evaluate(booking, resolution, under, created_at);
         let deliveries: Vec<PacketDelivery> = self.events.iter().flat_map(deliveries).collect();
         let summary = summarize(&Material {
             origin: &self.head.origin,
@@ -147,6 +150,7 @@ impl Source {
             policy: terms.policy.as_ref().map(|policy| policy.document.clone()),
             policy_hash: terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(terms),
+            former_terms: former.into_iter().map(|stage| stage.terms).collect(),
             evaluation,
             resolution: resolution.cloned(),
             deliveries,

@@ -17,7 +17,7 @@
 //! 10. Refund, balance due and compensation follow from the penalty and what was paid.
 //! 11. The name of the result.
 
-use super::document::Floor;
+use super::amendment;
 use super::evaluation::{EvaluatedPolicy, Evaluation, Explanation, NextChange};
 use super::explain::{self, Story};
 use super::question::{Mode, Question, Recorded, Standing, Subject};
@@ -221,7 +221,7 @@ impl<'a> Inquiry<'a> {
         let rule = self
             .rule(&self.terms().schedule, self.at)
             .ok_or_else(inconsistent)?;
-        let reached = self.reached();
+        let reached = amendment::reached(self.policy.document.document(), self.booking.amendments);
         let settled = match rule {
             Rule::Mutual => Settled::Sums(self.stakes.settle_agreed(self.agreed_refund()?)),
             rule => self
@@ -242,8 +242,8 @@ impl<'a> Inquiry<'a> {
         let mut evaluation = blank(self.booking, self.question, self.at, explanation);
         evaluation.matched_rule = Some(rule);
         evaluation.deadline_utc = deadline;
-        if let Some(reached @ 1..) = reached {
-            evaluation.schedule = self.schedule_from(reached);
+        if reached != Some(0) {
+            evaluation.schedule = amendment::raised(&self.terms().schedule, &self.stakes, reached);
         }
         match settled {
             Settled::Sums(sums) if reviews.is_empty() => {
@@ -337,43 +337,6 @@ impl<'a> Inquiry<'a> {
             ));
         }
         Ok(agreed)
-    }
-
-    /// The largest penalty reached at a change of date, minor units; `None` when a person would have had to say.
-    fn reached(&self) -> Option<i64> {
-        if self.policy.document.document().reschedule.floor == Floor::Reset {
-            return Some(0);
-        }
-        let mut largest = 0;
-        for amendment in self.booking.amendments {
-            let terms = self.terms();
-            let frame = terms.frame_for(amendment.previous_event_date, terms.time_zone);
-            let at = amendment.at.floor_to_second();
-            let segment = segment_at(&frame.compile(&self.stakes, 0), at).copied();
-            let penalty = match segment {
-                Some(segment) => segment.penalty?.minor(),
-                // Before the booking nothing was reached; after the claim window the last step was.
-                None if at < terms.created_at => 0,
-                None => match self.settle(Rule::OrganizerNoShow, 0)? {
-                    Settled::Sums(sums) => sums.penalty.minor(),
-                    Settled::Manual => return None,
-                },
-            };
-            largest = largest.max(penalty);
-        }
-        Some(largest)
-    }
-
-    fn schedule_from(&self, reached: i64) -> Vec<Segment> {
-        let raise = |segment: &Segment| match self.settle(segment.rule_id, reached) {
-            Some(Settled::Sums(sums)) => Segment {
-                refund: Some(sums.refund),
-                penalty: Some(sums.penalty),
-                ..*segment
-            },
-            _ => *segment,
-        };
-        self.terms().schedule.iter().map(raise).collect()
     }
 
     /// Steps 6 to 9: everything a person has to decide.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::amendment::Amendment;
 use super::evaluation::Evaluation;
-use super::event_date::EventDate;
 use super::terms::Terms;
 use super::words::{Actor, Reason};
 use crate::model::{Amount, BookingId, Timestamp};
@@ -57,16 +57,6 @@ pub struct Recorded {
     pub effective_at: Option<Timestamp>,
     /// How it was evaluated.
     pub evaluation: Evaluation,
-}
-
-/// A change of an event's date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Amendment {
-    /// When it was changed.
-    pub at: Timestamp,
-    /// The date it had until then.
-    pub previous_event_date: EventDate,
 }
 
 /// Whether a question is asked or a booking canceled.

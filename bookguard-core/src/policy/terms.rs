@@ -140,6 +140,36 @@ impl Terms {
         Ok(terms)
     }
 
+    /// The terms of the same booking on another date: the same policy and sums, the schedule compiled anew.
+    ///
+    /// `time_zone` is the booking's own zone from now on. Without one, a zone that the policy or the partner gave stays;
+    /// the offset of the former date does not, because clocks change.
+    ///
+    /// Refusals: those of [`Self::freeze`].
+    pub fn moved(&self, event_date: EventDate, time_zone: Option<&str>) -> Result<Self, Refusal> {
+        let assumed = self.assumptions.contains(&Assumption::TimeZoneAssumedUtc);
+        let given = match self.time_zone {
+            Zone::Named(zone) if !assumed => Some(zone.name()),
+            _ => None,
+        };
+        let booked = Booked {
+            event_date,
+            time_zone,
+            // The one place a zone can come from that is neither the booking, nor the policy, nor the date.
+            partner_time_zone: given,
+            value: self.value,
+            paid: Some(self.paid),
+            created_at: self.created_at,
+        };
+        let policy = self.policy.as_ref();
+        let policy = policy.map(|policy| (policy.document.clone(), policy.policy_source));
+        let missing_zone = match assumed {
+            true => MissingZone::AssumeUtc,
+            false => MissingZone::Refuse,
+        };
+        Self::freeze(policy, &booked, missing_zone)
+    }
+
     /// The policy's hash, when there is a policy.
     pub fn policy_hash(&self) -> Option<&str> {
         self.policy

@@ -47,6 +47,8 @@ pub(crate) struct Writes<'a> {
     chains: Vec<(BookingId, &'a Entry)>,
     /// The same for those that were protected, with when and by which leaf.
     protected: Vec<(BookingId, &'a Entry, i64, u64)>,
+    /// When events start that were moved, and the leaf that says so.
+    rescheduled: Vec<(BookingId, i64, u64)>,
     /// When bookings were canceled.
     canceled: Vec<(BookingId, i64)>,
     /// Each with its leaf.
@@ -113,6 +115,7 @@ impl<'a> Writes<'a> {
         let counts = writes.events.iter().map(|e| (e.partner_id, e.seq));
         writes.counts = counts.collect();
         keep_last(&mut writes.counts, |(partner_id, _)| *partner_id);
+        keep_last(&mut writes.rescheduled, |(booking_id, ..)| *booking_id);
         keep_last(&mut writes.resolved, |(booking_id, _)| *booking_id);
         keep_last(&mut writes.moved, |(event_id, endpoint_id, _)| {
             (*event_id, *endpoint_id)
@@ -144,6 +147,13 @@ impl<'a> Writes<'a> {
             Change::PartnerDecided { partner_id, settings } => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
                 vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
+            )),
+            Change::BookingRescheduled {
+                booking_id, moved, ..
+            } => self.rescheduled.push((
+                *booking_id,
+                moved.rescheduling.event_date.ms(),
+                moved.leaf.0,
             )),
             Change::BookingCanceled { booking_id, at } => {
                 self.canceled.push((*booking_id, at.ms()));
@@ -394,6 +404,15 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 (*at).into(),
                 int(*leaf_index),
             ]);
+        },
+    );
+    update(
+        statements,
+        "UPDATE booking SET {} WHERE id IN ({})",
+        &["event_ms", "rescheduled_leaf"],
+        &writes.rescheduled,
+        |(booking_id, event_ms, leaf), args| {
+            args.extend([booking_id.into(), (*event_ms).into(), int(*leaf)]);
         },
     );
     // After the protections: a booking may be protected and canceled in one batch.

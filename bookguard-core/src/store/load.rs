@@ -12,6 +12,7 @@ use super::{StoredHead, head_statement, policies, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::evidence::facts::RESOLUTION;
+use crate::evidence::{FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
 use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED};
 use crate::model::{
@@ -19,7 +20,7 @@ use crate::model::{
     Partner, PartnerId, PartnerStatus, Timestamp,
 };
 use crate::policy::Resolution;
-use crate::work::{BookingState, EventState, KeyState, PartnerState, Prior, Work};
+use crate::work::{BookingState, EventState, KeyState, Moved, PartnerState, Prior, Work};
 
 /// What the commands of one batch name.
 #[derive(Default)]
@@ -79,6 +80,10 @@ impl Needs {
                 } => {
                     needs.partners.push(*partner_id);
                     needs.bookings.push(*booking_id);
+                }
+                Ask::Reschedule(reschedule) => {
+                    needs.partners.push(reschedule.partner_id);
+                    needs.bookings.push(reschedule.booking_id);
                 }
                 Ask::Cancel(cancel) => {
                     needs.partners.push(cancel.partner_id);
@@ -253,9 +258,9 @@ type Reader = fn(&mut Work, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
 /// A booking, its policy and how it was resolved. Shared with the readers.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
-     b.body, b.terms, b.policy_hash, p.body, e.leaf, b.resolution_leaf, r.facts FROM booking b \
+     b.body, b.terms, b.policy_hash, p.body, e.leaf, b.resolution_leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts FROM booking b \
      LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
-     LEFT JOIN entry r ON r.idx = b.resolution_leaf WHERE b.id IN ({})";
+     LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, e.body, \
      n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
@@ -386,14 +391,56 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
         None => None,
     };
     booking.resolution_id = resolution.as_ref().map(|latest| latest.resolution_id);
+    let frozen = terms::recorded(row, 9, 10)?;
+    let (frozen, moved) = match row.maybe_int(15)? {
+        None => (frozen, None),
+        Some(_) => {
+            let moved = moved(row, 15, frozen, &mut booking)?;
+            (moved.rescheduling.terms.clone(), Some(Box::new(moved)))
+        }
+    };
     Ok(BookingState {
         resolution,
-        terms: terms::read(row, &mut booking, 9, 10, 11)?,
+        terms: terms::thaw(frozen, row, &mut booking, 11)?,
+        moved,
         stream: row.bytes(5)?,
         entries: row.size(6)?,
         tip: Hash(row.bytes(7)?),
         protected_leaf,
         booking,
+    })
+}
+
+/// How the event was last moved, from the entry whose place, leaf and facts begin at column `from`; moves the booking.
+fn moved(
+    row: &Row,
+    from: usize,
+    recorded: FrozenTerms,
+    booking: &mut Booking,
+) -> Result<Moved, StoreError> {
+    let corrupt = |why: &dyn std::fmt::Display| {
+        StoreError::Corrupt(format!("a change of date cannot be read: {why}"))
+    };
+    let pairs: Vec<(String, serde_json::Value)> = row.json(from + 2)?;
+    let rescheduling = Rescheduling::of(pairs.into_iter().collect()).map_err(|e| corrupt(&e))?;
+    let recorded = Stage {
+        since: booking.created_at,
+        event_date: booking.event_date,
+        time_zone: booking.time_zone.take(),
+        terms: recorded,
+    };
+    booking.reschedule(
+        rescheduling.rescheduled_at,
+        rescheduling.event_date,
+        rescheduling.time_zone.clone(),
+    );
+    Ok(Moved {
+        leaf: (
+            row.size(from)?,
+            crate::ledger::leaf_hash(row.blob(from + 1)?),
+        ),
+        rescheduling,
+        recorded,
     })
 }
 

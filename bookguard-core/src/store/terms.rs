@@ -17,21 +17,25 @@ pub(crate) fn write(terms: &Terms) -> String {
     FrozenTerms::of(terms).stored()
 }
 
-/// The terms of `booking` from columns `terms`, `hash` and `policy`. Gives the booking its policy's summary.
-pub(crate) fn read(
+/// The terms with which a booking was recorded, from columns `terms` and `hash`.
+pub(crate) fn recorded(row: &Row, terms: usize, hash: usize) -> Result<FrozenTerms, StoreError> {
+    let mut frozen: FrozenTerms = row.json(terms)?;
+    if frozen.source.is_some() {
+        frozen.adopted = Some(row.text(hash)?.to_owned());
+    }
+    Ok(frozen)
+}
+
+/// The terms `booking` is under, with their policy from column `policy`. Gives the booking its policy's summary.
+pub(crate) fn thaw(
+    frozen: FrozenTerms,
     row: &Row,
     booking: &mut Booking,
-    terms: usize,
-    hash: usize,
     policy: usize,
 ) -> Result<Terms, StoreError> {
-    let mut frozen: FrozenTerms = row.json(terms)?;
     let policy = match frozen.source {
         None => None,
-        Some(_) => {
-            frozen.adopted = Some(row.text(hash)?.to_owned());
-            Some(known_policy(row.text(policy)?)?)
-        }
+        Some(_) => Some(known_policy(row.text(policy)?)?),
     };
     let terms = frozen.thaw(booking, policy).map_err(StoreError::Corrupt)?;
     booking.policy = terms.policy.as_ref().map(summary);

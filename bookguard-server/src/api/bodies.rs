@@ -37,6 +37,22 @@ pub(crate) struct BookingBody {
     metadata: Option<BTreeMap<String, String>>,
 }
 
+/// A change of an event's date.
+#[derive(Debug, poem_openapi::Object)]
+#[oai(rename = "NewDate", rename_all = "camelCase")]
+pub(crate) struct RescheduleBody {
+    /// When the event starts from now on: RFC 3339 with an offset, or a local date-time or date in the booking's time zone.
+    event_date: String,
+    /// The event's IANA time zone from now on; the one it has, when not given.
+    time_zone: Option<String>,
+    /// Who agreed: organizer and talent, and the partner where it did too.
+    agreed_by: Vec<Actor>,
+    /// When they did; when it was received, if not given. At most 5 minutes ahead, and not in another step of the schedule.
+    at: Option<Timestamp>,
+    /// true: answer what would come of it, and change nothing.
+    dry_run: Option<bool>,
+}
+
 /// A cancellation.
 #[derive(Debug, poem_openapi::Object)]
 #[oai(rename = "NewCancellation", rename_all = "camelCase")]
@@ -86,6 +102,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use bookguard_core::error::Error;
+    use bookguard_core::ops::amendments::RescheduleRequest;
     use bookguard_core::ops::api_keys::KeyRequest;
     use bookguard_core::ops::bookings::BookingRequest;
     use bookguard_core::ops::cancellations::{CancelRequest, DecisionRequest};
@@ -150,6 +167,7 @@ mod tests {
     #[test]
     fn the_documented_bodies_are_the_ones_the_core_reads() {
         documented::<BookingBody>(&|body| BookingRequest::read(body, &Shelf::default()).err());
+        documented::<RescheduleBody>(&|body| RescheduleRequest::read(body).err());
         documented::<CancelBody>(&|body| CancelRequest::read(body).err());
         documented::<DecisionBody>(&|body| DecisionRequest::read(body).err());
         documented::<NewPartner>(&|body| NewPartner::read(body).err());

@@ -8,13 +8,13 @@ use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use serde_json::{Value, json};
 
 /// Where commands work: a database, or a server and a key.
-enum Place<'a> {
+pub(crate) enum Place<'a> {
     Local(&'a Site, String),
     Remote(String, String),
 }
 
 impl Place<'_> {
-    fn command(&self, args: &[&str]) -> CommandLine {
+    pub(crate) fn command(&self, args: &[&str]) -> CommandLine {
         match self {
             Self::Local(site, partner) => {
                 let line = site.command(args.iter().copied());
@@ -26,12 +26,12 @@ impl Place<'_> {
         }
     }
 
-    async fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
         self.command(args).run().await
     }
 
     /// Refused with this exit code and this code on standard error, which is JSON.
-    async fn refused(&self, args: &[&str], exit: i32, code: &str) -> Value {
+    pub(crate) async fn refused(&self, args: &[&str], exit: i32, code: &str) -> Value {
         let ran = self.command(args).arg("--output").arg("json").run().await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(exit), ""), "{ran:?}");
         let error: Value = serde_json::from_str(&ran.stderr).unwrap();
@@ -39,7 +39,7 @@ impl Place<'_> {
         error
     }
 
-    async fn book(&self) -> String {
+    pub(crate) async fn book(&self) -> String {
         let booking = json!({
             "talent": {"id": "t", "name": "T"}, "organizer": {"id": "o", "name": "O"}, "eventType": "concert",
             "eventDate": "2031-06-20T19:00:00-04:00", "bookingValue": 1250.5, "policyId": "firm"
@@ -253,7 +253,7 @@ async fn verified(place: &Place<'_>, id: &str, digest: &str, folder: &Path) {
     }
 }
 
-async fn register(site: &Site) -> Value {
+pub(crate) async fn register(site: &Site) -> Value {
     let register = site.command([
         "partners",
         "register",

@@ -12,6 +12,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod amendments;
 mod cancellation;
 mod keys;
 mod policies;

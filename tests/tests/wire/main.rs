@@ -15,6 +15,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod amendments;
 mod bodies;
 mod cancellations;
 mod documents;

@@ -251,6 +251,14 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "no_endpoints");
         }
+        "rescheduleBooking" => {
+            let booking = filler.book().await;
+            filler.cancel(&booking, &samples::cancellation()).await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "booking_canceled");
+        }
         "cancelBooking" => {
             let booking = filler.book().await;
             let made = filler.cancel(&booking, &samples::open_cancellation()).await;

@@ -131,6 +131,7 @@ fn body(operation: &Documented) -> Option<Value> {
         "putPolicy" => samples::policy(0),
         "validatePolicy" => json!({}),
         "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+        "rescheduleBooking" => samples::new_date(),
         "cancelBooking" => samples::cancellation(),
         "decideResolution" => samples::decision(),
         other => panic!("what is a body of {other}?"),

@@ -4,14 +4,10 @@ use super::super::frozen;
 use super::super::packet::{Packet, evaluate};
 use super::super::rebuild::{Ended, Rebuilt, Told, differences, rebuild};
 use super::super::summary::{Landmark, Material, summarize};
-use super::{Outcome, Proven, Verification, resolution};
+use super::{Outcome, Proven, Verification, resolution, terms};
 use crate::ledger::Checkpoint;
 use crate::model::Booking;
-use crate::policy::{Assumption, Booked, MissingZone, Segment, Terms, Zone};
-
-/// How far a later edition of the time-zone tables can move an instant: no zone has moved its clocks further at once,
-/// short of crossing the date line.
-const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
+use crate::policy::Terms;
 
 impl Verification {
     pub(super) fn content(&mut self, packet: &Packet, entries: &[Proven], head: &Checkpoint) {
@@ -25,11 +21,14 @@ impl Verification {
             .collect();
         // The summary of the policy and all that the terms repeat of the booking comes from what is shown; that it is also
         // what is recorded is checked on the booking itself.
-        let terms = packet
+        let current = packet
             .terms
             .clone()
             .thaw(&packet.booking, packet.policy.clone());
-        let policy = terms.as_ref().ok().and_then(|terms| terms.policy.as_ref());
+        let policy = current
+            .as_ref()
+            .ok()
+            .and_then(|terms| terms.policy.as_ref());
         let policy = policy.map(frozen::policy_summary);
         let rebuilt = match rebuild(&facts, policy) {
             Ok(rebuilt) => rebuilt,
@@ -44,10 +43,10 @@ impl Verification {
             same_booking(packet, &rebuilt.booking),
         );
         self.check("policy", "/policy", same_policy(packet));
-        self.check("terms", "/terms", same_terms(packet, &rebuilt));
-        match &terms {
+        self.check("terms", "/terms", terms::same(packet, &rebuilt));
+        match &current {
             Ok(terms) => {
-                self.check("schedule", "/terms", schedule(&rebuilt.booking, terms));
+                self.check("schedule", "/terms", terms::schedule(packet, &rebuilt));
                 let resolved = resolution::check(packet, &rebuilt, terms);
                 self.check("resolution", "/resolution", resolved);
                 let evaluated = evaluation(packet, &rebuilt, terms);
@@ -107,99 +106,10 @@ fn same_policy(packet: &Packet) -> Outcome {
     }
 }
 
-fn same_terms(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
-    let hash = frozen::hash_of(
-        &packet.terms.clone().stored(),
-        packet.terms.adopted.as_deref(),
-    );
-    if hash != rebuilt.terms_hash {
-        return Err(
-            "The terms shown are not the ones fixed when the booking was recorded.".to_owned(),
-        );
-    }
-    match &rebuilt.terms {
-        None => Ok("The terms are the ones fixed when the booking was recorded.".to_owned()),
-        Some(locked) if *locked == packet.terms => Ok(
-            "The terms are the ones fixed when the booking was recorded, and the same that were locked when it was protected."
-                .to_owned(),
-        ),
-        Some(_) => Err("The terms locked by the protection are not the ones fixed when the booking was recorded.".to_owned()),
-    }
-}
-
-/// Freezes the terms anew from the booking's facts. Time-zone tables change, and the schedule once agreed counts; so under
-/// a named zone instants may differ by hours, and rules and sums not at all.
-fn schedule(booking: &Booking, terms: &Terms) -> Outcome {
-    let wrong =
-        || "The schedule of deadlines is not what the policy gives for this booking.".to_owned();
-    let anew = refrozen(booking, terms).ok_or_else(wrong)?;
-    if anew == *terms && booking.event_date == terms.anchor {
-        return Ok(
-            "Deadlines and amounts are what the policy gives for this booking, recomputed."
-                .to_owned(),
-        );
-    }
-    let named = matches!(terms.time_zone, Zone::Named(_));
-    let close = |a: crate::model::Timestamp, b: crate::model::Timestamp| {
-        (a.ms() - b.ms()).abs() <= ZONE_CHANGE_MS
-    };
-    let alike = |(a, b): (&Segment, &Segment)| {
-        (a.rule_id, a.refund, a.penalty) == (b.rule_id, b.refund, b.penalty)
-            && close(a.from, b.from)
-            && close(a.to, b.to)
-    };
-    let same = anew.schedule.len() == terms.schedule.len()
-        && anew.schedule.iter().zip(&terms.schedule).all(alike)
-        && close(anew.anchor, terms.anchor)
-        && close(anew.claim_until, terms.claim_until)
-        && booking.event_date == terms.anchor
-        && Terms {
-            anchor: terms.anchor,
-            claim_until: terms.claim_until,
-            schedule: terms.schedule.clone(),
-            ..anew
-        } == *terms;
-    if named && same {
-        return Ok(format!(
-            "Deadlines and amounts are what the policy gives for this booking, but for a change of the clocks in {} since; the \
-             ones agreed on then count.",
-            terms.time_zone
-        ));
-    }
-    Err(wrong())
-}
-
-/// The terms this booking would get today.
-pub(crate) fn refrozen(booking: &Booking, terms: &Terms) -> Option<Terms> {
-    let zone = match terms.time_zone {
-        Zone::Named(zone) if !terms.assumptions.contains(&Assumption::TimeZoneAssumedUtc) => {
-            Some(zone.name())
-        }
-        _ => None,
-    };
-    let paid = match &booking.amount_paid {
-        Some(paid) => Some(crate::model::Amount::parse(&paid.to_string(), booking.currency).ok()?),
-        None => None,
-    };
-    let booked = Booked {
-        event_date: terms.event_date,
-        time_zone: booking.time_zone.as_deref(),
-        // The one place a zone can come from that is neither the booking, nor the policy, nor the date.
-        partner_time_zone: zone,
-        value: booking.value()?,
-        paid,
-        created_at: booking.created_at,
-    };
-    let policy = terms
-        .policy
-        .as_ref()
-        .map(|policy| (policy.document.clone(), policy.policy_source));
-    Terms::freeze(policy, &booked, MissingZone::AssumeUtc).ok()
-}
-
 fn evaluation(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
     let resolution = rebuilt.ended.as_ref().map(Ended::latest);
-    let anew = evaluate(&rebuilt.booking, resolution, terms, packet.created_at);
+    let under = (terms, rebuilt.amendments());
+    let anew = evaluate(&rebuilt.booking, resolution, under, packet.created_at);
     if anew != packet.evaluation {
         return Err(match resolution {
             Some(_) => "The evaluation shown is not the one that was recorded when the booking was canceled.".to_owned(),

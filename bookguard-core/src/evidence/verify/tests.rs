@@ -189,7 +189,7 @@ fn others(value: &Value) -> Vec<Option<Value>> {
 #[test]
 fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     let desk = Desk::new();
-    for packet in [desk.protected(), desk.decided()] {
+    for packet in [desk.decided(), desk.moved()] {
         no_field_is_free(&desk, &packet);
     }
 }
@@ -434,27 +434,73 @@ fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_re
 fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_recorded_them() {
     let honest = Desk::new();
     let sums = |minor| Amount::from_minor(minor, Currency::USD).unwrap();
-    for (lie, place) in [
-        (Lie::Refund(sums(120_050)), 7),
-        (Lie::Decision(sums(1)), 9),
-        (Lie::Evidence, 8),
+    let given = "not what policy and facts give";
+    for (lie, place, check, words) in [
+        (Lie::Refund(sums(120_050)), 7, "resolution", given),
+        (Lie::Decision(sums(1)), 9, "resolution", given),
+        (Lie::Evidence, 8, "resolution", given),
+        (
+            Lie::Reached(sums(1)),
+            10,
+            "schedule",
+            "does not say what was reached",
+        ),
+        (Lie::Moved, 11, "schedule", "not what the policy gives"),
     ] {
         let desk = Desk::lying(&lie);
         let packet = desk.packet_at(place);
         let bytes = text(&packet, &desk.signer);
         let report = verify(bytes.as_bytes(), &desk.vkey());
         let failed: Vec<_> = report.failures().map(|check| check.name).collect();
-        assert_eq!(failed, ["resolution"], "{lie:?}: {report}");
-        assert!(
-            report
-                .to_string()
-                .contains("not what policy and facts give")
-        );
+        assert_eq!(failed, [check], "{lie:?}: {report}");
+        assert!(report.to_string().contains(words));
         let genuine = text(&honest.packet_at(place), &honest.signer);
         assert_eq!(
             failures(genuine.as_bytes(), &honest.vkey()),
             [] as [&str; 0]
         );
+    }
+}
+
+#[test]
+fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
+    let desk = Desk::new();
+    let moved = desk.moved();
+    assert_eq!(moved.former_terms.len(), 2);
+    assert_eq!(moved.booking.time_zone.as_deref(), Some("Europe/Berlin"));
+    assert_eq!(
+        failures(text(&moved, &desk.signer).as_bytes(), &desk.vkey()),
+        [] as [&str; 0]
+    );
+    // Ten days before the second date half was kept, and that stays.
+    let evaluation = moved.evaluation.as_ref().unwrap();
+    assert_eq!(evaluation.explanation.code, "RESCHEDULE_FLOOR");
+    let canceled = desk.moved_and_canceled();
+    let resolution = canceled.resolution.as_ref().unwrap();
+    assert_eq!(resolution.evaluation.penalty.unwrap().minor(), 60_025);
+    for (what, change, failed) in [
+        (
+            "former terms are missing",
+            (|p: &mut Packet| drop(p.former_terms.pop())) as fn(&mut Packet),
+            &["terms"][..],
+        ),
+        (
+            "former terms in another order",
+            |p| p.former_terms.swap(0, 1),
+            &["terms", "schedule"],
+        ),
+        (
+            "only the last terms",
+            |p| p.former_terms.clear(),
+            &["terms", "schedule"],
+        ),
+        (
+            "a move is missing",
+            |p| drop(p.entries.pop()),
+            &["booking", "terms", "evaluation", "summary"],
+        ),
+    ] {
+        assert_eq!(noticed_in(&desk, desk.moved(), change), failed, "{what}");
     }
 }
 

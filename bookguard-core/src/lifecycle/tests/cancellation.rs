@@ -11,23 +11,23 @@ use crate::policy::{
 };
 use crate::work::BookingState;
 
-fn at(text: &str) -> Timestamp {
+pub(super) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
 /// The booking's id number.
 const BOOKING: u8 = 1;
 
-fn booking_id() -> BookingId {
+pub(super) fn booking_id() -> BookingId {
     BookingId::new(at("2026-01-10T15:00:00Z"), [BOOKING; 10])
 }
 
-fn partner_id() -> PartnerId {
+pub(super) fn partner_id() -> PartnerId {
     PartnerId::new(at("2026-01-10T15:00:00Z"), [9; 10])
 }
 
 /// A booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
-fn state(policy: Option<&str>, status: BookingStatus) -> BookingState {
+pub(super) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState {
     let created_at = at("2026-01-10T15:00:00Z");
     let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
     let booked = Booked {
@@ -50,11 +50,12 @@ fn state(policy: Option<&str>, status: BookingStatus) -> BookingState {
         entries: 1,
         tip: Hash([7; 32]),
         protected_leaf: None,
+        moved: None,
         resolution: None,
     }
 }
 
-fn work_with(state: BookingState) -> Work {
+pub(super) fn work_with(state: BookingState) -> Work {
     let mut partner = partner(PartnerStatus::Active, vec![endpoint(7, &[])]);
     partner.partner.partner_id = partner_id();
     partner.events = 4;
@@ -76,7 +77,7 @@ fn new(n: u8) -> NewResolution {
     }
 }
 
-fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> Cancel {
+pub(super) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> Cancel {
     Cancel {
         partner_id: partner_id(),
         booking_id: booking_id(),
@@ -125,7 +126,7 @@ fn cancel(work: &Work, when: &str, cancel: Cancel) -> Decided {
 }
 
 /// Asks, and makes what it causes visible.
-fn apply(work: &mut Work, when: &str, ask: Ask) -> Resolution {
+pub(super) fn apply(work: &mut Work, when: &str, ask: Ask) -> Resolution {
     let (changes, resolution) = asked(work, at(when), ask).unwrap();
     for change in &changes {
         work.apply(change);
@@ -133,7 +134,7 @@ fn apply(work: &mut Work, when: &str, ask: Ask) -> Resolution {
     resolution
 }
 
-fn entries(changes: &[Change]) -> Vec<&Entry> {
+pub(super) fn entries(changes: &[Change]) -> Vec<&Entry> {
     let mut entries = Vec::new();
     for change in changes {
         if let Change::Entry(entry) = change {

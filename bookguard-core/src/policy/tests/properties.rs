@@ -218,8 +218,12 @@ proptest! {
     fn every_question_has_an_answer_whose_sums_add_up(
         terms in terms(), question in question(), moved in prop::option::of((instant(), event_date())), protected in any::<bool>(),
     ) {
-        let amendments: Vec<Amendment> =
-            moved.into_iter().map(|(at, previous_event_date)| Amendment { at, previous_event_date }).collect();
+        let former = terms;
+        let moved = moved.and_then(|(at, date)| Some((former.moved(date, None).ok()?, Amendment::of(&former, at))));
+        let (terms, amendments) = match moved {
+            Some((terms, amendment)) => (terms, vec![amendment]),
+            None => (former, Vec::new()),
+        };
         let standing = if protected { Standing::Protected } else { Standing::Created };
         let subject = Subject { booking_id: booking_id(), terms: &terms, standing, amendments: &amendments };
         let Ok(evaluation) = evaluate(&subject, &question) else { return Ok(()) };
@@ -237,6 +241,11 @@ proptest! {
             let (value, paid) = (terms.value.minor(), terms.paid.minor());
             prop_assert!(refund.minor() == 0 || due.minor() == 0);
             prop_assert_eq!(refund.minor() - due.minor(), paid - penalty.minor());
+            let floor = terms.policy.as_ref().unwrap().document.document().reschedule.floor;
+            let reached = amendments.iter().find_map(|amendment| amendment.reached).filter(|_| floor == Floor::KeepReachedTier);
+            if evaluation.matched_rule.is_some_and(Rule::has_floors) {
+                prop_assert!(reached.is_none_or(|reached| penalty.minor() >= reached.minor()));
+            }
             if evaluation.matched_rule != Some(Rule::Mutual) {
                 prop_assert!(penalty.minor() <= value);
                 if paid == value {

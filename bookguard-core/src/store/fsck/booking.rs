@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::entry::{self, Opened};
 use super::{Findings, event};
 use crate::evidence::frozen;
-use crate::evidence::history::History;
+use crate::evidence::history::{History, Since};
 use crate::evidence::rebuild::{Ended, Told, differences, rebuild};
 use crate::ledger::Hash;
 use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
@@ -35,6 +35,7 @@ struct Columns<'a> {
     event_ms: i64,
     protected_ms: Option<i64>,
     protected_leaf: Option<i64>,
+    rescheduled_leaf: Option<i64>,
     canceled_ms: Option<i64>,
     resolution_leaf: Option<i64>,
     stream: [u8; 16],
@@ -47,9 +48,9 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn read(row: &'a Row) -> Result<Self, StoreError> {
-        let policy_hash = match &row.0[11] {
+        let policy_hash = match &row.0[12] {
             crate::store::conn::Cell::Null => None,
-            _ => Some(row.text(11)?),
+            _ => Some(row.text(12)?),
         };
         Ok(Self {
             id: row.id(0)?,
@@ -58,14 +59,15 @@ impl<'a> Columns<'a> {
             event_ms: row.int(3)?,
             protected_ms: row.maybe_int(4)?,
             protected_leaf: row.maybe_int(5)?,
-            canceled_ms: row.maybe_int(6)?,
-            resolution_leaf: row.maybe_int(7)?,
-            stream: row.bytes(8)?,
-            entries: row.int(9)?,
-            tip: Hash(row.bytes(10)?),
+            rescheduled_leaf: row.maybe_int(6)?,
+            canceled_ms: row.maybe_int(7)?,
+            resolution_leaf: row.maybe_int(8)?,
+            stream: row.bytes(9)?,
+            entries: row.int(10)?,
+            tip: Hash(row.bytes(11)?),
             policy_hash,
-            body: row.text(12)?,
-            terms: row.text(13)?,
+            body: row.text(13)?,
+            terms: row.text(14)?,
         })
     }
 }
@@ -147,7 +149,7 @@ fn told<'a>(
     if quick.is_some() {
         return quick;
     }
-    // It is canceled, or something differs, or is spelled otherwise than usual: find out what.
+    // It is canceled or was moved, or something differs, or is spelled otherwise than usual: find out what.
     let place = |field: &str| format!("booking {} field {field}", columns.id);
     let facts: Vec<Told> = opened.iter().map(read_facts).collect();
     let said = match rebuild(&facts, None) {
@@ -160,7 +162,7 @@ fn told<'a>(
             return None;
         }
     };
-    let as_created = said.booking.as_created();
+    let as_created = said.recorded;
     match serde_json::from_str::<Booking>(columns.body) {
         Err(why) => findings.add(
             "booking",
@@ -201,9 +203,11 @@ fn read_facts(entry: &Opened<'_>) -> Told {
     }
 }
 
-/// The usual case: a booking that is not canceled, with nothing copied; `None` sends it the long way.
+/// The usual case: a booking that is neither canceled nor moved, with nothing copied; `None` sends it the long way.
 fn usual<'a>(opened: &'a [Opened<'_>]) -> Option<Story<'a>> {
-    story(opened, None).filter(|story| story.entries.ending.is_none())
+    let untouched =
+        |entries: &History<_>| entries.ending.is_none() && entries.rescheduled.is_empty();
+    story(opened, None).filter(|story| untouched(&story.entries))
 }
 
 /// What the entries say, the ending as it was read from them.
@@ -211,12 +215,13 @@ fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>
     let entries = History::of(opened.iter().map(|entry| (entry.kind, entry))).ok()?;
     let created = entries.created;
     let created_at = Timestamp::parse(created.plain("createdAt")?)?;
-    let protected_at = match entries.protected {
+    let protected = entries.protected.map(|since| since.fact);
+    let protected_at = match protected {
         Some(entry) => Some(Timestamp::parse(entry.plain("protectedAt")?)?),
         None => None,
     };
     let times = created.leaf.t == created_at.ms()
-        && entries.protected.map(|entry| entry.leaf.t) == protected_at.map(Timestamp::ms);
+        && protected.map(|entry| entry.leaf.t) == protected_at.map(Timestamp::ms);
     times.then_some(Story {
         booking_id: BookingId::parse(created.plain("bookingId")?)?,
         partner_id: PartnerId::parse(created.plain("partnerId")?)?,
@@ -230,9 +235,10 @@ fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>
 
 /// Whether the protection says exactly what the creation said, and its terms are those fixed then.
 fn repeated(entries: &History<&Opened<'_>>) -> bool {
-    let (created, Some(protected)) = (entries.created, entries.protected) else {
+    let (created, Some(Since { fact, .. })) = (entries.created, entries.protected) else {
         return true;
     };
+    let protected = fact;
     let own = ["termsHash", "terms", "protectedAt"];
     let shared = |entry: &Opened<'_>| {
         entry
@@ -323,7 +329,9 @@ fn compare_columns(
     same("status", &word, &status.word());
     let number = |n: Option<i64>| n.map_or_else(|| "nothing".to_owned(), |n| n.to_string());
     let created = story.entries.created;
-    let event_ms = created
+    let moved = story.entries.rescheduled.last().copied();
+    let event_ms = moved
+        .unwrap_or(created)
         .plain("eventDate")
         .and_then(Timestamp::parse)
         .map(Timestamp::ms);
@@ -338,7 +346,12 @@ fn compare_columns(
     same(
         "protected_leaf",
         &number(columns.protected_leaf),
-        &number(story.entries.protected.and_then(leaf)),
+        &number(story.entries.protected.and_then(|since| leaf(since.fact))),
+    );
+    same(
+        "rescheduled_leaf",
+        &number(columns.rescheduled_leaf),
+        &number(moved.and_then(leaf)),
     );
     let canceled_at = story.ended.as_ref().map(|e| e.cancellation.canceled_at);
     same(
@@ -365,12 +378,17 @@ fn compare_columns(
             place("terms"),
             format!("terms and policy_hash have the hash {hash}, the ledger says {said}"),
         );
-    } else if let Some(protection) = story.entries.protected {
+    } else if let Some(Since { fact, moves }) = story.entries.protected {
         let adopted = columns
             .policy_hash
             .map_or_else(String::new, |hash| format!("\"adopted\":\"{hash}\","));
         let rest = columns.terms.strip_prefix('{').unwrap_or_default();
-        if protection.raw("terms") != Some(format!("{{{adopted}{rest}").as_str()) {
+        let recorded = format!("{{{adopted}{rest}");
+        let in_force = match story.entries.rescheduled[..moves].last() {
+            Some(moved) => moved.raw("terms"),
+            None => Some(recorded.as_str()),
+        };
+        if fact.raw("terms") != in_force {
             findings.add(
                 "booking",
                 place("terms"),

@@ -179,8 +179,8 @@ fn read_page(
 ) -> Result<Option<Page>, StoreError> {
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let bookings = ask(
-        "SELECT id, partner_id, status, event_ms, protected_ms, protected_leaf, canceled_ms, resolution_leaf, stream, entries, \
-         tip, policy_hash, body, terms FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
+        "SELECT id, partner_id, status, event_ms, protected_ms, protected_leaf, rescheduled_leaf, canceled_ms, resolution_leaf, \
+         stream, entries, tip, policy_hash, body, terms FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
         vec![after.as_slice().into(), BOOKINGS.into()],
     )?;
     let Some(last) = bookings.last() else {

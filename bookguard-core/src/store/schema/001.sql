@@ -51,21 +51,23 @@ CREATE TABLE policy_version (
 ) STRICT;
 CREATE UNIQUE INDEX policy_latest ON policy_version (partner_id, policy_id) WHERE latest = 1;
 
+-- Body and terms are as they were recorded; the entry rescheduled_leaf says what holds since the event was last moved.
 CREATE TABLE booking (
-    id              BLOB    NOT NULL PRIMARY KEY,
-    partner_id      BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
-    status          INTEGER NOT NULL,
-    event_ms        INTEGER NOT NULL,
-    protected_ms    INTEGER,
-    protected_leaf  INTEGER,
-    canceled_ms     INTEGER,
-    resolution_leaf INTEGER,
-    stream          BLOB    NOT NULL,
-    entries         INTEGER NOT NULL,
-    tip             BLOB    NOT NULL,
-    policy_hash     TEXT    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
-    body            TEXT    NOT NULL,
-    terms           TEXT    NOT NULL
+    id               BLOB    NOT NULL PRIMARY KEY,
+    partner_id       BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
+    status           INTEGER NOT NULL,
+    event_ms         INTEGER NOT NULL,
+    protected_ms     INTEGER,
+    protected_leaf   INTEGER,
+    rescheduled_leaf INTEGER,
+    canceled_ms      INTEGER,
+    resolution_leaf  INTEGER,
+    stream           BLOB    NOT NULL,
+    entries          INTEGER NOT NULL,
+    tip              BLOB    NOT NULL,
+    policy_hash      TEXT    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
+    body             TEXT    NOT NULL,
+    terms            TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX booking_by_partner ON booking (partner_id, id);
 

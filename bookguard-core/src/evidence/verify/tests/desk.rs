@@ -10,7 +10,7 @@ use crate::evidence::facts::{self, Field};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{Landmark, Material, summarize};
-use crate::evidence::{FrozenTerms, Packet};
+use crate::evidence::{FrozenTerms, Packet, Rescheduling};
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::{
@@ -19,8 +19,8 @@ use crate::ledger::{
 };
 use crate::model::*;
 use crate::policy::{
-    self, Actor, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone, Policy,
-    PolicySource, Reason, Resolution, Standing, Subject, Terms,
+    self, Actor, Amendment, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
+    Policy, PolicySource, Reason, Resolution, Standing, Subject, Terms,
 };
 
 /// A ledger of a few bookings.
@@ -42,6 +42,10 @@ pub enum Lie {
     Decision(Amount),
     /// That evidence came, which nothing was evaluated with.
     Evidence,
+    /// Another step reached before the event was moved.
+    Reached(Amount),
+    /// Another schedule after the event was moved.
+    Moved,
 }
 
 /// A booking and its entries.
@@ -50,6 +54,8 @@ struct Kept {
     terms: Terms,
     stream: [u8; 16],
     entries: Vec<Entry>,
+    former: Vec<FrozenTerms>,
+    amendments: Vec<Amendment>,
     resolution: Option<Resolution>,
 }
 
@@ -108,6 +114,19 @@ impl Desk {
         desk.cancel(8, Actor::Talent, Some(Reason::ForceMajeure));
         desk.cancel(9, Actor::Organizer, Some(Reason::ForceMajeure));
         desk.decide(9, "200.25");
+        // Moved, locked, moved again, and canceled.
+        desk.create(23, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        desk.reschedule(10, "2026-05-01T00:00:00.5Z", "2026-08-20T20:00", None);
+        desk.protect_at(10, at("2026-05-02T00:00:00Z"));
+        desk.reschedule(
+            10,
+            "2026-08-10T00:00:00Z",
+            "2026-11-20",
+            Some("Europe/Berlin"),
+        );
+        desk.create(24, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        desk.reschedule(11, "2026-05-24T00:00:00Z", "2026-12-24T18:00", None);
+        desk.cancel(11, Actor::Organizer, Some(Reason::Illness));
         desk
     }
 
@@ -154,6 +173,16 @@ impl Desk {
         self.packet(&self.kept[9])
     }
 
+    /// A booking whose event was moved twice, and that was protected in between.
+    pub fn moved(&self) -> Packet {
+        self.packet(&self.kept[10])
+    }
+
+    /// A booking whose event was moved, and that was canceled then.
+    pub fn moved_and_canceled(&self) -> Packet {
+        self.packet(&self.kept[11])
+    }
+
     /// The packet of the booking at this place.
     pub fn packet_at(&self, place: usize) -> Packet {
         self.packet(&self.kept[place])
@@ -186,6 +215,8 @@ impl Desk {
             terms,
             stream,
             entries: Vec::new(),
+            former: Vec::new(),
+            amendments: Vec::new(),
             resolution: None,
         };
         self.append(&mut kept, LeafKind::BookingCreated, created_at, fields);
@@ -193,11 +224,47 @@ impl Desk {
     }
 
     fn protect(&mut self, which: usize) {
+        let now = self.kept[which].booking.created_at.plus_ms(3_600_000);
+        self.protect_at(which, now);
+    }
+
+    fn protect_at(&mut self, which: usize, now: Timestamp) {
         let mut kept = self.kept.remove(which);
-        let now = kept.booking.created_at.plus_ms(3_600_000);
         kept.booking.protect(now);
         let fields = facts::protected(&kept.booking, &kept.terms);
         self.append(&mut kept, LeafKind::BookingProtected, now, fields);
+        self.kept.insert(which, kept);
+    }
+
+    fn reschedule(&mut self, which: usize, now: &str, date: &str, zone: Option<&str>) {
+        let mut kept = self.kept.remove(which);
+        let agreed_at = at(now);
+        let now = agreed_at.plus_ms(30 * 60_000);
+        let zone = zone.map(str::to_owned).or(kept.booking.time_zone.clone());
+        let date = EventDate::parse(date).unwrap();
+        let mut terms = kept.terms.moved(date, zone.as_deref()).unwrap();
+        let mut amendment = Amendment::of(&kept.terms, agreed_at);
+        match self.lie {
+            Some(Lie::Reached(sum)) => amendment.reached = Some(sum),
+            Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
+            _ => {}
+        }
+        kept.amendments.push(amendment);
+        let rescheduling = Rescheduling {
+            booking_id: kept.booking.booking_id,
+            rescheduled_at: now,
+            event_date: terms.anchor,
+            time_zone: zone.clone(),
+            agreed_by: vec![Actor::Organizer, Actor::Talent],
+            at: Some(agreed_at),
+            amendments: kept.amendments.clone(),
+            terms: FrozenTerms::of(&terms),
+        };
+        kept.former.push(FrozenTerms::of(&kept.terms));
+        kept.booking.reschedule(now, terms.anchor, zone);
+        kept.terms = terms;
+        let fields = facts::rescheduled(&rescheduling);
+        self.append(&mut kept, LeafKind::BookingRescheduled, now, fields);
         self.kept.insert(which, kept);
     }
 
@@ -227,7 +294,7 @@ impl Desk {
             booking_id: booking.booking_id,
             terms: &kept.terms,
             standing: Standing::of(booking.protected, None),
-            amendments: &[],
+            amendments: &kept.amendments,
         };
         let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
         match self.lie {
@@ -350,10 +417,12 @@ impl Desk {
             proof: self.proof(entry.index, self.size()),
         });
         let landmarks: Vec<Landmark> = kept.entries.iter().map(|entry| entry.landmark).collect();
-        let created_at = at("2026-06-01T12:00:00.500Z");
+        let latest = kept.entries.iter().map(|entry| entry.landmark.at).max();
+        let created_at = at("2026-06-01T12:00:00.500Z").max(latest.unwrap());
         let booking = &kept.booking;
         let resolution = kept.resolution.as_ref();
-        let evaluation = evaluate(booking, resolution, &kept.terms, created_at);
+        let under = (&kept.terms, &kept.amendments[..]);
+        let evaluation = evaluate(booking, resolution, under, created_at);
         let deliveries = deliveries(created_at);
         let summary = summarize(&Material {
             origin: self.signer.name(),
@@ -381,6 +450,7 @@ impl Desk {
                 .map(|policy| policy.document.clone()),
             policy_hash: kept.terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(&kept.terms),
+            former_terms: kept.former.clone(),
             evaluation,
             resolution: kept.resolution.clone(),
             deliveries,
@@ -410,6 +480,7 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
         status: BookingStatus::Created,
         protected: false,
         protected_at: None,
+        rescheduled_at: None,
         canceled_at: None,
         resolution_id: None,
         policy: terms.policy.as_ref().map(policy_summary),

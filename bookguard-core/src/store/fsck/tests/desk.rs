@@ -141,10 +141,18 @@ impl Desk {
         self.call::<ops::bookings::ProtectBooking>(session, &id.to_string(), "", None);
     }
 
-    /// A booking that was protected, canceled, left to a person and decided.
+    fn reschedule(&self, session: &Session, id: &BookingId, date: &str) {
+        let body = format!(
+            r#"{{"eventDate":"{date}","agreedBy":["talent","organizer"],"timeZone":"Europe/Berlin"}}"#
+        );
+        self.call::<ops::amendments::RescheduleBooking>(session, &id.to_string(), &body, None);
+    }
+
+    /// A booking that was protected, moved, canceled, left to a person and decided.
     fn resolve(&self, session: &Session) {
         let id = self.book(session, r#","policyId":"firm""#);
         self.protect(session, &id);
+        self.reschedule(session, &id, "2027-07-20");
         self.later(HOUR);
         let body = r#"{"canceledBy":"talent","reason":"force_majeure","note":"no flights"}"#;
         let pending =
@@ -237,7 +245,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// A database with two partners, bookings in every state, one of them resolved by a person, deliveries in every phase, an
+/// A database with two partners, bookings in every state, one of them moved twice and one resolved by a person, deliveries in every phase, an
 /// endpoint that is gone and one that is deleted, a revoked key, remembered answers, and a log that went on after two
 /// losses. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
@@ -286,7 +294,9 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     assert_eq!(desk.attempt(&all, None), 1);
     desk.lose(1);
     desk.protect(&acme, &full);
+    desk.reschedule(&acme, &quiet, "2027-08-20T20:00");
     desk.protect(&acme, &quiet);
+    desk.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
     desk.later(HOUR);
     assert_eq!(desk.attempt(&some, None), 2);
     desk.tell(Ask::Claim {

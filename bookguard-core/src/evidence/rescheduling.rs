@@ -1,0 +1,86 @@
+//! A change of an event's date as the ledger records it: the members of `booking.rescheduled`.
+//!
+//! The latest one says all that a booking is under from then on. What it was under before, the entries before it say:
+//! nothing is taken back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::frozen::FrozenTerms;
+use crate::model::{Booking, BookingId, Timestamp};
+use crate::policy::{Actor, Amendment, Policy, Terms};
+
+/// A booking's event was moved to another date.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rescheduling {
+    /// Which booking.
+    pub booking_id: BookingId,
+    /// When the change was received.
+    pub rescheduled_at: Timestamp,
+    /// When the event starts from now on.
+    pub event_date: Timestamp,
+    /// The booking's IANA zone from now on; absent while nobody named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// Who agreed, in the order of the vocabulary.
+    pub agreed_by: Vec<Actor>,
+    /// The instant it was agreed on, when that is not its receipt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// Every change of date so far, oldest first; this one is the last.
+    pub amendments: Vec<Amendment>,
+    /// The terms from now on.
+    pub terms: FrozenTerms,
+}
+
+impl Rescheduling {
+    /// When it was agreed on.
+    pub fn agreed_at(&self) -> Timestamp {
+        self.at.unwrap_or(self.rescheduled_at)
+    }
+
+    /// From an entry's names and values.
+    ///
+    /// Errors: the parser's.
+    pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
+        serde_json::from_value(Value::Object(fields))
+    }
+
+    /// What the booking is under from now on.
+    pub fn stage(&self) -> Stage {
+        Stage {
+            since: self.rescheduled_at,
+            event_date: self.event_date,
+            time_zone: self.time_zone.clone(),
+            terms: self.terms.clone(),
+        }
+    }
+}
+
+/// What a booking is under from its recording, or from a change of date, until the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// Since when.
+    pub since: Timestamp,
+    /// When the event starts.
+    pub event_date: Timestamp,
+    /// The booking's IANA zone, when it was named.
+    pub time_zone: Option<String>,
+    /// The terms, with the hash of their policy.
+    pub terms: FrozenTerms,
+}
+
+impl Stage {
+    /// The terms in full, of a booking at any stage. `policy` is the one they name by hash.
+    ///
+    /// Errors: as [`FrozenTerms::thaw`].
+    pub fn thaw(&self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
+        let booking = Booking {
+            event_date: self.event_date,
+            time_zone: self.time_zone.clone(),
+            ..booking.clone()
+        };
+        self.terms.clone().thaw(&booking, policy)
+    }
+}

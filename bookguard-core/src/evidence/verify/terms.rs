@@ -1,0 +1,164 @@
+//! The terms a booking is under, and was before its event was moved: shown as recorded, and computed anew.
+
+use super::super::frozen;
+use super::super::packet::Packet;
+use super::super::rebuild::Rebuilt;
+use super::super::{FrozenTerms, Stage};
+use super::Outcome;
+use crate::model::{Amount, Booking, Timestamp};
+use crate::policy::{Amendment, Assumption, Booked, MissingZone, Segment, Terms, Zone};
+
+/// How far a later edition of the time-zone tables can move an instant: no zone has moved its clocks further at once,
+/// short of crossing the date line.
+const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
+
+/// That the terms shown are those in the ledger: the first by their hash, the others word for word.
+pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
+    let shown: Vec<&FrozenTerms> = packet.former_terms.iter().chain([&packet.terms]).collect();
+    let (first, moved) = shown.split_first().ok_or("There are no terms.")?;
+    let hash = frozen::hash_of(&(*first).clone().stored(), first.adopted.as_deref());
+    if hash != rebuilt.terms_hash {
+        return Err(
+            "The terms shown are not the ones fixed when the booking was recorded.".to_owned(),
+        );
+    }
+    let recorded = rebuilt.reschedulings.iter().map(|r| &r.terms);
+    if !moved.iter().copied().eq(recorded) {
+        return Err(
+            "The terms shown are not the ones fixed when the event was moved, or some are missing."
+                .to_owned(),
+        );
+    }
+    if shown.iter().any(|terms| terms.adopted != first.adopted) {
+        return Err("The event was moved, and with it the booking to another policy.".to_owned());
+    }
+    let mut said = match rebuilt.reschedulings.len() {
+        0 => "The terms are the ones fixed when the booking was recorded".to_owned(),
+        n => format!(
+            "The terms are the ones fixed when the event was last moved, and those before each of {n} moves are shown too"
+        ),
+    };
+    if let Some(locked) = &rebuilt.locked {
+        if shown.get(locked.moves) != Some(&&locked.fact) {
+            return Err(
+                "The terms locked by the protection are not the ones in force then.".to_owned(),
+            );
+        }
+        said += match rebuilt.reschedulings.len() {
+            n if n == locked.moves => ", and the same that were locked when it was protected",
+            _ => "; the protection locked those that were in force then",
+        };
+    }
+    Ok(said + ".")
+}
+
+/// That every schedule is what the policy gives, and that each change of date says what was reached before it.
+pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
+    let recorded = &rebuilt.recorded;
+    let first = packet.former_terms.first().unwrap_or(&packet.terms);
+    let first = Stage {
+        since: recorded.created_at,
+        event_date: recorded.event_date,
+        time_zone: recorded.time_zone.clone(),
+        terms: first.clone(),
+    };
+    let thaw = |stage: &Stage| {
+        let thawed = stage.thaw(recorded, packet.policy.clone());
+        thawed.map_err(|why| format!("The terms cannot be read: {why}."))
+    };
+    let mut former = thaw(&first)?;
+    let mut clocks_changed = compare(refrozen(recorded, &former), &former)?;
+    for rescheduling in &rebuilt.reschedulings {
+        let stage = rescheduling.stage();
+        let terms = thaw(&stage)?;
+        let anew = former.moved(terms.event_date, stage.time_zone.as_deref());
+        clocks_changed |= compare(anew.ok(), &terms)?;
+        let reached = Amendment::of(&former, rescheduling.agreed_at());
+        if rescheduling.amendments.last() != Some(&reached) {
+            return Err(format!(
+                "The change of date of {} does not say what was reached before it: the schedule in force gave {}.",
+                rescheduling.rescheduled_at,
+                reached.reached.map_or_else(
+                    || "it to a person".to_owned(),
+                    |sum: Amount| sum.to_string()
+                )
+            ));
+        }
+        former = terms;
+    }
+    if clocks_changed {
+        return Ok(format!(
+            "Deadlines and amounts are what the policy gives for this booking, but for a change of the clocks in {} since; the \
+             ones agreed on then count.",
+            former.time_zone
+        ));
+    }
+    Ok(match rebuilt.reschedulings.len() {
+        0 => "Deadlines and amounts are what the policy gives for this booking, recomputed."
+            .to_owned(),
+        n => format!(
+            "Deadlines and amounts are what the policy gives for this booking before and after each of {n} moves, and so is what \
+             was reached before them, recomputed."
+        ),
+    })
+}
+
+/// Compares terms with what they come to anew; whether only the clocks changed. Time-zone tables change, and the schedule
+/// once agreed counts; so under a named zone instants may differ by hours, and rules and sums not at all.
+fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
+    let wrong =
+        || "The schedule of deadlines is not what the policy gives for this booking.".to_owned();
+    let anew = anew.ok_or_else(wrong)?;
+    if anew == *terms {
+        return Ok(false);
+    }
+    let named = matches!(terms.time_zone, Zone::Named(_));
+    let close = |a: Timestamp, b: Timestamp| (a.ms() - b.ms()).abs() <= ZONE_CHANGE_MS;
+    let alike = |(a, b): (&Segment, &Segment)| {
+        (a.rule_id, a.refund, a.penalty) == (b.rule_id, b.refund, b.penalty)
+            && close(a.from, b.from)
+            && close(a.to, b.to)
+    };
+    let same = anew.schedule.len() == terms.schedule.len()
+        && anew.schedule.iter().zip(&terms.schedule).all(alike)
+        && close(anew.anchor, terms.anchor)
+        && close(anew.claim_until, terms.claim_until)
+        && Terms {
+            anchor: terms.anchor,
+            claim_until: terms.claim_until,
+            schedule: terms.schedule.clone(),
+            ..anew
+        } == *terms;
+    if named && same {
+        return Ok(true);
+    }
+    Err(wrong())
+}
+
+/// The terms this booking would get today.
+fn refrozen(booking: &Booking, terms: &Terms) -> Option<Terms> {
+    let zone = match terms.time_zone {
+        Zone::Named(zone) if !terms.assumptions.contains(&Assumption::TimeZoneAssumedUtc) => {
+            Some(zone.name())
+        }
+        _ => None,
+    };
+    let paid = match &booking.amount_paid {
+        Some(paid) => Some(Amount::parse(&paid.to_string(), booking.currency).ok()?),
+        None => None,
+    };
+    let booked = Booked {
+        event_date: terms.event_date,
+        time_zone: booking.time_zone.as_deref(),
+        // The one place a zone can come from that is neither the booking, nor the policy, nor the date.
+        partner_time_zone: zone,
+        value: booking.value()?,
+        paid,
+        created_at: booking.created_at,
+    };
+    let policy = terms
+        .policy
+        .as_ref()
+        .map(|policy| (policy.document.clone(), policy.policy_source));
+    Terms::freeze(policy, &booked, MissingZone::AssumeUtc).ok()
+}

@@ -1,0 +1,94 @@
+//! Changes of date in commands: looked at, made, repeated, refused; on a database and on a server.
+
+use std::sync::Arc;
+
+use bookguard_tests::engine::{Site, on_every_engine};
+use bookguard_tests::program::Serving;
+
+use crate::cancellation::{Place, register};
+
+async fn tell(place: &Place<'_>) {
+    let id = place.book().await;
+    let reschedule = [
+        "bookings",
+        "reschedule",
+        &id,
+        "--event-date",
+        "2031-10-20T19:00:00-04:00",
+        "--agreed-by",
+        "organizer,talent",
+    ];
+    let with = |more: &[&'static str]| -> Vec<String> {
+        let all = reschedule.iter().chain(more);
+        all.map(|arg| (*arg).to_owned()).collect()
+    };
+    let run = async |more: &[&'static str]| {
+        let args = with(more);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        place.run(&args).await
+    };
+    let shown = run(&["--dry-run", "--time-zone", "America/New_York"])
+        .await
+        .json();
+    assert_eq!(shown["dryRun"], true);
+    assert_eq!(shown["timeZone"], "America/New_York");
+    let booking = place.run(&["bookings", "get", &id]).await.json();
+    assert_eq!(booking["eventDate"], "2031-06-20T23:00:00.000Z");
+
+    let table = run(&["--output", "table"]).await.stdout;
+    for words in [
+        &id,
+        "organizer, talent",
+        "2031-10-20",
+        "organizer.tiers[0]",
+        "leaf hash",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let again = run(&[]).await.json();
+    assert_eq!(again["previousEventDate"], "2031-06-20T19:00:00-04:00");
+    assert!(again["receipt"]["leafHash"].is_string());
+    let booking = place.command(&["bookings", "get", &id, "--output", "table"]);
+    let booking = booking.run().await.stdout;
+    assert!(booking.contains("rescheduled at"), "{booking}");
+
+    let mut alone = reschedule.to_vec();
+    alone[6] = "organizer";
+    place.refused(&alone, 5, "agreement_missing").await;
+    let later = with(&[
+        "--at",
+        "2020-01-01T00:00:00Z",
+        "--time-zone",
+        "Europe/Berlin",
+    ]);
+    let later: Vec<&str> = later.iter().map(String::as_str).collect();
+    place.refused(&later, 5, "rescheduled_before_booking").await;
+}
+
+#[tokio::test]
+async fn on_a_database() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let partner = register(&site).await["partnerId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        tell(&Place::Local(&site, partner)).await;
+        site.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn on_a_server() {
+    on_every_engine(async |engine| {
+        let site = Arc::new(Site::new(engine));
+        let key = register(&site).await["apiKey"].as_str().unwrap().to_owned();
+        let server = Serving::start(&site, &["--dev"]).await;
+        tell(&Place::Remote(server.url().to_owned(), key)).await;
+        let (code, said) = server.terminate().await;
+        assert_eq!(code, Some(0), "{said}");
+        site.verify(1).await;
+    })
+    .await;
+}
