@@ -18,7 +18,7 @@ pub use amendments::RescheduleArgs;
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use nouns::{
-    ApiKeysCommand, EndpointsCommand, EventsCommand, EvidenceCommand, LedgerCommand,
+    ApiKeysCommand, EndpointsCommand, EventsArgs, EventsCommand, EvidenceCommand, LedgerCommand,
     PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
 pub use policies::PoliciesCommand;
@@ -322,6 +322,8 @@ mod tests {
             "webhook-endpoints get end_1",
             "webhook-endpoints delete end_1",
             "webhook-events list --booking bkg_1",
+            "webhook-events list --after 7 --type booking.created --status failed --wait 30 --limit 5",
+            "webhook-events tail --after latest",
             "webhook-events get evt_1",
             "webhook-events retry evt_1",
             "evidence get bkg_1",
@@ -376,7 +378,6 @@ mod tests {
             ),
             ("policies put house", ErrorKind::MissingRequiredArgument),
             ("policies validate", ErrorKind::MissingRequiredArgument),
-            ("webhook-events list", ErrorKind::MissingRequiredArgument),
             (
                 "webhook verify --body -",
                 ErrorKind::MissingRequiredArgument,

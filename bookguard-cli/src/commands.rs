@@ -9,6 +9,7 @@ mod cancel;
 mod migrate;
 mod new_booking;
 mod policies;
+mod tail;
 mod verify;
 mod verify_ledger;
 
@@ -17,7 +18,8 @@ pub use verify::{Check, lines};
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
-use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
+use bookguard_core::ops::event_log::ListEvents;
+use bookguard_core::ops::events::{GetEvent, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
 use bookguard_core::ops::partners::{
@@ -29,7 +31,7 @@ use serde_json::json;
 use tokio::task::block_in_place;
 
 use crate::args::{
-    ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsCommand,
+    ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsArgs, EventsCommand,
     EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnerUpdateArgs, PartnersCommand,
     Place, WebhookCommand,
 };
@@ -303,10 +305,13 @@ async fn webhook_events(
     screen: &Screen,
 ) -> Result<(), Failure> {
     match command {
-        EventsCommand::List { booking } => screen.show(
-            &target.call::<ListBookingEvents>(at(&booking)).await?,
-            events::booking_events,
-        ),
+        EventsCommand::List { which, wait, limit } => {
+            let mut request = events_of(&which);
+            add(&mut request, "wait", wait);
+            add(&mut request, "limit", limit);
+            screen.show(&target.call::<ListEvents>(request).await?, events::log)
+        }
+        EventsCommand::Tail { which } => tail::run(target, which, screen).await,
         EventsCommand::Get { event_id } => screen.show(
             &target.call::<GetEvent>(at(&event_id)).await?,
             events::event,
@@ -372,6 +377,15 @@ fn at(id: &str) -> Request {
         path: vec![id.to_owned()],
         ..Request::default()
     }
+}
+
+fn events_of(which: &EventsArgs) -> Request {
+    let mut request = Request::default();
+    add(&mut request, "after", which.after.clone());
+    add(&mut request, "type", which.event_type.clone());
+    add(&mut request, "status", which.status.clone());
+    add(&mut request, "bookingId", which.booking.clone());
+    request
 }
 
 fn page(args: PageArgs) -> Request {

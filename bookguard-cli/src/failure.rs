@@ -143,6 +143,18 @@ impl Failure {
         }
     }
 
+    /// What is wrong, when waiting may mend it.
+    pub fn passing(&self) -> Option<&str> {
+        match self {
+            Self::Unreachable(message) => Some(message),
+            Self::Refused(refusal) => {
+                let passes = matches!(refusal.kind, Kind::Unavailable | Kind::RateLimited);
+                passes.then_some(refusal.body.message.as_str())
+            }
+            _ => None,
+        }
+    }
+
     /// The text for standard error; `None` when there is nobody to tell.
     pub fn text(&self, format: Format) -> Option<String> {
         let (title, body) = self.body()?;

@@ -73,6 +73,8 @@ pub mod session;
 mod shelves;
 #[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "store")]
+pub mod waiting;
 pub mod webhook;
 #[cfg(feature = "store")]
 pub mod work;

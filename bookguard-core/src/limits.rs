@@ -48,6 +48,10 @@ pub const PAGE_ROWS: u32 = 100;
 pub const PAGE_ROWS_DEFAULT: u32 = 25;
 /// Bookings examined for one page of a filtered list; a page may come up short and go on from there.
 pub const BOOKINGS_EXAMINED: u32 = 10_000;
+/// Events examined for one page of a filtered log; a page may come up short and go on from there.
+pub const EVENTS_EXAMINED: u32 = 10_000;
+/// Seconds that a request may wait for the next event.
+pub const EVENT_WAIT_S: u64 = 30;
 /// Losses a log may go on after that a node reads back through.
 pub const CONTINUATIONS: i64 = 1_000;
 /// Manual retries of one event.

@@ -9,12 +9,16 @@ pub mod bookings;
 pub mod cancellations;
 pub mod endpoints;
 pub mod evaluations;
+pub mod event_log;
 pub mod events;
 pub mod evidence;
 pub mod health;
 pub mod ledger;
 pub mod partners;
 pub mod policies;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +28,7 @@ use crate::command::{Answer, Ask, Command, Remember, Reply};
 use crate::error::{Error, FieldError};
 use crate::input;
 use crate::limits;
-use crate::model::{EventId, Id, Timestamp, id::Noun};
+use crate::model::{EventId, Id, PartnerId, Timestamp, id::Noun};
 use crate::session::{Access, Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
@@ -127,8 +131,26 @@ pub type ReadFn<T> = Box<dyn FnOnce(&Session) -> Result<T, Error> + Send>;
 pub enum Action<T> {
     /// Ask the store.
     Read(ReadFn<T>),
+    /// Ask the store, and again until there is something to answer.
+    Watch(Watch<T>),
     /// Ask the writer.
     Write(Box<Writing>),
+}
+
+/// A read that may be repeated.
+pub type LookFn<T> = Arc<dyn Fn(&Session) -> Result<T, Error> + Send + Sync>;
+
+/// A read that waits until something has happened: repeated when the partner had another event, and now and then, because
+/// other processes tell nobody.
+pub struct Watch<T> {
+    /// Whose events.
+    pub partner_id: PartnerId,
+    /// When to answer whatever there is.
+    pub patience: Duration,
+    /// The read.
+    pub look: LookFn<T>,
+    /// Whether what was read is worth an answer.
+    pub is_enough: fn(&T) -> bool,
 }
 
 /// A command, and what its answer may still wait for.
@@ -400,28 +422,31 @@ pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
     Ok(Paging { limit, before })
 }
 
+/// `limit` of a list.
+pub(crate) fn read_page_limit(request: &Request, faults: &mut Vec<FieldError>) -> u32 {
+    let Some(text) = query_value(request, "limit") else {
+        return limits::PAGE_ROWS_DEFAULT;
+    };
+    let limit = text.parse().ok();
+    let limit = limit.filter(|n| (1..=limits::PAGE_ROWS).contains(n));
+    limit.unwrap_or_else(|| {
+        faults.push(query_fault(
+            "limit",
+            "out_of_range",
+            "is not a whole number from 1 to 100",
+            "Send 1 to 100.",
+        ));
+        0
+    })
+}
+
 /// `limit` and `cursor` of a list whose cursors `parse` reads.
 pub(crate) fn page_from<T>(
     request: &Request,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<(u32, Option<T>), Error> {
     let mut faults = Vec::new();
-    let limit = match query_value(request, "limit") {
-        None => limits::PAGE_ROWS_DEFAULT,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|n| (1..=limits::PAGE_ROWS).contains(n))
-            .unwrap_or_else(|| {
-                faults.push(query_fault(
-                    "limit",
-                    "out_of_range",
-                    "is not a whole number from 1 to 100",
-                    "Send 1 to 100.",
-                ));
-                0
-            }),
-    };
+    let limit = read_page_limit(request, &mut faults);
     let from = query_value(request, "cursor").and_then(|text| {
         parse(text).or_else(|| {
             faults.push(query_fault(
@@ -446,6 +471,34 @@ pub(crate) fn query_value<'r>(request: &'r Request, name: &str) -> Option<&'r st
         .iter()
         .find(|(n, _)| n == name)
         .map(|(_, value)| value.as_str())
+}
+
+/// One of these words.
+pub(crate) fn query_choice<T: Copy>(
+    request: &Request,
+    name: &str,
+    words: &[(&str, T)],
+    faults: &mut Vec<FieldError>,
+) -> Option<T> {
+    let text = query_value(request, name)?;
+    let found = words
+        .iter()
+        .find(|(word, _)| *word == text)
+        .map(|(_, value)| *value);
+    if found.is_none() {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let fix = match input::nearest(text, &all) {
+            Some(near) => format!("Did you mean \"{near}\"? Allowed: {}.", all.join(", ")),
+            None => format!("Send one of: {}.", all.join(", ")),
+        };
+        faults.push(query_fault(
+            name,
+            "not_allowed",
+            "is not an allowed value",
+            &fix,
+        ));
+    }
+    found
 }
 
 pub(crate) fn query_fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {

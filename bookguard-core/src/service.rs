@@ -24,6 +24,7 @@ use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
 use crate::store::{Database, Seal, Store, StoreError, StoredHead};
+use crate::waiting::Waiting;
 use crate::writer::{self, Desk, Inbox};
 
 /// Who may register.
@@ -124,6 +125,7 @@ pub struct Service {
     registration: Registration,
     library_policies: bool,
     shelves: Shelves,
+    news: Arc<Waiting<PartnerId>>,
     endpoint_rule: EndpointRule,
     report: fn(&str),
 }
@@ -157,6 +159,7 @@ impl Service {
             .unwrap_or_else(|| guard::default_path(source.path(), &config.db));
         let log = Arc::new(Log::new(key, Guard::open(guard_file, config.report)?));
         let seal = log.seal();
+        let news = Arc::<Waiting<PartnerId>>::default();
         let desk = Desk {
             connect: Box::new({
                 let store = store.clone();
@@ -165,6 +168,7 @@ impl Service {
             log: Arc::clone(&log),
             seal: seal.clone(),
             outbox: config.outbox,
+            news: Arc::clone(&news),
             report: config.report,
         };
         let (inbox, thread) = writer::start(desk).map_err(at)?;
@@ -182,6 +186,7 @@ impl Service {
             registration: config.registration,
             library_policies: config.library_policies,
             shelves: Shelves::default(),
+            news,
             endpoint_rule: config.endpoint_rule,
             report: config.report,
         };
@@ -358,6 +363,11 @@ impl Service {
     /// Says where webhooks may go.
     pub fn endpoint_rule(&self) -> &EndpointRule {
         &self.endpoint_rule
+    }
+
+    /// Who waits for a partner's next event; told of those that this process commits.
+    pub fn news(&self) -> &Waiting<PartnerId> {
+        &self.news
     }
 
     /// Seals secrets at rest.

@@ -29,6 +29,7 @@ use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::load::begin;
 use crate::store::tree;
+use crate::waiting::Waiting;
 use crate::work::{Prior, Work};
 use pace::Pace;
 
@@ -94,6 +95,8 @@ pub struct Desk {
     pub seal: Seal,
     /// Where born and claimed deliveries go; without one they wait in the store.
     pub outbox: Option<Arc<Outbox>>,
+    /// Who is told of partners' new events.
+    pub news: Arc<Waiting<PartnerId>>,
     /// Called with the cause when a batch failed for a reason of ours: logged at the edge.
     pub report: fn(&str),
 }
@@ -276,6 +279,11 @@ impl Writer {
         self.origin = work.origin;
         if let Some(outbox) = &self.desk.outbox {
             outbox.hand_over(parcels);
+        }
+        for change in &changes {
+            if let Change::EventAdded(event) = change {
+                self.desk.news.tell(&event.partner_id);
+            }
         }
         Ok(outcomes)
     }

@@ -95,6 +95,7 @@ fn call<O: Operation>(
     };
     match ops::prepare::<O>(session, &request)? {
         Action::Read(read) => Ok(ops::finish::<O>(&read(session)?)),
+        Action::Watch(watch) => Ok(ops::finish::<O>(&(watch.look)(session)?)),
         Action::Write(writing) => {
             let answer: Answer = session
                 .service
@@ -224,7 +225,7 @@ fn equal_requests_in_one_batch_make_one_booking_with_one_answer() {
         .map(
             |_| match ops::prepare::<ops::bookings::CreateBooking>(&partner, &request).unwrap() {
                 Action::Write(writing) => partner.service.submit(writing.command).unwrap(),
-                Action::Read(_) => unreachable!("creating is a write"),
+                _ => unreachable!("creating is a write"),
             },
         )
         .collect();
@@ -428,7 +429,7 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
         };
         match ops::prepare::<ops::bookings::ListBookings>(&partner, &request).unwrap() {
             Action::Read(read) => read(&partner).unwrap(),
-            Action::Write(_) => unreachable!("listing is a read"),
+            _ => unreachable!("listing is a read"),
         }
     };
     let protected = list(&[("status", "protected"), ("limit", "1")]);

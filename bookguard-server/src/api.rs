@@ -20,6 +20,7 @@ use bookguard_core::ops::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints, NewEndpoint,
 };
 use bookguard_core::ops::evaluations::EvaluatePolicy;
+use bookguard_core::ops::event_log::ListEvents;
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
@@ -71,6 +72,7 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<ValidatePolicy>().body::<Policy>().keeping_nothing(),
         entry::<ListPolicyTemplates>(),
         entry::<ListBookingEvents>(),
+        entry::<ListEvents>(),
         entry::<GetEvent>(),
         entry::<RetryEvent>(),
         entry::<CreateEndpoint>().body::<NewEndpoint>(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bookguard_core::limits::EVENT_WAIT_S;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -25,8 +26,8 @@ use tokio::time::{sleep, timeout};
 use crate::router::Router;
 use paced::Paced;
 
-/// From a request's first byte to its answer's first: a manual retry waits 10 s, a body of 64 KiB needs no more.
-pub(crate) const REQUEST: Duration = Duration::from_secs(30);
+/// From a request's first byte to its answer's first: a body of 64 KiB needs no more, nor does who waits for an event.
+pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
 /// Between an answer and the next request; and between two bytes a slow client takes of an answer.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How long requests in flight have to finish once the server is to stop.

@@ -15,7 +15,6 @@ mod rota;
 mod rule;
 pub mod sender;
 mod signing;
-mod waiting;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +28,7 @@ use bookguard_core::ops::events;
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
+use bookguard_core::waiting::Waiting;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -38,7 +38,6 @@ use carry::Van;
 use dispatch::{Dispatcher, Note};
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
-use waiting::Waiting;
 
 /// How long an outcome is waited for before the store is asked whether another process settled it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -64,7 +63,7 @@ pub struct Settings {
 pub struct Courier {
     service: Arc<Service>,
     notes: UnboundedSender<Note>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<Waiting<EventId>>,
     /// Taken by the first [`stop`](Courier::stop).
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
@@ -94,7 +93,7 @@ impl Courier {
         settings: Settings,
     ) -> Result<Courier, SenderError> {
         let (notes, heard) = mpsc::unbounded_channel();
-        let waiting = Arc::<Waiting>::default();
+        let waiting = Arc::<Waiting<EventId>>::default();
         let van = Van {
             service: Arc::clone(&service),
             sender: Sender::new(settings.rules, settings.attempt_time)?,
@@ -138,7 +137,7 @@ impl Courier {
                 return Ok(outcome);
             }
             // Over either way: settled here, or time to look whether it was settled elsewhere.
-            let _ = timeout_at(until.min(now + wait), waiter.settled()).await;
+            let _ = timeout_at(until.min(now + wait), waiter.told()).await;
             wait = (wait * 3 / 2).min(LOOK_AGAIN_MAX);
         }
     }

@@ -10,6 +10,7 @@
 //! | `app`, `auth`, `rate` | who is calling, and how often they may |
 //! | `refusal` | every answer that is not a success |
 //! | `documents` | OpenAPI, llms.txt, Swagger UI, the ledger for mirrors |
+//! | [`watch`] | answers with the next event, or when patience ends |
 //! | [`courier`] | takes webhook deliveries to their endpoints |
 //!
 //! Invariant: no rule of the product is decided here.
@@ -38,6 +39,7 @@ mod refusal;
 mod router;
 mod server;
 mod skew;
+pub mod watch;
 
 pub use documents::openapi_json;
 pub use server::{Server, run, terminated};

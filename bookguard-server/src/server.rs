@@ -194,6 +194,7 @@ impl Server {
             ..
         } = self;
         let until = Instant::now() + FAREWELL;
+        service.news().close();
         // Nobody listens only when serving has ended already.
         let _ = stop.send(true);
         let _ = serving.await;

@@ -9,8 +9,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -161,6 +161,16 @@ impl CommandLine {
         .await
     }
 
+    /// Starts it, to be read line by line until it is dropped.
+    pub fn start(self) -> Printing {
+        let mut child = self.spawn(Stdio::null());
+        let stdout = child.stdout.take().expect("standard output is piped");
+        Printing {
+            lines: BufReader::new(stdout).lines(),
+            _child: child,
+        }
+    }
+
     /// Runs it to its end.
     pub async fn run(self) -> Ran {
         let mut child = self.spawn(Stdio::piped());
@@ -226,6 +236,24 @@ impl Ran {
         let text = value[name].as_str();
         text.unwrap_or_else(|| panic!("no string {name} in {value}"))
             .to_owned()
+    }
+}
+
+/// A command that goes on printing.
+pub struct Printing {
+    lines: Lines<BufReader<ChildStdout>>,
+    _child: Child,
+}
+
+impl Printing {
+    /// The next line it prints.
+    ///
+    /// Panics after the bound, and when it ends first.
+    pub async fn line(&mut self) -> String {
+        let line = timeout(BOUND, self.lines.next_line()).await;
+        let line = line.expect("a line within the bound");
+        line.expect("its output can be read")
+            .expect("it goes on printing")
     }
 }
 

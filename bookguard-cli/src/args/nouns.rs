@@ -115,14 +115,43 @@ pub enum EndpointsCommand {
     },
 }
 
+/// Which of a partner's events.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EventsArgs {
+    /// Only this booking's
+    #[arg(long, value_name = "BOOKING_ID")]
+    pub booking: Option<String>,
+    /// Only those with a greater number; "latest" for those to come [default: 0 to list, latest to tail]
+    #[arg(long, value_name = "NUMBER")]
+    pub after: Option<String>,
+    /// Only this type: booking.created, booking.protected or resolution.created
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Option<String>,
+    /// Only in this status: pending, delivered, failed or no_endpoints
+    #[arg(long)]
+    pub status: Option<String>,
+}
+
 /// What can be done with webhook events.
 #[derive(Debug, Subcommand)]
 pub enum EventsCommand {
-    /// List a booking's events, oldest first
+    /// List the partner's events, oldest first
     List {
-        /// The booking's id
-        #[arg(long, value_name = "BOOKING_ID")]
-        booking: String,
+        /// What is listed.
+        #[command(flatten)]
+        which: EventsArgs,
+        /// Seconds to wait for an event when there is none yet: 0 to 30 [default: 0]
+        #[arg(long, value_name = "SECONDS")]
+        wait: Option<String>,
+        /// Events at a time: 1 to 100 [default: 25]
+        #[arg(long, value_name = "N")]
+        limit: Option<String>,
+    },
+    /// Show events as they happen, until it is stopped; a server that is away is waited for
+    Tail {
+        /// What is shown.
+        #[command(flatten)]
+        which: EventsArgs,
     },
     /// Show an event with every attempt to deliver it
     Get {

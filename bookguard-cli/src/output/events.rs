@@ -2,14 +2,16 @@
 
 use bookguard_core::command::RetryResult;
 use bookguard_core::model::{Delivery, Event};
-use bookguard_core::ops::events::{BookingEvents, EventWithAttempts};
+use bookguard_core::ops::event_log::EventLog;
+use bookguard_core::ops::events::EventWithAttempts;
 
 use super::sheet::{Style, list, record, time};
 
-/// A booking's events.
-pub fn booking_events(events: &BookingEvents, style: Style) -> String {
-    let rows = events.webhook_events.iter().map(|event| {
+/// A piece of the log.
+pub fn log(log: &EventLog, style: Style) -> String {
+    let rows = log.data.iter().map(|event| {
         [
+            event.seq.to_string(),
             event.event_id.to_string(),
             event.event_type.word().to_owned(),
             event.status.word().to_owned(),
@@ -20,6 +22,7 @@ pub fn booking_events(events: &BookingEvents, style: Style) -> String {
         ]
     });
     let header = [
+        "NO",
         "EVENT",
         "TYPE",
         "STATUS",
@@ -28,7 +31,23 @@ pub fn booking_events(events: &BookingEvents, style: Style) -> String {
         "AT",
         "NEXT ATTEMPT",
     ];
-    list(style, "events", header, rows.collect())
+    let mut text = list(style, "events", header, rows.collect());
+    if log.has_more {
+        text.push_str(&format!("\n\nMore: --after {}", log.next_after));
+    }
+    text
+}
+
+/// An event as it happens, on one line.
+pub fn happened(event: &Event, style: Style) -> String {
+    format!(
+        "{}  {}  {}  {}  {}",
+        style.bold(&event.seq.to_string()),
+        time(event.timestamp),
+        event.event_type.word(),
+        event.booking_id,
+        event.status.word()
+    )
 }
 
 /// One event with every attempt.

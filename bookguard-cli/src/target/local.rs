@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::command::Answer as Written;
-use bookguard_core::error::Error;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{EventId, PartnerId};
 use bookguard_core::ops::{self, Action, Operation, Request, Writing};
@@ -17,6 +16,7 @@ use bookguard_core::service::{self, Closing, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_server::config::Config;
 use bookguard_server::courier::{self, Courier, endpoint_rule};
+use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
 
 use super::{Answer, Purpose};
@@ -101,15 +101,13 @@ impl Local {
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         // The store blocks, and may have a runtime of its own.
-        let step = block_in_place(|| {
-            Ok::<_, Error>(match ops::prepare::<O>(&self.session, &request)? {
-                Action::Read(run) => Ok(ops::to_json(&run(&self.session)?)),
-                Action::Write(writing) => Err(writing),
-            })
-        })?;
-        let json = match step {
-            Ok(read) => read,
-            Err(writing) => self.write::<O>(*writing).await?,
+        let json = match block_in_place(|| ops::prepare::<O>(&self.session, &request))? {
+            Action::Read(run) => ops::to_json(&block_in_place(|| run(&self.session))?),
+            Action::Watch(reading) => {
+                let look = async || block_in_place(|| (reading.look)(&self.session));
+                ops::to_json(&watch(&self.session, &reading, look).await?)
+            }
+            Action::Write(writing) => self.write::<O>(*writing).await?,
         };
         super::read::<O>(json).map_err(|why| {
             Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))

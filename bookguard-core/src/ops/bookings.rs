@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, QueryParam, Request, Route, paging,
-    path_id, query, query_fault, query_one, query_value, read, write,
+    path_id, query, query_choice, query_fault, query_one, query_value, read, write,
 };
 use crate::command::{Ask, BookingCreated, NewBooking, NewEvent, Protected, Reply};
 use crate::entropy;
@@ -451,33 +451,6 @@ impl Operation for ListBookings {
             })
         }))
     }
-}
-
-pub(super) fn query_choice<T: Copy>(
-    request: &Request,
-    name: &str,
-    words: &[(&str, T)],
-    faults: &mut Vec<FieldError>,
-) -> Option<T> {
-    let text = query_value(request, name)?;
-    let found = words
-        .iter()
-        .find(|(word, _)| *word == text)
-        .map(|(_, value)| *value);
-    if found.is_none() {
-        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let fix = match input::nearest(text, &all) {
-            Some(near) => format!("Did you mean \"{near}\"? Allowed: {}.", all.join(", ")),
-            None => format!("Send one of: {}.", all.join(", ")),
-        };
-        faults.push(query_fault(
-            name,
-            "not_allowed",
-            "is not an allowed value",
-            &fix,
-        ));
-    }
-    found
 }
 
 pub(super) fn query_instant(

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bookings::{query_choice, query_instant, visible};
+use super::bookings::{query_instant, visible};
 use super::{
-    Access, Action, Body, Method, Operation, QueryParam, Request, Route, path_id, query_fault,
-    query_value, read,
+    Access, Action, Body, Method, Operation, QueryParam, Request, Route, path_id, query_choice,
+    query_fault, query_value, read,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;

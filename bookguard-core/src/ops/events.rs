@@ -10,11 +10,9 @@ use super::{
 use crate::command::{Ask, Command, Reply, RetryResult};
 use crate::entropy;
 use crate::error::Error;
-use crate::model::{
-    BookingId, Delivery, DeliveryStatus, EndpointId, Event, EventId, Scope, Timestamp,
-};
+use crate::model::{BookingId, Delivery, EndpointId, Event, EventId, Scope, Timestamp};
 use crate::session::Session;
-use crate::store::read::{StoredDelivery, StoredEvent};
+use crate::store::events::{StoredDelivery, StoredEvent};
 use crate::webhook::{Attempt, Secret, sign_body};
 
 /// `GET /v1/bookings/{bookingId}/webhook-events`
@@ -91,7 +89,7 @@ pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error>
         event_type: event.event_type,
         booking_id: event.booking_id,
         timestamp,
-        status: status(event),
+        status: event.status(),
         payload: envelope["payload"].take(),
         seq: event.seq,
         signature: sign_body(secret, &event.body),
@@ -102,15 +100,6 @@ pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error>
             .min(),
         deliveries,
     })
-}
-
-fn status(event: &StoredEvent) -> DeliveryStatus {
-    DeliveryStatus::of_event(
-        event
-            .deliveries
-            .iter()
-            .map(|delivery| delivery.state.phase.into()),
-    )
 }
 
 fn delivery(stored: &StoredDelivery) -> Delivery {
@@ -317,7 +306,7 @@ pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<Ret
     });
     Ok((!in_flight).then(|| RetryResult {
         event_id: *event_id,
-        retry_status: status(&event),
+        retry_status: event.status(),
         retry_count: event.retries,
     }))
 }

@@ -17,7 +17,8 @@ use crate::limits::PACKET_ATTEMPTS;
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
 use crate::service::Service;
 use crate::session::Session;
-use crate::store::read::{Reader, StoredDelivery, StoredEntry, StoredEvent};
+use crate::store::events::{StoredDelivery, StoredEvent};
+use crate::store::read::{Reader, StoredEntry};
 use crate::store::{StoreError, StoredHead};
 use crate::work::BookingState;
 

@@ -6,22 +6,21 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
-use super::load::{self, BOOKINGS, delivery, event_type};
+use super::load::{self, BOOKINGS};
 use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
-use crate::change::{DeliveryState, Phase};
 use crate::guard::{Rollback, Seen};
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
-    ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
-    ResolutionId, Timestamp,
+    ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, Partner, PartnerId, ResolutionId,
+    Timestamp,
 };
 use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
-use crate::webhook::{Attempt, Secret};
+use crate::webhook::Secret;
 use crate::work::BookingState;
 
 /// A connection that reads.
@@ -88,40 +87,6 @@ impl StoredEntry {
     }
 }
 
-/// An event as stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEvent {
-    /// Its id.
-    pub event_id: EventId,
-    /// Whose.
-    pub partner_id: PartnerId,
-    /// Number in the partner's sequence.
-    pub seq: u64,
-    /// Which booking.
-    pub booking_id: BookingId,
-    /// What happened.
-    pub event_type: EventType,
-    /// Manual retries so far.
-    pub retries: u32,
-    /// The exact body.
-    pub body: Vec<u8>,
-    /// Where it goes.
-    pub deliveries: Vec<StoredDelivery>,
-}
-
-/// A delivery as stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredDelivery {
-    /// To which endpoint.
-    pub endpoint_id: EndpointId,
-    /// Its address.
-    pub url: String,
-    /// Where it stands.
-    pub state: DeliveryState,
-    /// Its attempts, oldest first.
-    pub attempts: Vec<Attempt>,
-}
-
 /// A key's owner, found by the key's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyOwner {
@@ -154,7 +119,7 @@ impl<'a> Reader<'a> {
         self.to_begin = true;
     }
 
-    fn ask(&mut self, statement: Statement<'_>) -> Read<Rows> {
+    pub(super) fn ask(&mut self, statement: Statement<'_>) -> Read<Rows> {
         if !std::mem::take(&mut self.to_begin) {
             return self.conn.one(statement);
         }
@@ -356,71 +321,6 @@ impl<'a> Reader<'a> {
         Ok(Some((row.id(0)?, resolution)))
     }
 
-    /// A booking's events, oldest first, with their deliveries. A booking has a handful.
-    pub fn events_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEvent>> {
-        let rows = self.all(
-            "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event WHERE booking_id = $1 ORDER BY seq",
-            vec![booking_id.into()],
-        )?;
-        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
-        self.with_deliveries(events)
-    }
-
-    /// One event with its deliveries.
-    pub fn event(&mut self, event_id: &EventId) -> Read<Option<StoredEvent>> {
-        let rows = self.all(
-            "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event WHERE id = $1",
-            vec![event_id.into()],
-        )?;
-        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
-        Ok(self.with_deliveries(events)?.pop())
-    }
-
-    fn with_deliveries(&mut self, mut events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
-        for event in &mut events {
-            let rows = self.all(
-                "SELECT d.endpoint_id, n.body, d.phase, d.attempts, d.charged, d.due_ms, d.lease, n.deleted_ms FROM delivery d \
-                 JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id = $1 ORDER BY d.endpoint_id",
-                vec![(&event.event_id).into()],
-            )?;
-            for row in rows {
-                let endpoint: Endpoint = row.json(1)?;
-                let mut state = delivery(&row, 2)?;
-                if row.maybe_int(7)?.is_some() && state.phase != Phase::Delivered {
-                    // Nobody is there to deliver to any more.
-                    state = DeliveryState {
-                        phase: Phase::Failed,
-                        due: None,
-                        lease: None,
-                        ..state
-                    };
-                }
-                event.deliveries.push(StoredDelivery {
-                    endpoint_id: row.id(0)?,
-                    url: endpoint.url,
-                    state,
-                    attempts: Vec::new(),
-                });
-            }
-            let rows = self.all(
-                "SELECT endpoint_id, body FROM attempt WHERE event_id = $1 ORDER BY endpoint_id, number",
-                vec![(&event.event_id).into()],
-            )?;
-            for row in rows {
-                let endpoint_id: EndpointId = row.id(0)?;
-                let attempt: Attempt = row.json(1)?;
-                if let Some(delivery) = event
-                    .deliveries
-                    .iter_mut()
-                    .find(|d| d.endpoint_id == endpoint_id)
-                {
-                    delivery.attempts.push(attempt);
-                }
-            }
-        }
-        Ok(events)
-    }
-
     /// A partner's endpoints, newest first, from below `before`.
     pub fn endpoints(
         &mut self,
@@ -601,19 +501,6 @@ fn fields(facts: &str, salts: &[u8]) -> Option<Fields> {
     Some((disclosures, erased))
 }
 
-fn event(row: &Row) -> Read<StoredEvent> {
-    Ok(StoredEvent {
-        event_id: row.id(0)?,
-        partner_id: row.id(1)?,
-        seq: row.size(2)?,
-        booking_id: row.id(3)?,
-        event_type: event_type(row.int(4)?)?,
-        retries: u32::try_from(row.size(5)?).unwrap_or(u32::MAX),
-        body: row.blob(6)?.to_vec(),
-        deliveries: Vec::new(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -632,6 +519,7 @@ mod tests {
         let texts = select_texts(source)
             .chain(select_texts(include_str!("load.rs")))
             .chain(select_texts(include_str!("policies.rs")))
+            .chain(select_texts(include_str!("events.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
@@ -681,6 +569,7 @@ mod tests {
         let texts = select_texts(source)
             .chain(select_texts(include_str!("load.rs")))
             .chain(select_texts(include_str!("policies.rs")))
+            .chain(select_texts(include_str!("events.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

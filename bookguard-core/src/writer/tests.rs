@@ -101,6 +101,7 @@ impl Bench {
             log: self.log(),
             seal: Seal::derive(self.key.seed()),
             outbox,
+            news: Arc::default(),
             report: |_| {},
         };
         start(desk).unwrap()
@@ -309,6 +310,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         log: bench.log(),
         seal: Seal::derive(bench.key.seed()),
         outbox: None,
+        news: Arc::default(),
         report: |_| {},
     };
     let (inbox, _thread) = start(desk).unwrap();
@@ -376,6 +378,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
         log: bench.log(),
         seal: Seal::derive(bench.key.seed()),
         outbox: None,
+        news: Arc::default(),
     };
     let (inbox, thread) = start(desk).unwrap();
     ask(&inbox, register(1)).unwrap();

@@ -11,7 +11,7 @@ use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::ApiKeyId;
 use bookguard_core::ops::api_keys::RevokeApiKey;
-use bookguard_core::ops::{self, Action, Finished, Operation, Writing, events};
+use bookguard_core::ops::{self, Action, Finished, Operation, Watch, Writing, events};
 use bookguard_core::service::Service;
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
@@ -24,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 use super::incoming;
 use crate::app::{Admitted, App, Turned};
 use crate::refusal::Refusal;
+use crate::watch;
 
 /// How long the answer to a manual retry waits for its outcome.
 const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
@@ -37,9 +38,10 @@ pub(crate) struct Served<O> {
     operation: PhantomData<fn() -> O>,
 }
 
-/// How far a request came before the writer is needed.
-enum Step {
+/// How far a request came before anything is waited for.
+enum Step<T> {
     Done(Finished),
+    Watch(Session, Watch<T>),
     Write(Session, Box<Writing>),
 }
 
@@ -62,11 +64,13 @@ impl<O: Operation> Served<O> {
         };
         input.from_memory = self.at_once;
         let input = Arc::new(input);
-        let finished = match self.attempt(session.clone(), Arc::clone(&input)).await {
+        let headers = request.headers();
+        let attempted = self.attempt(session.clone(), Arc::clone(&input), headers);
+        let finished = match attempted.await {
             Err(error) if error.is_outdated() && input.from_memory => {
                 let mut anew = ops::Request::clone(&input);
                 anew.from_memory = false;
-                self.attempt(session, Arc::new(anew)).await?
+                self.attempt(session, Arc::new(anew), headers).await?
             }
             attempted => attempted?,
         };
@@ -81,7 +85,12 @@ impl<O: Operation> Served<O> {
     }
 
     /// Does what is asked; from memory, without leaving this task before the writer is needed.
-    async fn attempt(&self, session: Session, input: Arc<ops::Request>) -> Result<Finished, Error> {
+    async fn attempt(
+        &self,
+        session: Session,
+        input: Arc<ops::Request>,
+        headers: &HeaderMap,
+    ) -> Result<Finished, Error> {
         let step = if input.from_memory {
             step::<O>(session, &input)?
         } else {
@@ -90,8 +99,23 @@ impl<O: Operation> Served<O> {
         };
         match step {
             Step::Done(finished) => Ok(finished),
+            Step::Watch(session, watch) => {
+                let found = self.watch(session, watch).await?;
+                // The key may have been revoked meanwhile.
+                self.app.keys.identify(&self.app.service, headers).await?;
+                Ok(found)
+            }
             Step::Write(session, writing) => self.write(&session, *writing).await,
         }
+    }
+
+    async fn watch(&self, session: Session, watch: Watch<O::Output>) -> Result<Finished, Error> {
+        let look = || {
+            let (session, look) = (session.clone(), Arc::clone(&watch.look));
+            self.app.readers.run(move || look(&session))
+        };
+        let found = watch::watch(&session, &watch, look).await?;
+        Ok(ops::finish::<O>(&found))
     }
 
     async fn input(&self, request: &mut Request) -> Result<ops::Request, Refusal> {
@@ -152,9 +176,10 @@ impl<O: Operation> Endpoint for Served<O> {
 }
 
 /// Reads the request, and the store too when that is all there is to do.
-fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step, Error> {
+fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step<O::Output>, Error> {
     match ops::prepare::<O>(&session, input)? {
         Action::Read(read) => Ok(Step::Done(ops::finish::<O>(&read(&session)?))),
+        Action::Watch(watch) => Ok(Step::Watch(session, watch)),
         Action::Write(writing) => Ok(Step::Write(session, writing)),
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 use bookguard_core::command::{Ask, Command, Held, Parcel};
 use bookguard_core::entropy;
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
-use bookguard_core::model::{EndpointId, Timestamp};
+use bookguard_core::model::{EndpointId, EventId, Timestamp};
 use bookguard_core::service::Service;
+use bookguard_core::waiting::Waiting;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase, Secret};
 use bytes::Bytes;
 use reqwest::Url;
@@ -21,7 +22,6 @@ use super::dispatch::Note;
 use super::rota::Ended;
 use super::sender::Sender;
 use super::signing::{self, Receiver, ReceiverCell};
-use super::waiting::Waiting;
 
 /// An attempt that takes longer than this holds its place as a timeout does, whatever comes of it.
 const SLOW_MS: u64 = 2_000;
@@ -38,7 +38,7 @@ pub(super) struct Van {
     /// How long an attempt may take.
     pub attempt_time: Duration,
     pub notes: UnboundedSender<Note>,
-    pub waiting: Arc<Waiting>,
+    pub waiting: Arc<Waiting<EventId>>,
     pub report: fn(&str),
     /// Whether outcomes cannot be settled at present: an outage is reported once, not once per delivery.
     pub failing: AtomicBool,
@@ -118,7 +118,7 @@ impl Van {
         };
         slip.sent(ended, attempt.duration_ms);
         if self.settle(&parcel, attempt).await {
-            self.waiting.settled(&parcel.event_id);
+            self.waiting.tell(&parcel.event_id);
         }
     }
 

@@ -8,6 +8,7 @@
 //! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
 //! | `secrets` | where keys may come from |
 //! | `serving` | what `serve` says and leaves alone when it cannot serve |
+//! | `log` | whether events are shown as they happen |
 //! | `disk` | a disk that is full |
 //! | `moving` | a database that moves to another, to the same engine and to the other |
 //! | `backup` | a database that is copied while it is used |
@@ -19,6 +20,7 @@ mod backup;
 mod cancellation;
 mod codes;
 mod disk;
+mod log;
 mod moving;
 mod printing;
 mod secrets;

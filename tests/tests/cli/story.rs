@@ -388,7 +388,7 @@ async fn delivered(place: &Place, booking: &str) -> Vec<Value> {
             .run(&["webhook-events", "list", "--booking", booking])
             .await
             .json();
-        let events = events["webhookEvents"].as_array().unwrap().clone();
+        let events = events["data"].as_array().unwrap().clone();
         let all = events.len() == 2 && events.iter().all(|event| event["status"] == "delivered");
         all.then_some(events)
     })
@@ -495,7 +495,7 @@ async fn on_a_database_alone_with_retries_sent_from_here() {
             place
                 .run(&["webhook-events", "list", "--booking", &id])
                 .await
-                .json()["webhookEvents"]
+                .json()["data"]
                 .clone()
         };
         let events = list().await;

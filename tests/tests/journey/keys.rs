@@ -62,6 +62,7 @@ fn administer_here<O: Operation>(
     };
     let outcome = match ops::prepare::<O>(&session, &request)? {
         Action::Read(read) => read(&session),
+        Action::Watch(watch) => (watch.look)(&session),
         Action::Write(writing) => {
             let answer = runtime.block_on(session.service.submit_patiently(writing.command))?;
             let body = ops::finish_write::<O>(answer)?.body;

@@ -7,6 +7,7 @@
 //! | `keys` | registration modes, scopes, keys that are handed on and revoked |
 //! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
 //! | `reading` | bookings in pages, and told apart when nothing changed |
+//! | `event_log` | a partner's events as a log to read from and to wait at |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `retries` | what a manual retry comes to |
 
@@ -14,6 +15,7 @@
 
 mod amendments;
 mod cancellation;
+mod event_log;
 mod keys;
 mod policies;
 mod reading;

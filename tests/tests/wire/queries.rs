@@ -71,6 +71,20 @@ async fn wrong_query_parameters_are_named() {
                 vec![("?canceledBy", "not_allowed"), ("?reason", "not_allowed")],
             ),
             (
+                "/v1/webhook-events?after=-1&wait=31&type=booking&status=lost&limit=0",
+                vec![
+                    ("?limit", "out_of_range"),
+                    ("?after", "out_of_range"),
+                    ("?wait", "out_of_range"),
+                    ("?type", "not_allowed"),
+                    ("?status", "not_allowed"),
+                ],
+            ),
+            (
+                "/v1/webhook-events?after=18446744073709551616&wait=+1",
+                vec![("?after", "out_of_range"), ("?wait", "out_of_range")],
+            ),
+            (
                 "/v1/health?verbose",
                 vec![("?verbose", "unknown_query_parameter")],
             ),

@@ -80,6 +80,7 @@ impl Desk {
         };
         match ops::prepare::<O>(session, &request).unwrap() {
             Action::Read(read) => read(session).unwrap(),
+            ops::Action::Watch(watch) => (watch.look)(session).unwrap(),
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();
                 match answer.blocking_recv().unwrap().unwrap() {

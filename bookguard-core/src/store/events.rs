@@ -1,0 +1,261 @@
+//! Events as they are asked for: one, a booking's, and a partner's log of them in the order of their numbers.
+//!
+//! Invariant: an event's deliveries and attempts are shown as of the same moment as the event, and the log has no gap: a
+//! number is seen only when all before it are.
+
+use std::collections::HashMap;
+
+use super::conn::{Row, StoreError, select_in};
+use super::load::{delivery, event_type};
+use super::read::{Read, Reader};
+use crate::change::{DeliveryState, Phase};
+use crate::limits::EVENTS_EXAMINED;
+use crate::model::{
+    BookingId, DeliveryStatus, Endpoint, EndpointId, EventId, EventType, PartnerId,
+};
+use crate::webhook::Attempt;
+
+const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
+     WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
+     WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.body, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease \
+     FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
+const ATTEMPTS: &str =
+    "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
+
+/// Events examined at a time when not all are shown.
+const PIECE: u32 = 128;
+
+/// An event as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEvent {
+    /// Its id.
+    pub event_id: EventId,
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// Number in the partner's sequence.
+    pub seq: u64,
+    /// Which booking.
+    pub booking_id: BookingId,
+    /// What happened.
+    pub event_type: EventType,
+    /// Manual retries so far.
+    pub retries: u32,
+    /// The exact body.
+    pub body: Vec<u8>,
+    /// Where it goes.
+    pub deliveries: Vec<StoredDelivery>,
+}
+
+/// A delivery as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDelivery {
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// Its address.
+    pub url: String,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Which of a partner's events its log shows.
+#[derive(Debug, Clone)]
+pub struct EventFilter {
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// Only this booking's, which must be the partner's.
+    pub booking_id: Option<BookingId>,
+    /// Only of this type.
+    pub event_type: Option<EventType>,
+    /// Only in this status.
+    pub status: Option<DeliveryStatus>,
+}
+
+/// A page of a partner's log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventPage {
+    /// The events, by number.
+    pub events: Vec<StoredEvent>,
+    /// The number up to which the log was examined.
+    pub through: u64,
+    /// Whether there may be more behind it.
+    pub has_more: bool,
+}
+
+impl StoredEvent {
+    /// Its status over all deliveries.
+    pub fn status(&self) -> DeliveryStatus {
+        let deliveries = self.deliveries.iter();
+        DeliveryStatus::of_event(deliveries.map(|delivery| delivery.state.phase.into()))
+    }
+}
+
+impl Reader<'_> {
+    /// A booking's events, oldest first, with their deliveries. A booking has a handful.
+    pub fn events_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEvent>> {
+        let all = vec![booking_id.into(), 0.into(), i64::from(u32::MAX).into()];
+        let rows = self.all(OF_BOOKING, all)?;
+        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+        self.whole(events)
+    }
+
+    /// One event with its deliveries.
+    pub fn event(&mut self, event_id: &EventId) -> Read<Option<StoredEvent>> {
+        let rows = self.all(
+            "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event WHERE id = $1",
+            vec![event_id.into()],
+        )?;
+        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+        Ok(self.whole(events)?.pop())
+    }
+
+    /// A partner's events after number `after`, oldest first.
+    ///
+    /// They are examined a piece at a time and at most [`EVENTS_EXAMINED`] for a page, so a filter that matches little
+    /// costs as much as one that matches all, and its pages come up short.
+    pub fn event_log(&mut self, filter: &EventFilter, after: u64, limit: u32) -> Read<EventPage> {
+        let open = filter.event_type.is_none() && filter.status.is_none();
+        let piece = if open { limit + 1 } else { PIECE };
+        let mut page = EventPage {
+            events: Vec::new(),
+            through: after,
+            has_more: true,
+        };
+        let mut examined = 0;
+        while page.has_more && page.events.len() < limit as usize && examined < EVENTS_EXAMINED {
+            let mut events = self.log_piece(filter, page.through, piece)?;
+            examined += piece;
+            page.has_more = events.len() == piece as usize;
+            if filter.status.is_some() {
+                events = self.with_deliveries(events)?;
+            }
+            for event in events {
+                if page.events.len() == limit as usize {
+                    page.has_more = true;
+                    break;
+                }
+                page.through = event.seq;
+                if filter.takes(&event) {
+                    page.events.push(event);
+                }
+            }
+        }
+        page.events = self.whole(page.events)?;
+        Ok(page)
+    }
+
+    /// The number of a partner's latest event; 0 when it has none.
+    pub fn last_event(&mut self, partner_id: &PartnerId) -> Read<u64> {
+        let row = self.first(
+            "SELECT events FROM partner WHERE id = $1",
+            vec![partner_id.into()],
+        )?;
+        row.map_or(Ok(0), |row| row.size(0))
+    }
+
+    fn log_piece(&mut self, filter: &EventFilter, after: u64, rows: u32) -> Read<Vec<StoredEvent>> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let (after, rows) = (after.into(), i64::from(rows).into());
+        let rows = match &filter.booking_id {
+            Some(booking_id) => self.all(OF_BOOKING, vec![booking_id.into(), after, rows])?,
+            None => self.all(OF_PARTNER, vec![(&filter.partner_id).into(), after, rows])?,
+        };
+        rows.iter().map(event).collect()
+    }
+
+    /// With deliveries, and these with their attempts.
+    fn whole(&mut self, events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
+        let mut events = self.with_deliveries(events)?;
+        let keys = keys(&events);
+        let Some(statement) = select_in(ATTEMPTS, &keys) else {
+            return Ok(events);
+        };
+        let mut attempts: HashMap<(EventId, EndpointId), Vec<(i64, Attempt)>> = HashMap::new();
+        for row in self.ask(statement)?.rows {
+            let of = attempts.entry((row.id(0)?, row.id(1)?)).or_default();
+            of.push((row.int(2)?, row.json(3)?));
+        }
+        for event in &mut events {
+            for delivery in &mut event.deliveries {
+                let of = attempts.remove(&(event.event_id, delivery.endpoint_id));
+                let mut of = of.unwrap_or_default();
+                of.sort_by_key(|(number, _)| *number);
+                delivery.attempts = of.into_iter().map(|(_, attempt)| attempt).collect();
+            }
+        }
+        Ok(events)
+    }
+
+    /// With deliveries in place of those they have, without attempts.
+    fn with_deliveries(&mut self, mut events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
+        let keys = keys(&events);
+        let Some(statement) = select_in(DELIVERIES, &keys) else {
+            return Ok(events);
+        };
+        let mut by_event: HashMap<EventId, Vec<StoredDelivery>> = HashMap::new();
+        for row in self.ask(statement)?.rows {
+            let of = by_event.entry(row.id(0)?).or_default();
+            of.push(stored_delivery(&row)?);
+        }
+        for event in &mut events {
+            event.deliveries = by_event.remove(&event.event_id).unwrap_or_default();
+            event
+                .deliveries
+                .sort_by_key(|delivery| delivery.endpoint_id);
+        }
+        Ok(events)
+    }
+}
+
+impl EventFilter {
+    fn takes(&self, event: &StoredEvent) -> bool {
+        event.partner_id == self.partner_id
+            && self
+                .event_type
+                .is_none_or(|wanted| wanted == event.event_type)
+            && self.status.is_none_or(|wanted| wanted == event.status())
+    }
+}
+
+fn keys(events: &[StoredEvent]) -> Vec<[u8; 16]> {
+    events
+        .iter()
+        .map(|event| *event.event_id.as_bytes())
+        .collect()
+}
+
+fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
+    let endpoint: Endpoint = row.json(2)?;
+    let mut state = delivery(row, 4)?;
+    if row.maybe_int(3)?.is_some() && state.phase != Phase::Delivered {
+        // Nobody is there to deliver to any more.
+        state = DeliveryState {
+            phase: Phase::Failed,
+            due: None,
+            lease: None,
+            ..state
+        };
+    }
+    Ok(StoredDelivery {
+        endpoint_id: row.id(1)?,
+        url: endpoint.url,
+        state,
+        attempts: Vec::new(),
+    })
+}
+
+fn event(row: &Row) -> Read<StoredEvent> {
+    Ok(StoredEvent {
+        event_id: row.id(0)?,
+        partner_id: row.id(1)?,
+        seq: row.size(2)?,
+        booking_id: row.id(3)?,
+        event_type: event_type(row.int(4)?)?,
+        retries: u32::try_from(row.size(5)?).unwrap_or(u32::MAX),
+        body: row.blob(6)?.to_vec(),
+        deliveries: Vec::new(),
+    })
+}

@@ -1,0 +1,143 @@
+//! Who waits for something to happen to what, and how they are woken.
+//!
+//! What happens to something nobody waits for costs one look at a counter. Invariant: nothing that is told after
+//! [`Waiting::on`] returned is missed by that waiter.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Everybody who waits, by what for.
+#[derive(Debug)]
+pub struct Waiting<K> {
+    count: AtomicUsize,
+    waiters: Mutex<Waiters<K>>,
+}
+
+#[derive(Debug)]
+struct Waiters<K> {
+    by_key: HashMap<K, Vec<Arc<Notify>>>,
+    closed: bool,
+}
+
+/// One who waits; dropping it ends the wait.
+#[derive(Debug)]
+pub struct Waiter<'w, K: Eq + Hash> {
+    waiting: &'w Waiting<K>,
+    key: K,
+    told: Arc<Notify>,
+}
+
+impl<K> Default for Waiting<K> {
+    fn default() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            waiters: Mutex::new(Waiters {
+                by_key: HashMap::new(),
+                closed: false,
+            }),
+        }
+    }
+}
+
+impl<K: Eq + Hash + Copy> Waiting<K> {
+    /// Waits for `key` from now on.
+    pub fn on(&self, key: K) -> Waiter<'_, K> {
+        let told = Arc::new(Notify::new());
+        let mut waiters = self.lock();
+        waiters
+            .by_key
+            .entry(key)
+            .or_default()
+            .push(Arc::clone(&told));
+        self.count.fetch_add(1, Ordering::SeqCst);
+        Waiter {
+            waiting: self,
+            key,
+            told,
+        }
+    }
+
+    /// Something happened to `key`.
+    pub fn tell(&self, key: &K) {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        for waiter in self.lock().by_key.get(key).into_iter().flatten() {
+            waiter.notify_one();
+        }
+    }
+
+    /// Nobody shall wait any longer, nor from now on.
+    pub fn close(&self) {
+        let mut waiters = self.lock();
+        waiters.closed = true;
+        for waiter in waiters.by_key.values().flatten() {
+            waiter.notify_one();
+        }
+    }
+
+    /// Whether waiting is over for all.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+}
+
+impl<K> Waiting<K> {
+    fn lock(&self) -> MutexGuard<'_, Waiters<K>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash> Waiter<'_, K> {
+    /// Returns once something happened since the last return.
+    pub async fn told(&self) {
+        self.told.notified().await;
+    }
+}
+
+impl<K: Eq + Hash> Drop for Waiter<'_, K> {
+    fn drop(&mut self) {
+        let mut waiters = self.waiting.lock();
+        if let Some(same) = waiters.by_key.get_mut(&self.key) {
+            same.retain(|waiter| !Arc::ptr_eq(waiter, &self.told));
+            if same.is_empty() {
+                waiters.by_key.remove(&self.key);
+            }
+        }
+        self.waiting.count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn was_told(waiter: &Waiter<'_, u8>) -> bool {
+        let told = pin!(waiter.told());
+        told.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    }
+
+    #[test]
+    fn every_waiter_of_the_key_is_woken_even_by_what_happens_before_it_looks() {
+        let waiting = Waiting::default();
+        let waiters = [waiting.on(1_u8), waiting.on(1), waiting.on(2)];
+        waiting.tell(&1);
+        assert_eq!(waiters.each_ref().map(was_told), [true, true, false]);
+        assert_eq!(waiters.each_ref().map(was_told), [false; 3]);
+        assert!(!waiting.is_closed());
+        waiting.close();
+        assert!(waiting.is_closed());
+        assert_eq!(waiters.each_ref().map(was_told), [true; 3]);
+        drop(waiters);
+        assert!(waiting.lock().by_key.is_empty());
+        assert_eq!(waiting.count.load(Ordering::SeqCst), 0);
+    }
+}
