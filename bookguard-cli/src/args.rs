@@ -11,6 +11,7 @@ mod policies;
 
 use std::path::PathBuf;
 
+use bookguard_core::model::EventType;
 use bookguard_core::store::Database;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -19,7 +20,7 @@ pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use nouns::{
     ApiKeysCommand, EndpointsCommand, EventsArgs, EventsCommand, EvidenceCommand, LedgerCommand,
-    PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
+    ListenArgs, PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
 pub use policies::PoliciesCommand;
 
@@ -178,6 +179,14 @@ pub enum Command {
     /// The tamper-evident log
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Post events to an address of this machine as they happen, signed, for development; until it is stopped
+    Listen(ListenArgs),
+    /// Make an event happen, for real, to a booking made for it
+    Trigger {
+        /// booking.created, booking.protected or resolution.created
+        #[arg(value_name = "TYPE", value_parser = event_type)]
+        event_type: EventType,
+    },
     /// For receivers of webhooks
     #[command(subcommand)]
     Webhook(WebhookCommand),
@@ -195,6 +204,14 @@ pub enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+fn event_type(word: &str) -> Result<EventType, String> {
+    let known = EventType::WORDS.iter().find(|(known, _)| *known == word);
+    known.map(|(_, event_type)| *event_type).ok_or_else(|| {
+        let words = EventType::WORDS.map(|(word, _)| word);
+        format!("there are {}", words.join(", "))
+    })
 }
 
 /// Flags of `serve` beyond the shared ones.
@@ -324,6 +341,9 @@ mod tests {
             "webhook-events list --booking bkg_1",
             "webhook-events list --after 7 --type booking.created --status failed --wait 30 --limit 5",
             "webhook-events tail --after latest",
+            "listen --forward-to http://127.0.0.1:3000/ --events booking.created,booking.protected --save d --after 0",
+            "listen --print-secret",
+            "trigger resolution.created",
             "webhook-events get evt_1",
             "webhook-events retry evt_1",
             "evidence get bkg_1",

@@ -6,10 +6,12 @@ mod accept_rollback;
 mod amend;
 mod backup;
 mod cancel;
+mod listen;
 mod migrate;
 mod new_booking;
 mod policies;
 mod tail;
+mod trigger;
 mod verify;
 mod verify_ledger;
 
@@ -95,6 +97,8 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         Command::Resolutions(command) => cancel::resolutions(target, command, screen).await,
         Command::WebhookEndpoints(command) => endpoints(target, command, screen).await,
         Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
+        Command::Listen(args) => listen::run(target, args, screen).await,
+        Command::Trigger { event_type } => trigger::run(target, event_type, screen).await,
         Command::Evidence(EvidenceCommand::Get { booking_id }) => {
             evidence(target, &booking_id, screen).await
         }

@@ -7,6 +7,7 @@ pub mod remote;
 
 use bookguard_core::ops::{Operation, Request};
 use bookguard_core::session::Access;
+use bookguard_core::webhook::Secret;
 
 use crate::failure::Failure;
 use crate::settings::Where;
@@ -70,6 +71,17 @@ impl Target {
                 Err(only_here(O::ROUTE.summary))
             }
             Self::Remote(remote) => remote.call::<O>(request).await,
+        }
+    }
+
+    /// A secret to sign events with that are posted from here: it stays the same, and whoever has the key or the database
+    /// can be shown it.
+    ///
+    /// Errors: [`Failure::NoKey`]; [`Failure::Usage`] when no partner is named on a database.
+    pub fn own_secret(&self) -> Result<Secret, Failure> {
+        match self {
+            Self::Local(local) => local.signing_secret(),
+            Self::Remote(remote) => remote.derived_secret(),
         }
     }
 

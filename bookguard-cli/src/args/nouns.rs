@@ -205,6 +205,30 @@ pub enum LedgerCommand {
     Key,
 }
 
+/// Where a developer's events go.
+#[derive(Debug, Args)]
+pub struct ListenArgs {
+    /// Where to post each event, such as http://127.0.0.1:3000/webhooks
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "print_secret")]
+    pub forward_to: Option<String>,
+    /// Only these types, between commas
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// Begin after the event with this number; 0 for all there are [default: latest]
+    #[arg(long, value_name = "NUMBER")]
+    pub after: Option<String>,
+    /// Keep each event's body as a file in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub save: Option<PathBuf>,
+    /// Print the secret that events are signed with, and end
+    #[arg(long)]
+    pub print_secret: bool,
+    /// A file with the secret to sign with [or BOOKGUARD_WEBHOOK_SECRET in the environment] [default: one of the API key's
+    /// own; on a database the partner's]
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+}
+
 /// Help for receivers of webhooks.
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {

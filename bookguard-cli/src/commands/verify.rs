@@ -118,6 +118,16 @@ pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure>
     conclude(verified, "The webhook does not verify: do not act on it.")
 }
 
+/// The first secret in the file, or in the environment; `None` when neither is there.
+///
+/// Errors: [`Failure::Usage`] for a file that cannot be read or holds none.
+pub fn given_secret(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
+    if file.is_none() && environment("BOOKGUARD_WEBHOOK_SECRET").is_none() {
+        return Ok(None);
+    }
+    Ok(secrets(file)?.into_iter().next())
+}
+
 fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
     let text = match file {
         Some(file) => files::text(file, SECRET_BYTES)?,

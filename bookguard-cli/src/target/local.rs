@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::command::Answer as Written;
+use bookguard_core::error::Error;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{EventId, PartnerId};
 use bookguard_core::ops::{self, Action, Operation, Request, Writing};
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::{self, Closing, Registration, Service};
 use bookguard_core::session::{Authority, Session};
+use bookguard_core::webhook::Secret;
 use bookguard_server::config::Config;
 use bookguard_server::courier::{self, Courier, endpoint_rule};
 use bookguard_server::watch::watch;
@@ -96,6 +98,19 @@ impl Local {
     /// The service.
     pub fn service(&self) -> &Service {
         &self.session.service
+    }
+
+    /// What the deliveries of the partner it acts for are signed with.
+    ///
+    /// Errors: [`Failure::Usage`] when it acts for none.
+    pub fn signing_secret(&self) -> Result<Secret, Failure> {
+        let partner_id = self.session.partner_id()?;
+        let service = &self.session.service;
+        let secret = block_in_place(|| {
+            let mut reader = service.reader()?;
+            reader.secret(&partner_id).map_err(|e| service.fault(&e))
+        })?;
+        secret.ok_or_else(|| Error::not_found("partner").into())
     }
 
     /// Calls an operation.

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use bookguard_core::ops::{Method, Operation, Request};
 use bookguard_core::session::Access;
+use bookguard_core::webhook::Secret;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use sha2::{Digest as _, Sha256};
 use url::{Host, Url};
 
 use super::Answer;
@@ -56,6 +58,16 @@ impl Remote {
             })
             .transpose()?;
         Ok(Self { base, key, client })
+    }
+
+    /// A secret of the key's own, which tells nothing of the key.
+    ///
+    /// Errors: [`Failure::NoKey`].
+    pub fn derived_secret(&self) -> Result<Secret, Failure> {
+        let key = self.key.as_ref().and_then(|key| key.to_str().ok());
+        let key = key.ok_or(Failure::NoKey)?;
+        let digest = Sha256::digest([b"bookguard listen 1\n", key.as_bytes()].concat());
+        Ok(Secret::from_bytes(digest.into()))
     }
 
     /// Calls an operation.

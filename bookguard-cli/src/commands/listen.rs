@@ -1,0 +1,261 @@
+//! `listen`: posts a partner's events, as they happen, to an address of the developer's own machine.
+//!
+//! The events are read from the log of the user's own server or database, so no tunnel and no third party is needed, and
+//! nothing is registered. They are signed as deliveries are, with a secret that stays the same. Invariants: an event is posted
+//! once, in the order of the log; what the receiver answers changes nothing at the service.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bookguard_core::clock::Clock;
+use bookguard_core::model::{Event, EventType};
+use bookguard_core::webhook::{Secret, sign_body, sign_standard};
+use reqwest::header::{CONTENT_TYPE, USER_AGENT};
+use reqwest::{Client, Url};
+use serde::Serialize;
+use serde_json::json;
+
+use super::tail::Following;
+use super::verify::given_secret;
+use crate::args::{EventsArgs, Format, ListenArgs};
+use crate::failure::Failure;
+use crate::output::sheet::Style;
+use crate::output::{self, Screen, events};
+use crate::target::Target;
+use crate::text::plain;
+
+/// As long as a delivery's receiver has.
+const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_MS);
+
+/// Posts events until it is stopped.
+///
+/// Errors: [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
+pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(), Failure> {
+    let secret = match given_secret(args.secret_file.as_deref())? {
+        Some(secret) => secret,
+        None => target.own_secret()?,
+    };
+    if args.print_secret {
+        return output::print(secret.reveal());
+    }
+    let poster = Poster::new(args.forward_to.as_deref().unwrap_or_default(), secret)?;
+    let types = types(&args.events)?;
+    if let Some(folder) = &args.save {
+        fs::create_dir_all(folder).map_err(|e| not_saved(folder, &e))?;
+    }
+    output::say(&format!(
+        "posting events to {} (the secret they are signed with: listen --print-secret)",
+        poster.url
+    ));
+    let which = EventsArgs {
+        after: args.after,
+        ..EventsArgs::default()
+    };
+    let mut following = Following::new(target, which);
+    loop {
+        for event in following.next().await? {
+            if !types.is_empty() && !types.contains(&event.event_type) {
+                continue;
+            }
+            let body = body(&event);
+            if let Some(folder) = &args.save {
+                save(folder, &event, &body)?;
+            }
+            let posted = poster.post(&event, body).await;
+            match screen.format {
+                Format::Json => output::print(&posted.json())?,
+                Format::Table => output::print(&posted.line(&event, screen.style))?,
+            }
+        }
+    }
+}
+
+fn types(words: &[String]) -> Result<Vec<EventType>, Failure> {
+    let known = EventType::WORDS;
+    let read = |word: &String| {
+        let found = known.iter().find(|(known, _)| known == word);
+        found.map(|(_, event_type)| *event_type).ok_or_else(|| {
+            let all: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            Failure::Usage(format!(
+                "--events: \"{}\" is no type of event; there are {}",
+                plain(word),
+                all.join(", ")
+            ))
+        })
+    };
+    words.iter().map(read).collect()
+}
+
+/// What a delivery's body says, by the same names.
+fn body(event: &Event) -> Vec<u8> {
+    let body = json!({
+        "eventId": event.event_id,
+        "type": event.event_type,
+        "bookingId": event.booking_id,
+        "timestamp": event.timestamp,
+        "status": "pending",
+        "payload": event.payload,
+        "seq": event.seq,
+    });
+    body.to_string().into_bytes()
+}
+
+/// Whole or not at all: a file that is there is one that was written to its end.
+fn save(folder: &Path, event: &Event, body: &[u8]) -> Result<(), Failure> {
+    let name = format!("{:08}-{}.json", event.seq, event.event_type.word());
+    let (path, partial) = (folder.join(&name), folder.join(format!(".{name}.partial")));
+    fs::write(&partial, body)
+        .and_then(|()| fs::rename(&partial, &path))
+        .map_err(|e| {
+            let _ = fs::remove_file(&partial);
+            not_saved(&path, &e)
+        })
+}
+
+fn not_saved(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Usage(format!("{} cannot be written: {error}", path.display()))
+}
+
+/// Posts to one address under one secret.
+struct Poster {
+    url: Url,
+    client: Client,
+    secret: Secret,
+}
+
+/// What became of an event.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Posted {
+    event_id: String,
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_code: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    duration_ms: u128,
+}
+
+impl Poster {
+    fn new(address: &str, secret: Secret) -> Result<Self, Failure> {
+        let url = Url::parse(address).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| {
+            Failure::Usage(format!(
+                "--forward-to: \"{}\" is no address; give one such as http://127.0.0.1:3000/webhooks",
+                plain(address)
+            ))
+        })?;
+        let client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .timeout(ATTEMPT)
+            .build()
+            .map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))?;
+        Ok(Self {
+            url,
+            client,
+            secret,
+        })
+    }
+
+    async fn post(&self, event: &Event, body: Vec<u8>) -> Posted {
+        let began = Instant::now();
+        let (status_code, error) = match self.attempt(event, body).await {
+            Ok(status) => (Some(status), None),
+            Err(why) => (None, Some(why)),
+        };
+        Posted {
+            event_id: event.event_id.to_string(),
+            seq: event.seq,
+            status_code,
+            error,
+            duration_ms: began.elapsed().as_millis(),
+        }
+    }
+
+    async fn attempt(&self, event: &Event, body: Vec<u8>) -> Result<u16, String> {
+        let id = event.event_id.to_string();
+        let sent = Clock::System.now().unix_seconds();
+        let standard = sign_standard(&self.secret, &id, sent, &body).map_err(|e| e.to_string())?;
+        let request = self
+            .client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, concat!("bookguard/", env!("CARGO_PKG_VERSION")))
+            .header("x-service-signature", sign_body(&self.secret, &body))
+            .header("webhook-id", id)
+            .header("webhook-timestamp", sent)
+            .header("webhook-signature", standard)
+            .body(body);
+        let answer = request.send().await.map_err(|e| cause(&e))?;
+        Ok(answer.status().as_u16())
+    }
+}
+
+/// The innermost cause: the outer ones only repeat the address.
+fn cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} s", ATTEMPT.as_secs());
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+impl Posted {
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers always serialize")
+    }
+
+    fn line(&self, event: &Event, style: Style) -> String {
+        let outcome = match (&self.status_code, &self.error) {
+            (Some(status), _) => format!("{status} in {} ms", self.duration_ms),
+            (None, error) => format!("failed: {}", plain(error.as_deref().unwrap_or("unknown"))),
+        };
+        format!("{}  {outcome}", events::happened(event, style))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_words_of_the_interface() {
+        let words =
+            |words: &[&str]| types(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            words(&["booking.created", "resolution.created"]).unwrap(),
+            [EventType::BookingCreated, EventType::ResolutionCreated]
+        );
+        let Err(Failure::Usage(why)) = words(&["booking.made"]) else {
+            panic!("it was taken")
+        };
+        assert!(
+            why.contains("booking.made") && why.contains("booking.protected"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn an_address_is_one_that_can_be_posted_to() {
+        let secret = || Secret::from_bytes([1; 32]);
+        for bad in [
+            "",
+            "localhost:3000",
+            "ftp://127.0.0.1/",
+            "/hooks",
+            "http://",
+        ] {
+            assert!(
+                matches!(Poster::new(bad, secret()), Err(Failure::Usage(_))),
+                "{bad}"
+            );
+        }
+        assert!(Poster::new("http://127.0.0.1:3000/hooks", secret()).is_ok());
+    }
+}
