@@ -5,6 +5,7 @@
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
 use crate::failure::Failure;
+use crate::output::say;
 
 /// Goes on only if whoever started the command agrees: with `--yes`, or by typing it when asked.
 ///
@@ -14,9 +15,11 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!(
-            "{what}\nNobody can be asked here: repeat the command with --yes if that is what you want"
-        )));
+        say(what);
+        return Err(Failure::Usage(
+            "nobody can be asked here: repeat the command with --yes if that is what you want"
+                .to_owned(),
+        ));
     }
     let _ = write!(io::stderr(), "{what}\nType yes to go on: ");
     if agreed(io::stdin().lock()) {
