@@ -19,6 +19,8 @@
 //! assert!(error.details[1].fix.contains("\"name\""));
 //! ```
 
+mod whole;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -208,11 +210,11 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// A whole number from `min` to `max`, written without fraction or exponent.
+    /// A whole number from `min` to `max`.
     pub fn integer(&mut self, min: i64, max: i64) -> Option<i64> {
         let digits = self.number()?;
-        match digits.parse::<i64>() {
-            Ok(n) if (min..=max).contains(&n) => Some(n),
+        match whole::whole(digits) {
+            Some(n) if (min..=max).contains(&n) => Some(n),
             _ => self.fault(
                 "out_of_range",
                 format!(
@@ -741,7 +743,7 @@ mod tests {
             (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
             (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
             (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
-            (r#"{"name":"a","size":1.0}"#, &[("/size", "out_of_range")]),
+            (r#"{"name":"a","size":1.5}"#, &[("/size", "out_of_range")]),
             (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),
             (
                 r#"{"name":"a","tags":[true,3]}"#,
