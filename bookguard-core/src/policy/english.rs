@@ -2,7 +2,7 @@
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
-use super::outcome::{Outcome, Split};
+use super::outcome::{Outcome, Rounding, Split};
 
 impl Policy {
     /// One sentence per rule, in the order in which they matter.
@@ -11,48 +11,72 @@ impl Policy {
         let mut lines = Vec::new();
         lines.extend(deposit(document));
         lines.extend(grace(document));
-        let outcome = |outcome| say(document, outcome);
-        for tier in &document.organizer.tiers {
-            lines.push(format!(
-                "Organizer cancels {}: {}.",
-                deadline(tier),
-                outcome(&tier.outcome)
-            ));
-        }
-        let rules = [
-            (
-                "Organizer cancels later, before the event starts",
-                &document.organizer.late,
-            ),
-            (
-                "Organizer does not come, or cancels after the start",
-                &document.organizer.no_show,
-            ),
-            ("Talent cancels", &document.talent.cancel),
-            ("Talent does not come", &document.talent.no_show),
-            ("Partner cancels", &document.partner.cancel),
-        ];
-        lines.extend(rules.map(|(when, rule)| format!("{when}: {}.", outcome(rule))));
-        let evidence = match document.force_majeure.requires_evidence {
-            true => "with evidence; without it a person decides",
-            false => "no evidence needed",
-        };
-        lines.push(format!(
-            "Force majeure ({evidence}): {}.",
-            outcome(&document.force_majeure.outcome)
-        ));
-        lines.push(match document.reschedule.floor {
-            Floor::KeepReachedTier => {
-                "When the event is moved, a step already reached still counts.".to_owned()
-            }
-            Floor::Reset => "When the event is moved, the steps start anew.".to_owned(),
-        });
-        lines.push(format!(
-            "Cancellations can be claimed until {} after the event starts.",
-            document.claim_window.in_english()
-        ));
+        lines.extend(document.organizer.tiers.iter().map(|tier| {
+            let outcome = say(document, &tier.outcome);
+            format!("Organizer cancels {}: {outcome}.", deadline(tier))
+        }));
+        lines.extend(rules(document));
+        lines.extend(manner(document));
         lines
     }
+}
+
+/// The rules that have no deadline of their own.
+fn rules(document: &Document) -> impl Iterator<Item = String> {
+    let force_majeure = &document.force_majeure;
+    let evidence = match force_majeure.requires_evidence {
+        _ if force_majeure.outcome == Outcome::Manual => "Force majeure",
+        true => "Force majeure (with evidence; without it a person decides)",
+        false => "Force majeure (no evidence needed)",
+    };
+    let rules = [
+        (
+            "Organizer cancels later, before the event starts",
+            &document.organizer.late,
+        ),
+        (
+            "Organizer does not come, or cancels after the start",
+            &document.organizer.no_show,
+        ),
+        ("Talent cancels", &document.talent.cancel),
+        ("Talent does not come", &document.talent.no_show),
+        ("Partner cancels", &document.partner.cancel),
+        (evidence, &force_majeure.outcome),
+    ];
+    let line = |(when, outcome)| format!("{when}: {}.", say(document, outcome));
+    rules.into_iter().map(line)
+}
+
+/// What holds for all of them.
+fn manner(document: &Document) -> impl Iterator<Item = String> {
+    let moved = match document.reschedule.floor {
+        Floor::KeepReachedTier => "a step already reached still counts",
+        Floor::Reset => "the steps start anew",
+    };
+    let rounded = match document.rounding {
+        Rounding::HalfUp => "to the nearest, halves up",
+        Rounding::HalfEven => "to the nearest, halves to the even one",
+        Rounding::Down => "down",
+        Rounding::Up => "up",
+    };
+    let zone = document
+        .time_zone
+        .as_ref()
+        .map(|zone| format!("Times are those of {zone}, unless the booking names another zone."));
+    let window = document.claim_window.in_english();
+    let tolerance = document.backdate_tolerance.in_english();
+    [
+        Some(format!("When the event is moved, {moved}.")),
+        Some(format!("Cancellations can be claimed until {window} after the event starts.")),
+        Some(format!(
+            "A cancellation dated back by more than {tolerance} without evidence goes to a person when that changes the step."
+        )),
+        zone,
+        Some(format!("An event whose date has no time starts at {}.", document.anchor_time)),
+        Some(format!("Fractions of the smallest unit of money are rounded {rounded}.")),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn deposit(document: &Document) -> Option<String> {
@@ -61,10 +85,12 @@ fn deposit(document: &Document) -> Option<String> {
         DepositSize::Bps(bps) => format!("{} of the value", percent(*bps)),
         DepositSize::Amount(fixed) => money(document, fixed.text()),
     };
-    let kept = if deposit.non_refundable {
-        "the organizer's cancellation does not return it, except in the grace period"
-    } else {
-        "it is refundable where a rule says so"
+    let kept = match (deposit.non_refundable, &document.grace) {
+        (true, Some(_)) => {
+            "the organizer's cancellation does not return it, except in the grace period"
+        }
+        (true, None) => "the organizer's cancellation does not return it",
+        (false, _) => "it is refundable where a rule says so",
     };
     Some(format!("Deposit: {size}; {kept}."))
 }
@@ -148,6 +174,8 @@ fn money(document: &Document, amount: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -164,6 +192,12 @@ mod tests {
                 "Organizer cancels later, before the event starts: nothing is returned.",
             ]
         );
+        let touring = Policy::template("touring_artist").unwrap().in_english();
+        assert_eq!(
+            touring[0],
+            "Deposit: 50 % of the value; the organizer's cancellation does not return it."
+        );
+        assert!(touring.contains(&"Force majeure: a person decides.".to_owned()));
         let hotel = Policy::template("hotel_guaranteed_6pm")
             .unwrap()
             .in_english();
@@ -175,5 +209,68 @@ mod tests {
             hotel[1],
             "Organizer cancels later, before the event starts: EUR 150.00 is kept, the rest is returned."
         );
+    }
+
+    #[test]
+    fn whatever_a_policy_changes_the_english_changes_with_it() {
+        let base = json!({
+            "policyId": "p", "currency": "USD", "timeZone": "Europe/Berlin", "anchorTime": "19:00", "rounding": "half_up",
+            "claimWindow": "P14D", "backdateTolerance": "PT1H",
+            "grace": {"within": "PT24H", "minNotice": "P7D"},
+            "deposit": {"bps": 2500, "nonRefundable": true},
+            "organizer": {
+                "tiers": [{"before": "P14D", "cutoffTime": "18:00", "outcome": {"refundBps": 5000, "compensationBps": 100}}],
+                "late": {"penaltyAmount": "75.00"},
+                "noShow": {"lesserOf": [{"refundBps": 0}, {"keepDeposit": true}]}
+            },
+            "talent": {"cancel": {"refundBps": 10000}, "noShow": {"refundBps": 9000}},
+            "partner": {"cancel": {"refundBps": 10000}},
+            "forceMajeure": {"outcome": {"refundBps": 10000}, "requiresEvidence": true},
+            "reschedule": {"floor": "keep_reached_tier"}
+        });
+        let english = |policy: &Value| Policy::from_json(&policy.to_string()).unwrap().in_english();
+        let mut seen = vec![english(&base)];
+        for (pointer, value) in [
+            ("/currency", json!("EUR")),
+            ("/timeZone", json!("Europe/Vienna")),
+            ("/anchorTime", json!("20:00")),
+            ("/rounding", json!("half_even")),
+            ("/rounding", json!("down")),
+            ("/rounding", json!("up")),
+            ("/claimWindow", json!("P15D")),
+            ("/backdateTolerance", json!("PT2H")),
+            ("/grace/within", json!("PT23H")),
+            ("/grace/minNotice", json!("P8D")),
+            ("/deposit/bps", json!(2501)),
+            (
+                "/deposit",
+                json!({"amount": "25.00", "nonRefundable": true}),
+            ),
+            ("/deposit/nonRefundable", json!(false)),
+            ("/organizer/tiers", json!([])),
+            ("/organizer/tiers/0/before", json!("P13D")),
+            ("/organizer/tiers/0/cutoffTime", json!("17:59")),
+            ("/organizer/tiers/0/outcome/refundBps", json!(5001)),
+            ("/organizer/tiers/0/outcome/compensationBps", json!(0)),
+            ("/organizer/late/penaltyAmount", json!("75.01")),
+            ("/organizer/late", json!({"manual": true})),
+            (
+                "/organizer/noShow",
+                json!({"greaterOf": [{"refundBps": 0}, {"keepDeposit": true}]}),
+            ),
+            ("/organizer/noShow/lesserOf/0/refundBps", json!(1)),
+            ("/talent/cancel/refundBps", json!(9999)),
+            ("/talent/noShow/refundBps", json!(9001)),
+            ("/partner/cancel/refundBps", json!(9999)),
+            ("/forceMajeure/outcome/refundBps", json!(9999)),
+            ("/forceMajeure/requiresEvidence", json!(false)),
+            ("/reschedule/floor", json!("reset")),
+        ] {
+            let mut changed = base.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            let english = english(&changed);
+            assert!(!seen.contains(&english), "{pointer}: {english:#?}");
+            seen.push(english);
+        }
     }
 }

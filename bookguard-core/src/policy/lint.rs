@@ -3,7 +3,7 @@
 //! Errors are faults of reading; here is only what needs the whole document. Nothing here changes an evaluation.
 
 use super::document::{DepositSize, Document, Policy, Tier};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Split};
 use crate::error::FieldError;
 
 const DAY_MINUTES: i64 = 1440;
@@ -76,11 +76,9 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
         )),
         Some(_) => {}
         None => {
-            let keeps = outcomes(document).into_iter().find(|(_, outcome)| {
-                outcome
-                    .splits()
-                    .contains(&super::outcome::Split::KeepDeposit)
-            });
+            let keeps = outcomes(document)
+                .into_iter()
+                .find(|(_, outcome)| outcome.splits().contains(&Split::KeepDeposit));
             if let Some((pointer, _)) = keeps {
                 found.push(warning(
                     pointer,
@@ -108,24 +106,55 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
-/// Compares the organizer's steps on a value large enough for shares to differ.
+/// Compares the organizer's steps in money, on values from small to large: which of a fixed amount and a share is more
+/// depends on the value. What a person decides is compared with nothing.
 fn rising(document: &Document, found: &mut Vec<FieldError>) {
-    let basis = document.basis(1_000_000_000);
-    let penalty = |outcome: &Outcome| outcome.charge(basis).map(|charge| charge.penalty);
+    let values = values(document);
+    let keeps = document.deposit.as_ref();
+    let keeps = keeps.is_some_and(|deposit| deposit.non_refundable);
+    let penalty = |outcome: &Outcome, value: i64| {
+        let basis = document.basis(value);
+        let penalty = outcome.charge(basis)?.penalty;
+        Some(penalty.max(if keeps { basis.deposit } else { 0 }))
+    };
     let steps = outcomes(document);
-    for pair in steps.windows(2) {
-        if let [(_, earlier), (pointer, later)] = pair
-            && let (Some(earlier), Some(later)) = (penalty(earlier), penalty(later))
-            && later < earlier
+    let decided = steps.iter().filter(|(_, step)| **step != Outcome::Manual);
+    for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
+        if values
+            .iter()
+            .any(|value| penalty(later, *value) < penalty(earlier, *value))
         {
             found.push(warning(
                 pointer.clone(),
                 "refund_rises",
-                "returns more than the step before it: waiting pays",
+                "returns more than the step before it, at least for some values: waiting pays",
                 "Let the refund fall towards the event.",
             ));
         }
     }
+}
+
+/// Values to compare steps on, in minor units: small, large, and around every fixed amount. No share of them has a fraction.
+fn values(document: &Document) -> Vec<i64> {
+    const WHOLE: i64 = 10_000;
+    let deposit = document.deposit.as_ref().map(|deposit| &deposit.size);
+    let steps = outcomes(document);
+    let fixed = steps
+        .iter()
+        .flat_map(|(_, step)| step.splits())
+        .filter_map(|split| match split {
+            Split::Penalty(fixed) => Some(fixed.minor()),
+            _ => None,
+        });
+    let fixed = fixed.chain(match deposit {
+        Some(DepositSize::Amount(fixed)) => Some(fixed.minor()),
+        _ => None,
+    });
+    let around = fixed.flat_map(|minor| [minor / WHOLE, minor / WHOLE + 1]);
+    around
+        .chain([1, 100_000_000])
+        .map(|share| share * WHOLE)
+        .collect()
 }
 
 /// The organizer's outcomes in the order of time.
@@ -175,6 +204,25 @@ mod tests {
                     ("deposit_missing", "/organizer/tiers/1/outcome"),
                     ("tier_unreachable", "/organizer/tiers/1"),
                 ],
+            ),
+            // Half of a value below USD 300 is less than the fixed amount.
+            (
+                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"150.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("refund_rises", "/organizer/late")],
+            ),
+            // What a person decides hides no rise.
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"refundBps":1000}},{"before":"P8D","outcome":{"manual":true}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
+                vec![("refund_rises", "/organizer/late")],
+            ),
+            // A deposit that is kept anyway is no less later, and a fixed one is all of a small value.
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"refundBps":10000},"noShow":{"refundBps":7500}}}"#,
+                vec![],
+            ),
+            (
+                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"deposit":{"amount":"99.99"},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"penaltyAmount":"100.00"},"noShow":{"greaterOf":[{"keepDeposit":true},{"penaltyAmount":"100"}]}}}"#,
+                vec![],
             ),
         ];
         for (policy, expected) in cases {
