@@ -334,6 +334,7 @@ mod tests {
             "policies versions house --cursor 7",
             "policies validate policy.json",
             "policies templates",
+            "policies schema",
             "webhook-endpoints create https://example.com/hook --event booking.created",
             "webhook-endpoints list",
             "webhook-endpoints get end_1",

@@ -55,6 +55,7 @@ mod refusal;
 mod resolution;
 mod rule;
 mod schedule;
+mod schema;
 mod settlement;
 mod shelf;
 mod templates;
@@ -85,6 +86,7 @@ pub use refusal::Refusal;
 pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
+pub use schema::SCHEMA;
 pub use shelf::Shelf;
 #[cfg(feature = "store")]
 pub(crate) use shelf::fix_for;

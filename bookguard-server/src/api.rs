@@ -24,9 +24,7 @@ use bookguard_core::ops::event_log::ListEvents;
 use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
-use bookguard_core::ops::partners::{
-    GetPartner, NewPartner, PartnerChanges, RegisterPartner, UpdatePartner,
-};
+use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner, UpdatePartner};
 use bookguard_core::ops::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
 };
@@ -40,7 +38,7 @@ use poem_openapi::registry::{MetaApi, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 
 use crate::app::App;
-use bodies::{BookingBody, CancelBody, DecisionBody, RescheduleBody};
+use bodies::{BookingBody, CancelBody, DecisionBody, PartnerChangesBody, RescheduleBody};
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
@@ -49,7 +47,7 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<GetHealth>().changing(),
         entry::<RegisterPartner>().body::<NewPartner>(),
         entry::<GetPartner>(),
-        entry::<UpdatePartner>().body::<PartnerChanges>(),
+        entry::<UpdatePartner>().body::<PartnerChangesBody>(),
         entry::<CreateApiKey>().body::<KeyRequest>(),
         entry::<ListApiKeys>(),
         entry::<RevokeApiKey>(),

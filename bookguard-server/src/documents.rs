@@ -1,4 +1,5 @@
-//! What is served besides operations: the interface document, llms.txt, Swagger UI, and the ledger for mirrors.
+//! What is served besides operations: the interface document, the policies' JSON Schema, llms.txt, Swagger UI, and the
+//! ledger for mirrors.
 //!
 //! The document is made from the table of operations once per process. Invariant: `/openapi.json`,
 //! `/api/openapi.json` and `bookguard openapi` give the same bytes.
@@ -8,6 +9,7 @@ mod llms;
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use bookguard_core::policy;
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue,
@@ -108,6 +110,10 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
     for path in ["/openapi.json", "/api/openapi.json"] {
         get(path, Document::endpoint("application/json", openapi_json));
     }
+    get(
+        "/policy.schema.json",
+        Document::endpoint("application/schema+json", || policy::SCHEMA),
+    );
     let service = Arc::clone(&app.service);
     let llms = move || llms::text(&api::table(), service.public_url(), service.registration());
     get(

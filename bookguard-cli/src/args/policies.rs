@@ -44,4 +44,6 @@ pub enum PoliciesCommand {
     },
     /// Show the library's policies; without server or database unless --url names a server
     Templates,
+    /// Print the JSON Schema of policies, for editors and generators
+    Schema,
 }

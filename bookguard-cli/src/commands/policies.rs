@@ -6,6 +6,7 @@ use bookguard_core::ops::policies::{
     ValidatePolicy, templates,
 };
 use bookguard_core::ops::{Request, to_json};
+use bookguard_core::policy::SCHEMA;
 
 use super::{add, at, page};
 use crate::args::{Place, PoliciesCommand};
@@ -19,7 +20,7 @@ use crate::target::{Answer, Target};
 pub fn needs_nothing(place: &Place, command: &PoliciesCommand) -> bool {
     let alone = matches!(
         command,
-        PoliciesCommand::Validate { .. } | PoliciesCommand::Templates
+        PoliciesCommand::Validate { .. } | PoliciesCommand::Templates | PoliciesCommand::Schema
     );
     let place = settings::place(place, &environment);
     alone && !matches!(place, Ok(Where::Server { .. }))
@@ -27,11 +28,14 @@ pub fn needs_nothing(place: &Place, command: &PoliciesCommand) -> bool {
 
 /// Does it.
 pub fn without_target(command: &PoliciesCommand, screen: &Screen) -> Result<(), Failure> {
-    if let PoliciesCommand::Validate { json } = command {
-        let check = PolicyCheck::of(&files::bytes(json, REQUEST_BYTES)?)?;
-        return checked(&own(check), screen);
+    match command {
+        PoliciesCommand::Validate { json } => {
+            let check = PolicyCheck::of(&files::bytes(json, REQUEST_BYTES)?)?;
+            checked(&own(check), screen)
+        }
+        PoliciesCommand::Schema => screen.json(SCHEMA),
+        _ => screen.show(&own(templates()), policies::templates),
     }
-    screen.show(&own(templates()), policies::templates)
 }
 
 fn own<T: serde::Serialize>(output: T) -> Answer<T> {
@@ -88,6 +92,7 @@ pub async fn run(
                 .await?,
             policies::templates,
         ),
+        PoliciesCommand::Schema => screen.json(SCHEMA),
     }
 }
 

@@ -10,7 +10,7 @@ use super::id::Noun;
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::evidence::{FrozenTerms, Packet, SealedPacket};
 use crate::ledger::{Disclosure, EventBody};
-use crate::policy::{Policy, Rule};
+use crate::policy::Rule;
 
 fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
@@ -117,7 +117,6 @@ scalar_type!(
         ..MetaSchema::new("string")
     }
 );
-scalar_type!(Policy, "cancellation_policy", MetaSchema::new("object"));
 
 impl<T: Type> Type for Page<T> {
     const IS_REQUIRED: bool = true;

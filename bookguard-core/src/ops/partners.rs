@@ -290,18 +290,6 @@ impl Operation for GetPartner {
 /// `PATCH /v1/partners/me`
 pub struct UpdatePartner;
 
-/// Body of [`UpdatePartner`]; what is left out stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
-pub struct PartnerChanges {
-    /// The policy of a booking that chooses none: event type → id of one of your policies or of the library's; null removes.
-    /// Case, spaces and hyphens of event types do not matter; `*` is for all others.
-    pub default_policies: Option<BTreeMap<String, Option<String>>>,
-    /// The IANA time zone of events where neither the booking nor its policy names one; null removes.
-    pub time_zone: Option<String>,
-}
-
 impl Operation for UpdatePartner {
     const ROUTE: Route = Route {
         id: "updatePartner",
@@ -320,7 +308,7 @@ impl Operation for UpdatePartner {
     type Output = Partner;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Partner>, Error> {
-        let update = PartnerChanges::read(&request.body)?;
+        let update = PartnerUpdate::read(&request.body)?;
         let ask = Ask::UpdatePartner {
             partner_id: session.partner_id()?,
             update: Box::new(update),
@@ -336,12 +324,12 @@ impl Operation for UpdatePartner {
     }
 }
 
-impl PartnerChanges {
+impl PartnerUpdate {
     /// Reads the body of [`UpdatePartner`].
     ///
     /// Errors: those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
     /// event type.
-    pub fn read(body: &[u8]) -> Result<PartnerUpdate, Error> {
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, |form| {
             let mut seen: BTreeMap<String, String> = BTreeMap::new();
             let default_policies = form.optional("defaultPolicies", |v| {
@@ -357,7 +345,7 @@ impl PartnerChanges {
                     })
             });
             let time_zone = form.nullable("timeZone", read_time_zone);
-            Some(PartnerUpdate {
+            Some(Self {
                 default_policies: default_policies.unwrap_or_default(),
                 time_zone: time_zone.map(|zone| zone.map(|zone| zone.to_string())),
             })

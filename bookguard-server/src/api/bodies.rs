@@ -2,10 +2,14 @@
 //!
 //! Nothing is parsed with these. A test below holds them against what the core reads.
 
+mod partner;
+
 use std::collections::BTreeMap;
 
 use bookguard_core::model::{Currency, Decimal, Party, Timestamp};
 use bookguard_core::policy::{Actor, EvidenceItem, Policy, Reason, ResolutionPath};
+
+pub(crate) use partner::PartnerChangesBody;
 
 /// A booking to record.
 #[derive(Debug, poem_openapi::Object)]
@@ -101,13 +105,14 @@ pub(crate) struct DecisionBody {
 mod tests {
     use std::collections::BTreeSet;
 
+    use bookguard_core::command::PartnerUpdate;
     use bookguard_core::error::Error;
     use bookguard_core::ops::amendments::RescheduleRequest;
     use bookguard_core::ops::api_keys::KeyRequest;
     use bookguard_core::ops::bookings::BookingRequest;
     use bookguard_core::ops::cancellations::{CancelRequest, DecisionRequest};
     use bookguard_core::ops::endpoints::NewEndpoint;
-    use bookguard_core::ops::partners::{NewPartner, PartnerChanges};
+    use bookguard_core::ops::partners::NewPartner;
     use bookguard_core::policy::Shelf;
     use poem_openapi::registry::Registry;
     use poem_openapi::types::Type;
@@ -173,11 +178,11 @@ mod tests {
         documented::<NewPartner>(&|body| NewPartner::read(body).err());
         documented::<KeyRequest>(&|body| KeyRequest::read(body).err());
         // Null is a value here.
-        let changes = |body: &[u8]| PartnerChanges::read(body).err();
+        let changes = |body: &[u8]| PartnerUpdate::read(body).err();
         let numbers = r#"{"defaultPolicies":1,"timeZone":1,"other":1}"#;
         let known: Fields = ["defaultPolicies", "timeZone"].map(str::to_owned).into();
         assert_eq!(reported(&changes, numbers, "wrong_type"), known);
-        assert_eq!(properties::<PartnerChanges>(), known);
+        assert_eq!(properties::<PartnerChangesBody>(), known);
         documented::<NewEndpoint>(&|body| NewEndpoint::read(body, &|url| Ok(url.to_owned())).err());
     }
 }

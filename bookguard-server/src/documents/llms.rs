@@ -49,7 +49,7 @@ pub(crate) fn text(table: &[Entry], base: &str, registration: Registration) -> S
     let _ = write!(
         text,
         "\n## Links\n\n- [OpenAPI]({base}/openapi.json): every field, status and limit\n- [Reference]({base}/docs): the same, to read \
-         and try\n- [Ledger checkpoint]({base}/v1/ledger/checkpoint): the signed head of the log; tiles under {base}/v1/ledger/tile/\n"
+         and try\n- [Policies]({base}/policy.schema.json): their JSON Schema\n- [Ledger checkpoint]({base}/v1/ledger/checkpoint): the signed head of the log; tiles under {base}/v1/ledger/tile/\n"
     );
     text
 }

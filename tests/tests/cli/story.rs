@@ -316,6 +316,8 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
         assert_eq!(check.code, code, "{check:?}");
         assert!(check.stderr.contains(says), "{check:?}");
     }
+    let schema = run(&["policies", "schema"], "").await;
+    assert_eq!(schema.stdout, bookguard_core::policy::SCHEMA);
     assert_eq!(
         std::fs::read_dir(folder.path()).unwrap().count(),
         0,

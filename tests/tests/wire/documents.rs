@@ -29,6 +29,13 @@ async fn discovery_documents_are_served_to_everybody() {
             llms.text()
                 .contains("POST /v1/bookings/{bookingId}/protect")
         );
+        let schema = caller.get("/policy.schema.json").await;
+        let media_type = Some("application/schema+json");
+        assert_eq!(
+            (schema.status, schema.header("content-type")),
+            (200, media_type)
+        );
+        assert_eq!(schema.text(), bookguard_core::policy::SCHEMA);
         let docs = caller.get("/docs").await;
         assert_eq!(
             docs.header("content-type"),
