@@ -337,8 +337,11 @@ pub enum Ask {
         /// Which.
         held: Vec<Held>,
     },
-    /// Takes deliveries, a few hundred at a time, from whoever has held them beyond the end of their leases: they are due.
-    Reclaim,
+    /// Takes deliveries, a few hundred at a time, from whoever holds them under leases that have ended: they are due.
+    Reclaim {
+        /// Leases to this instant have ended: now, or later where whoever held them is known to be gone.
+        ended: Timestamp,
+    },
     /// Records one attempt's outcome. A lease that is no longer held changes nothing.
     Settle {
         /// Of which event.

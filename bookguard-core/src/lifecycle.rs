@@ -138,7 +138,7 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             Ok((webhooks::claim(work, at, *lease, endpoints), Reply::Done))
         }
         Ask::Release { held } => Ok((webhooks::release(work, at, held), Reply::Done)),
-        Ask::Reclaim => Ok((webhooks::reclaim(work, at), Reply::Done)),
+        Ask::Reclaim { ended } => Ok((webhooks::reclaim(work, at, *ended), Reply::Done)),
         Ask::Settle {
             event_id,
             endpoint_id,

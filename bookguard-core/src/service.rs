@@ -15,7 +15,7 @@ use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
-use crate::model::PartnerId;
+use crate::model::{PartnerId, Timestamp};
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::policy::Shelf;
@@ -287,6 +287,29 @@ impl Service {
     pub fn fault(&self, error: &StoreError) -> Error {
         (self.report)(&format!("a read failed: {error}"));
         Error::unavailable("The store does not answer at present. Try again.")
+    }
+
+    /// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
+    /// that delivers, before it holds any itself: whoever held them is gone. Blocks.
+    ///
+    /// Errors: `unavailable` when the store does not answer; the leases then end by themselves.
+    pub fn reclaim_all(&self) -> Result<(), Error> {
+        let ended = Timestamp::from_ms(i64::MAX);
+        while self
+            .reader()?
+            .has_lapsed_leases(ended)
+            .map_err(|e| self.fault(&e))?
+        {
+            let reclaimed = self.submit(Command {
+                at: self.clock.now(),
+                ask: Ask::Reclaim { ended },
+                remember: None,
+            })?;
+            reclaimed
+                .blocking_recv()
+                .unwrap_or_else(|_| Err(writer_gone()))?;
+        }
+        Ok(())
     }
 
     /// Forgets remembered answers whose time is over, until none is left. To be called now and then; blocks.

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::limits::LEASE_MS;
+use bookguard_core::limits::{IN_FLIGHT_PER_ENDPOINT, LEASE_MS};
 use bookguard_core::webhook::verify;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
@@ -19,7 +19,7 @@ use bookguard_tests::house::Partner;
 use bookguard_tests::load::{Addresses, Load, Told, all_bookings};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
-use bookguard_tests::receiver::Receiver;
+use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::waiting::until;
 
 /// How often a server is killed.
@@ -165,4 +165,33 @@ async fn delivered_in_the_end(
     mirror.extends(earlier);
     mirror.chains();
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_server_held_goes_out_as_soon_as_it_is_started_again() {
+    let site = Site::new(Engine::Sqlite);
+    let receiver = Receiver::start().await;
+    receiver.answer(Answer::Silence);
+    let server = Serving::start(&site, &["--dev"]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    acme.endpoint(&receiver.url()).await;
+    for _ in 0..30 {
+        acme.book().await;
+    }
+    // Some are being attempted, the others wait in its memory; all are under leases of a minute.
+    receiver.wait_for(IN_FLIGHT_PER_ENDPOINT).await;
+    server.kill().await;
+    receiver.answer(Answer::Status(200));
+    let began = Instant::now();
+    let server = Serving::start(&site, &["--dev"]).await;
+    let caller = acme.caller.at(server.url());
+    let path = "/v1/webhook-events?status=delivered&limit=100";
+    until("all to be delivered", async || {
+        let log = caller.get(path).await.ok(200);
+        (log["data"].as_array().unwrap().len() == 30).then_some(())
+    })
+    .await;
+    assert!(began.elapsed() < Duration::from_secs(LEASE_MS.unsigned_abs() / 2_000));
+    assert_eq!(server.terminate().await.0, Some(0));
+    site.command(["ledger", "verify"]).run().await.json();
 }

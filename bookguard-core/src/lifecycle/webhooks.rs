@@ -318,11 +318,11 @@ pub(super) fn release(work: &Work, at: Timestamp, held: &[Held]) -> Vec<Change> 
     given_back.collect()
 }
 
-pub(super) fn reclaim(work: &Work, at: Timestamp) -> Vec<Change> {
+pub(super) fn reclaim(work: &Work, at: Timestamp, ended: Timestamp) -> Vec<Change> {
     let lapsed = work.lapsed.iter().filter_map(|name| {
         let state = work.deliveries.get(name)?;
-        let since = state.due.filter(|end| *end <= at)?;
-        state.lease.map(|_| freed(*name, *state, since))
+        let since = state.due.filter(|end| *end <= ended)?;
+        state.lease.map(|_| freed(*name, *state, since.min(at)))
     });
     lapsed.collect()
 }

@@ -38,7 +38,7 @@ struct Needs {
     settled: Vec<EventId>,
     claims: Vec<(EndpointId, usize)>,
     /// Whether leases that are over are looked for.
-    lapsed: bool,
+    lapsed: Option<Timestamp>,
     answers: Vec<[u8; 32]>,
 }
 
@@ -107,7 +107,7 @@ impl Needs {
                 Ask::Release { held } => {
                     needs.settled.extend(held.iter().map(|held| held.event_id));
                 }
-                Ask::Reclaim => needs.lapsed = true,
+                Ask::Reclaim { ended } => needs.lapsed = needs.lapsed.max(Some(*ended)),
             }
         }
         distinct(&mut needs.partners);
@@ -230,9 +230,9 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ];
         ask(Some(Statement::new(DUE, args)), read_due);
     }
-    if needs.lapsed {
+    if let Some(ended) = needs.lapsed {
         let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
-        let args = vec![now.into(), most.into()];
+        let args = vec![ended.ms().into(), most.into()];
         ask(Some(Statement::new(LAPSED, args)), read_lapsed);
     }
     ask(

@@ -89,7 +89,8 @@ impl Claimer {
     }
 
     async fn act(&self, store: Found) -> Looked {
-        if store.lapsed && !self.submit(Ask::Reclaim).await {
+        let ended = self.service.clock().now();
+        if store.lapsed && !self.submit(Ask::Reclaim { ended }).await {
             return Looked::Failed;
         }
         let mut due = store.due;

@@ -39,7 +39,7 @@ fn freed(state: &Work, command: &Command) -> Option<i64> {
 
 #[test]
 fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
-    let now = command(Ask::Reclaim).at.ms();
+    let now = NOW.ms();
     let held = with_delivery(delivery(Phase::Pending, Some(now + 1), Some(3)));
     assert_eq!(freed(&held, &release(3)), Some(now));
     assert_eq!(freed(&held, &release(4)), None, "somebody else holds it");
@@ -52,8 +52,8 @@ fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
 
 #[test]
 fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
-    let reclaim = command(Ask::Reclaim);
-    let now = reclaim.at.ms();
+    let reclaim = command(Ask::Reclaim { ended: NOW });
+    let now = NOW.ms();
     for (due, lease, taken) in [
         (now - 9, Some(3), true),
         (now, Some(3), true),
@@ -63,15 +63,20 @@ fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
         let expected = taken.then_some(due);
         assert_eq!(freed(&lapsed(due, lease), &reclaim), expected, "{due}");
     }
+    // One that would have gone on, of a holder that is gone: due now, not when it would have ended.
+    let ended = NOW.plus_ms(100);
+    let gone = command(Ask::Reclaim { ended });
+    assert_eq!(freed(&lapsed(now + 100, Some(3)), &gone), Some(now));
+    assert_eq!(freed(&lapsed(now + 101, Some(3)), &gone), None);
 }
 
 #[test]
 fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     let mut state = lapsed(0, Some(3));
-    changes(decide(&state, &command(Ask::Reclaim), 0))
+    changes(decide(&state, &command(Ask::Reclaim { ended: NOW }), 0))
         .iter()
         .for_each(|change| state.apply(change));
-    assert!(changes(decide(&state, &command(Ask::Reclaim), 1)).is_empty());
+    assert!(changes(decide(&state, &command(Ask::Reclaim { ended: NOW }), 1)).is_empty());
     assert!(changes(decide(&state, &release(3), 2)).is_empty());
     state.due.insert(id(7), vec![id(5)]);
     let claim = command(Ask::Claim {

@@ -279,7 +279,8 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         clean().await;
         // Held by nobody that lives.
         bench.advance(LEASE_MS);
-        submit(Ask::Reclaim).await;
+        let ended = service.clock().now();
+        submit(Ask::Reclaim { ended }).await;
         let now = service.clock().now();
         let store = Arc::clone(&service);
         let lapsed = waiting(move || store.reader().unwrap().has_lapsed_leases(now)).await;
