@@ -3,13 +3,15 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::properties::{question, terms};
+use super::properties::{agreeing, question, terms};
 use super::{booking_id, protected};
 use crate::model::{Amount, Currency, PartnerId, ResolutionId, Timestamp};
 use crate::policy::*;
 
-fn usd(minor: i64) -> Amount {
-    Amount::from_minor(minor, Currency::USD).unwrap()
+/// Currencies of none, two, three and four decimals.
+fn currency() -> impl Strategy<Value = Currency> {
+    prop::sample::select(vec!["USD", "JPY", "KWD", "CLF"])
+        .prop_map(|code| Currency::parse(code).unwrap())
 }
 
 /// Terms whose refund only falls as the event comes nearer: shares sorted, a grace period, perhaps a deposit.
@@ -17,8 +19,9 @@ fn monotone() -> impl Strategy<Value = Terms> {
     let shares = prop::collection::vec(0..=10_000_u16, 1..6);
     let grace = prop::option::of(1..=200_u32);
     let deposit = prop::option::of(0..=10_000_u16);
-    let value = 0..=10_000_000_i64;
-    (shares, grace, deposit, value, 0..=10_000_u16).prop_map(|(mut shares, grace, deposit, value, paid)| {
+    let value = (0..=10_000_000_i64, currency());
+    (shares, grace, deposit, value, 0..=10_000_u16).prop_map(|(mut shares, grace, deposit, (value, currency), paid)| {
+        let amount = |minor| Amount::from_minor(minor, currency).unwrap();
         shares.sort_unstable_by(|a, b| b.cmp(a));
         let last = shares.pop().unwrap();
         let count = shares.len();
@@ -40,8 +43,8 @@ fn monotone() -> impl Strategy<Value = Terms> {
             event_date: EventDate::parse("2026-03-29T02:30:00").unwrap(),
             time_zone: Some("Europe/Berlin"),
             partner_time_zone: None,
-            value: usd(value),
-            paid: Some(usd(value * i64::from(paid) / 10_000)),
+            value: amount(value),
+            paid: Some(amount(value * i64::from(paid) / 10_000)),
             created_at: Timestamp::parse("2026-01-10T15:00:00Z").unwrap(),
         };
         let policy = Policy::from_json(&policy.to_string()).unwrap();
@@ -80,7 +83,9 @@ proptest! {
             let Ok(evaluation) = evaluate(&protected(&terms), &asked) else { break };
             let refund = evaluation.refund.unwrap().minor();
             prop_assert!(before.is_none_or(|before| refund <= before), "{before:?} then {refund} at {at}");
-            prop_assert!(refund >= 0 && evaluation.penalty.unwrap().minor() >= 0);
+            let (penalty, due) = (evaluation.penalty.unwrap().minor(), evaluation.balance_due.unwrap().minor());
+            prop_assert!(refund >= 0 && penalty >= 0 && due >= 0);
+            prop_assert_eq!(refund + penalty - due, terms.paid.minor());
             before = Some(refund);
         }
     }
@@ -89,7 +94,7 @@ proptest! {
     fn a_recorded_cancellation_evaluates_to_the_same_for_ever_and_a_decision_adds_up(
         terms in terms(), question in question(), share in 0..=10_000_i64, again in question(),
     ) {
-        let asked = Question { mode: Mode::Cancel, ..question };
+        let asked = Question { mode: Mode::Cancel, ..agreeing(question, &terms) };
         let cancellation = cancellation(&asked);
         let Ok(evaluation) = evaluate(&protected(&terms), &cancellation.question()) else { return Ok(()) };
         // From what a ledger and a store keep of both.

@@ -40,7 +40,7 @@ fn time_of_day() -> impl Strategy<Value = String> {
     (0..24_u32, 0..60_u32).prop_map(|(h, m)| format!("{h:02}:{m:02}"))
 }
 
-fn policy() -> impl Strategy<Value = Policy> {
+fn policy(currency: &'static str) -> impl Strategy<Value = Policy> {
     let tier = (
         duration(),
         prop::option::weighted(0.2, time_of_day()),
@@ -61,7 +61,7 @@ fn policy() -> impl Strategy<Value = Policy> {
         prop::sample::select(vec!["half_up", "half_even", "down", "up"]),
         any::<bool>(),
     );
-    (rules, deposit, grace, rest).prop_filter_map("the reader refuses it", |(rules, deposit, grace, rest)| {
+    (rules, deposit, grace, rest).prop_filter_map("the reader refuses it", move |(rules, deposit, grace, rest)| {
         let (mut tiers, late, no_show, talent, force) = rules;
         let length = |text: &str| Duration::parse(text).map(|d| d.nominal_minutes());
         tiers.sort_by_key(|(before, ..)| std::cmp::Reverse(length(before)));
@@ -78,7 +78,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             .collect();
         let (anchor_time, claim_window, rounding, keep) = rest;
         let mut policy = json!({
-            "policyId": "p", "currency": "JPY", "anchorTime": anchor_time, "claimWindow": claim_window, "rounding": rounding,
+            "policyId": "p", "currency": currency, "anchorTime": anchor_time, "claimWindow": claim_window, "rounding": rounding,
             "organizer": {"tiers": tiers, "late": late, "noShow": no_show},
             "talent": {"cancel": talent}, "forceMajeure": {"outcome": force},
             "reschedule": {"floor": if keep { "keep_reached_tier" } else { "reset" }},
@@ -113,7 +113,16 @@ fn event_date() -> impl Strategy<Value = EventDate> {
     })
 }
 
+/// Currencies of no, two, three and four decimals.
+fn currency() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["JPY", "USD", "KWD", "CLF"])
+}
+
 pub(super) fn terms() -> impl Strategy<Value = Terms> {
+    currency().prop_flat_map(terms_in)
+}
+
+fn terms_in(code: &'static str) -> impl Strategy<Value = Terms> {
     let zones = vec![
         None,
         Some("America/New_York"),
@@ -127,22 +136,22 @@ pub(super) fn terms() -> impl Strategy<Value = Terms> {
         any::<bool>(),
     );
     (
-        policy(),
+        policy(code),
         event_date(),
         prop::sample::select(zones),
         sums,
         instant(),
     )
         .prop_map(
-            |(policy, event_date, time_zone, (value, paid, small), created_at)| {
-                let yen =
-                    |minor| Amount::from_minor(minor, Currency::parse("JPY").unwrap()).unwrap();
+            move |(policy, event_date, time_zone, (value, paid, small), created_at)| {
+                let amount =
+                    |minor| Amount::from_minor(minor, Currency::parse(code).unwrap()).unwrap();
                 let booked = Booked {
                     event_date,
                     time_zone,
                     partner_time_zone: None,
-                    value: yen(if small { value % 3_000 } else { value }),
-                    paid: paid.map(yen),
+                    value: amount(if small { value % 3_000 } else { value }),
+                    paid: paid.map(amount),
                     created_at,
                 };
                 Terms::freeze(
@@ -175,11 +184,18 @@ pub(super) fn question() -> impl Strategy<Value = Question> {
                 at,
                 received_at,
                 evidence,
-                agreed_refund: Some(
-                    Amount::from_minor(1, Currency::parse("JPY").unwrap()).unwrap(),
-                ),
+                agreed_refund: None,
             },
         )
+}
+
+/// The question with a refund both sides agree on, in the currency of the terms.
+pub(super) fn agreeing(question: Question, terms: &Terms) -> Question {
+    let one = Amount::from_minor(1, terms.paid.currency()).unwrap();
+    Question {
+        agreed_refund: Some(one),
+        ..question
+    }
 }
 
 /// The organizer's rule straight from the words of the design: grace, else the first tier whose deadline has not passed.
@@ -224,6 +240,7 @@ proptest! {
             Some((terms, amendment)) => (terms, vec![amendment]),
             None => (former, Vec::new()),
         };
+        let question = agreeing(question, &terms);
         let standing = if protected { Standing::Protected } else { Standing::Created };
         let subject = Subject { booking_id: booking_id(), terms: &terms, standing, amendments: &amendments };
         let Ok(evaluation) = evaluate(&subject, &question) else { return Ok(()) };
