@@ -29,7 +29,7 @@ pub(super) fn cancel(work: &Work, at: Timestamp, cancel: &Cancel) -> Decided {
     let recorded = state.resolution.as_ref().map(Resolution::recorded);
     let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
         .map_err(|refusal| refused(refusal, state))?;
-    guard(&cancel.expected, &evaluation)?;
+    guard(&cancel.expected, &evaluation, state.resolution.as_ref())?;
     if let Some(resolution) = &state.resolution {
         let resolution = Resolution {
             evaluation,
@@ -179,8 +179,12 @@ fn evaluate(
     policy::evaluate(&subject, &cancellation.question())
 }
 
-/// Refuses a result that is not the one the caller was shown.
-fn guard(expected: &Expected, evaluation: &Evaluation) -> Result<(), Error> {
+/// Refuses a result that is not the one the caller was shown, also where it was recorded already.
+fn guard(
+    expected: &Expected,
+    evaluation: &Evaluation,
+    recorded: Option<&Resolution>,
+) -> Result<(), Error> {
     let refund = evaluation.refund.map(Amount::minor);
     let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
     let wanted = expected.refund_minor_units;
@@ -191,20 +195,24 @@ fn guard(expected: &Expected, evaluation: &Evaluation) -> Result<(), Error> {
     if same {
         return Ok(());
     }
-    let now = match evaluation.refund {
+    let comes_to = match evaluation.refund {
         Some(refund) => format!("{}, refund {refund}", evaluation.resolution_path),
         None => evaluation.resolution_path.to_string(),
     };
-    Err(Error::conflict(
-        "quote_changed",
-        format!(
-            "The cancellation would not come to what was expected: now it is {now}. Nothing was changed. Look at \"evaluation\" and cancel \
-             again, expecting that."
+    let message = match recorded {
+        Some(resolution) => format!(
+            "The booking is canceled already, and that came to something else than was expected: {comes_to}. Nothing was changed. Read \
+             its resolution, {}.",
+            resolution.resolution_id
         ),
-    )
-    .showing(Obstacle {
+        None => format!(
+            "The cancellation would not come to what was expected: now it is {comes_to}. Nothing was changed. Look at \"evaluation\" and \
+             cancel again, expecting that."
+        ),
+    };
+    Err(Error::conflict("quote_changed", message).showing(Obstacle {
+        resolution_id: recorded.map(|resolution| resolution.resolution_id),
         evaluation: Some(evaluation.clone()),
-        ..Obstacle::default()
     }))
 }
 

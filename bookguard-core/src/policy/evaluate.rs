@@ -68,9 +68,14 @@ pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation
 
 /// Step 2: a canceled booking keeps its resolution.
 fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Refusal> {
+    // Another figure is another agreement, and must not be taken for the one recorded.
+    let agreed = recorded.evaluation.matched_rule != Some(Rule::Mutual)
+        || question.agreed_refund.is_none()
+        || question.agreed_refund == recorded.evaluation.refund;
     let same = recorded.canceled_by == question.actor
         && recorded.reason == question.reason
-        && recorded.effective_at == question.at;
+        && recorded.effective_at == question.at
+        && agreed;
     match question.mode {
         Mode::Evaluate => Ok(recorded.evaluation.clone()),
         Mode::Cancel if same => Ok(Evaluation {
@@ -107,11 +112,31 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
 /// Step 5: the instant that is judged.
 fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Refusal> {
     let received = question.received_at.floor_to_second();
-    let at = question.at.map_or(received, Timestamp::floor_to_second);
-    let name = match question.mode {
-        Mode::Evaluate => "asOf",
-        Mode::Cancel => "effectiveAt",
+    let at = match question.at {
+        Some(at) => named(terms, question, at.floor_to_second(), received)?,
+        // What was received came after the booking, also where two clocks say otherwise.
+        None => received.max(terms.created_at),
     };
+    if question.reason == Some(Reason::NoShow) && at < terms.anchor {
+        return Err(Refusal::new(
+            "no_show_before_event",
+            format!(
+                "Nobody can have missed an event that starts at {}; {} is {at}. Send another reason, or wait for the start.",
+                terms.anchor,
+                name_of(question.mode)
+            ),
+        ));
+    }
+    Ok(at)
+}
+
+/// An instant that the question names.
+fn named(
+    terms: &Terms,
+    question: &Question,
+    at: Timestamp,
+    received: Timestamp,
+) -> Result<Timestamp, Refusal> {
     if question.mode == Mode::Cancel && at > received.plus_ms(CLOCK_SKEW_MS) {
         return Err(Refusal::new(
             "effective_at_in_future",
@@ -124,21 +149,20 @@ fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Refusal> {
         return Err(Refusal::new(
             "effective_at_before_booking",
             format!(
-                "{name} {at} is before the booking was created ({}). Send that instant or a later one.",
+                "{} {at} is before the booking was created ({}). Send that instant or a later one.",
+                name_of(question.mode),
                 terms.created_at
             ),
         ));
     }
-    if question.reason == Some(Reason::NoShow) && at < terms.anchor {
-        return Err(Refusal::new(
-            "no_show_before_event",
-            format!(
-                "Nobody can have missed an event that starts at {}; {name} is {at}. Send another reason, or wait for the start.",
-                terms.anchor
-            ),
-        ));
-    }
     Ok(at)
+}
+
+fn name_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Evaluate => "asOf",
+        Mode::Cancel => "effectiveAt",
+    }
 }
 
 /// An evaluation with everything that does not depend on the rules.

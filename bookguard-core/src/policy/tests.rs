@@ -242,6 +242,34 @@ fn a_booking_can_be_evaluated_in_the_second_of_its_creation() {
 }
 
 #[test]
+fn whoever_names_no_instant_is_never_before_the_booking_whatever_a_clock_says() {
+    let terms = Terms::freeze(
+        template("firm"),
+        &booked("2026-06-20T19:00:00Z"),
+        MissingZone::Refuse,
+    )
+    .unwrap();
+    for received in ["2026-01-10T14:59:59.900Z", "2026-01-10T14:00:00Z"] {
+        for mode in [Mode::Evaluate, Mode::Cancel] {
+            let question = Question {
+                mode,
+                ..ask(received)
+            };
+            let evaluation = evaluate(&protected(&terms), &question).unwrap();
+            assert_eq!(evaluation.as_of, terms.created_at);
+            assert_eq!(evaluation.evaluated_at, at(received));
+            assert_eq!(evaluation.matched_rule, Some(Rule::Grace));
+            let named = Question {
+                at: Some(at(received)),
+                ..question
+            };
+            let refused = evaluate(&protected(&terms), &named).unwrap_err();
+            assert_eq!(refused.code, "effective_at_before_booking");
+        }
+    }
+}
+
+#[test]
 fn an_explanation_names_the_deadline_on_both_clocks_and_both_amounts() {
     let facts = Booked {
         time_zone: Some("America/New_York"),

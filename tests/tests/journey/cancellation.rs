@@ -295,6 +295,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         assert_eq!(evaluation["evaluationStatus"], "review_required");
         assert_eq!(evaluation["refund"], Value::Null);
         assert_eq!(evaluation["reviewReasons"], json!(["evidence_missing"]));
+        assert_eq!(evaluation["assumptions"], json!(["policy_assumed_from_library"]));
         assert!(!evaluation["alternatives"].as_array().unwrap().is_empty());
         let asked = format!("/v1/bookings/{booking}/policy-evaluation");
         assert_eq!(acme.caller.get(&asked).await.ok(200), *evaluation);
@@ -349,6 +350,29 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         assert_eq!(closed.json()["resolution"], decided);
         // What was true then stays provable: the older packet still verifies.
         assert!(evidence::verify(&open.body, &vkey).verified());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_behind_cancels_what_another_has_just_recorded() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let booking = acme.book().await;
+        acme.protect(&booking).await;
+        house.advance(-2_500);
+        let path = format!("/v1/bookings/{booking}");
+        let asked = format!("{path}/policy-evaluation?matrix=true");
+        let shown = acme.caller.get(&asked).await.ok(200);
+        assert_eq!(shown["evaluationStatus"], "evaluated");
+        let resolution = acme.cancel(&booking, &samples::cancellation()).await;
+        assert_eq!(resolution["evaluation"]["refund"], shown["refund"]);
+        let packet = acme.caller.get(&format!("{path}/evidence")).await;
+        let report = evidence::verify(&packet.body, &vkey);
+        assert!(report.verified(), "{report}");
+        house.close().await.verify(1).await;
     })
     .await;
 }

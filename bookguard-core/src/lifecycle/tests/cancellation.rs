@@ -293,7 +293,36 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
 }
 
 #[test]
-fn what_policy_md_refuses_is_refused_by_its_code_and_field() {
+fn another_figure_is_another_agreement() {
+    let agree = |figure: Option<&str>| Cancel {
+        agreed_refund: figure.map(str::to_owned),
+        ..ask_to_cancel(Actor::Mutual, None)
+    };
+    let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
+    let first = Ask::Cancel(Box::new(agree(Some("400"))));
+    let made = apply(&mut work, TERM_TIME, first);
+    for (figure, replays) in [
+        (Some("400"), true),
+        (Some("400.00"), true),
+        (None, true),
+        (Some("400.01"), false),
+        (Some("0"), false),
+    ] {
+        match cancel(&work, TERM_TIME, agree(figure)) {
+            Ok((changes, resolution)) => {
+                assert!(replays && changes.is_empty(), "{figure:?}");
+                assert_eq!(resolution.resolution_id, made.resolution_id);
+            }
+            Err(error) => {
+                assert!(!replays, "{figure:?}: {error}");
+                assert_eq!(error.code, "booking_already_canceled");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_design_refuses_is_refused_by_its_code_and_field() {
     let organizer = || ask_to_cancel(Actor::Organizer, None);
     let with = |effective: &str| Cancel {
         effective_at: Some(at(effective)),
@@ -410,11 +439,15 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");
+            assert!(error.message.contains("canceled already"), "{error}");
+            assert!(error.obstacle.unwrap().resolution_id.is_some());
             continue;
         }
         let error = answer.unwrap_err();
         assert_eq!(error.code, "quote_changed", "{expected:?}");
-        let fresh = error.obstacle.unwrap().evaluation.unwrap();
+        let obstacle = error.obstacle.unwrap();
+        assert_eq!(obstacle.resolution_id, None);
+        let fresh = obstacle.evaluation.unwrap();
         assert_eq!(fresh.refund.unwrap().minor(), 60_025);
     }
 }
