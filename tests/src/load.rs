@@ -66,6 +66,8 @@ pub struct Told {
     pub bookings: BTreeMap<String, String>,
     /// Bookings answered as protected.
     pub protected: BTreeSet<String>,
+    /// Resolutions of bookings answered as canceled.
+    pub canceled: BTreeMap<String, String>,
     /// Answers that the service was unavailable.
     pub unavailable: usize,
     /// Requests whose connection broke before their answer.
@@ -141,7 +143,7 @@ impl Load {
 }
 
 impl Told {
-    /// Every booking that was answered is there, protected if that was answered; what is there now, by id.
+    /// Every booking that was answered is there, protected and canceled if that was answered; what is there now, by id.
     pub async fn check(&self, caller: &Caller) -> BTreeMap<String, Value> {
         let shown = all_bookings(caller).await;
         for (key, id) in &self.bookings {
@@ -152,6 +154,10 @@ impl Told {
                 booking["protected"] == true || !self.protected.contains(id),
                 "{id} was answered as protected"
             );
+            if let Some(resolution) = self.canceled.get(id) {
+                assert_eq!(booking["status"], "canceled", "{id} was answered so");
+                assert_eq!(booking["resolutionId"], **resolution, "{id}");
+            }
         }
         shown
     }
@@ -175,7 +181,7 @@ struct Client {
 }
 
 impl Client {
-    /// Records bookings and protects every other, until it is stopped.
+    /// Records bookings, protects every other and cancels every third, until it is stopped.
     async fn work(self) {
         let mut count = 0;
         while !self.stop.load(Ordering::Acquire) {
@@ -189,7 +195,15 @@ impl Client {
                 let key = format!("{key}-protect");
                 let protected = self.persist(&path, &key, &Value::Null, 200).await;
                 assert_eq!(protected.json()["protected"], true);
-                lock(&self.told).protected.insert(id);
+                lock(&self.told).protected.insert(id.clone());
+            }
+            if count % 3 == 0 {
+                let path = format!("/v1/bookings/{id}/cancel");
+                let key = format!("{key}-cancel");
+                let body = samples::cancellation();
+                let canceled = self.persist(&path, &key, &body, 201).await;
+                let resolution = canceled.string("resolutionId");
+                lock(&self.told).canceled.insert(id, resolution);
             }
             count += 1;
         }

@@ -227,6 +227,60 @@ async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn protecting_and_canceling_at_once_come_one_after_the_other() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let mut bookings = Vec::new();
+        for _ in 0..AT_ONCE / 2 {
+            bookings.push(acme.book().await);
+        }
+        let pairs = at_once(bookings.iter().enumerate().map(|(n, booking)| {
+            let (here, there) = (
+                nodes.at(n / 2, &acme.caller),
+                nodes.at(n / 2 + 1, &acme.caller),
+            );
+            let (protect, cancel) = (
+                format!("/v1/bookings/{booking}/protect"),
+                format!("/v1/bookings/{booking}/cancel"),
+            );
+            async move {
+                let body = samples::cancellation();
+                match n % 2 {
+                    0 => tokio::join!(here.post_nothing(&protect), there.post(&cancel, &body)),
+                    _ => {
+                        let (canceled, protected) =
+                            tokio::join!(here.post(&cancel, &body), there.post_nothing(&protect));
+                        (protected, canceled)
+                    }
+                }
+            }
+        }));
+        for (protected, canceled) in pairs.await {
+            let resolution = canceled.ok(201);
+            let id = resolution["bookingId"].as_str().unwrap();
+            let booking = acme.caller.get(&format!("/v1/bookings/{id}")).await.ok(200);
+            assert_eq!(booking["status"], "canceled");
+            let was_protected = match protected.status {
+                200 => true,
+                _ => {
+                    assert_eq!(protected.code(), "booking_canceled");
+                    false
+                }
+            };
+            assert_eq!(booking["protected"], was_protected);
+            let grade = ["record_only", "ledger_anchored"][usize::from(was_protected)];
+            assert_eq!(resolution["evidenceGrade"], grade);
+            let events = acme.events(id).await;
+            assert_eq!(events.len(), 2 + usize::from(was_protected));
+            assert_eq!(events.last().unwrap()["type"], "resolution.created");
+        }
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_review_decided_by_many_at_once_is_decided_once() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;

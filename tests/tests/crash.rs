@@ -74,7 +74,13 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
     let told = load.finish().await;
     let caller = acme.caller.at(nodes[0].url());
     told.check_all(&caller).await;
-    assert!(told.bookings.len() > 300 && told.protected.len() > 100);
+    assert!(
+        told.bookings.len() > 300 && told.protected.len() > 100 && told.canceled.len() > 60,
+        "{} bookings, {} protected, {} canceled",
+        told.bookings.len(),
+        told.protected.len(),
+        told.canceled.len()
+    );
     assert!(
         told.broken > KILLS / count,
         "requests were in flight when the server died: {}",
@@ -119,6 +125,7 @@ async fn delivered_in_the_end(
     told.check_all(&acme.caller).await;
     let mut numbers = BTreeSet::new();
     let mut events = BTreeSet::new();
+    let mut canceled = 0;
     let bookings = all_bookings(&acme.caller).await;
     for (id, booking) in &bookings {
         let owed = until("every event delivered", async || {
@@ -133,11 +140,13 @@ async fn delivered_in_the_end(
                 .then_some(events)
         });
         let all = owed.await;
-        assert_eq!(
-            all.len(),
-            if booking["protected"] == true { 2 } else { 1 },
-            "{id}"
-        );
+        let facts = [
+            booking["protected"] == true,
+            booking["status"] == "canceled",
+        ];
+        let more = facts.into_iter().filter(|fact| *fact).count();
+        assert_eq!(all.len(), 1 + more, "{id}");
+        canceled += usize::from(facts[1]);
         for event in &all {
             numbers.insert(event["seq"].as_u64().unwrap());
             events.insert(event["eventId"].as_str().unwrap().to_owned());
@@ -161,7 +170,11 @@ async fn delivered_in_the_end(
     assert_eq!(received, events, "every event and nothing else");
     let vkey = acme.caller.get("/v1/ledger/key").await.text();
     let mirror = Mirror::download(&acme.caller, &vkey).await;
-    assert_eq!(mirror.entries().len(), events.len(), "one fact, one event");
+    assert_eq!(
+        mirror.entries().len(),
+        events.len() + canceled,
+        "one fact, one event; a cancellation and what it came to are two"
+    );
     mirror.extends(earlier);
     mirror.chains();
     server.stop().await;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `story` | from registration to evidence that verifies without the service |
 //! | `cancellation` | what was shown happens once; what was left open is decided once |
+//! | `outcomes` | every way a cancellation can come out, and in money of every number of decimals |
 //! | `keys` | registration modes, scopes, keys that are handed on and revoked |
 //! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
 //! | `reading` | bookings in pages, and told apart when nothing changed |
@@ -17,6 +18,7 @@ mod amendments;
 mod cancellation;
 mod event_log;
 mod keys;
+mod outcomes;
 mod policies;
 mod reading;
 mod retries;
