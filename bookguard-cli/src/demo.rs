@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 use bookguard_core::clock::Clock;
 use bookguard_core::command::Registration;
 use bookguard_core::evidence;
-use bookguard_core::model::{BookingId, DeliveryStatus, EventType};
+use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ProtectBooking};
+use bookguard_core::ops::cancellations::CancelBooking;
 use bookguard_core::ops::endpoints::CreateEndpoint;
 use bookguard_core::ops::evaluations::EvaluatePolicy;
 use bookguard_core::ops::events::ListBookingEvents;
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::partners::RegisterPartner;
 use bookguard_core::ops::{Operation, Request};
+use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
@@ -147,8 +149,16 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         ),
     )?;
     received(&mut receiver, booking_id, EventType::BookingProtected, step).await?;
+    let shown = evaluate(&remote, booking_id, step).await?;
+    cancel(&remote, &shown, step).await?;
+    received(
+        &mut receiver,
+        booking_id,
+        EventType::ResolutionCreated,
+        step,
+    )
+    .await?;
     delivered(&remote, booking_id, step).await?;
-    evaluate(&remote, booking_id, step).await?;
 
     let packet = call::<GetEvidence>(&remote, &[&booking_id.to_string()], json!(null))
         .await?
@@ -237,7 +247,7 @@ async fn received(
     )
 }
 
-/// Waits until the service, too, has both events as delivered.
+/// Waits until the service, too, has all three events as delivered.
 async fn delivered(
     remote: &Remote,
     booking_id: BookingId,
@@ -249,7 +259,7 @@ async fn delivered(
             .await?
             .output
             .webhook_events;
-        if events.len() == 2
+        if events.len() == 3
             && events
                 .iter()
                 .all(|event| event.status == DeliveryStatus::Delivered)
@@ -276,13 +286,42 @@ async fn delivered(
     }
 }
 
-async fn evaluate(remote: &Remote, booking_id: BookingId, step: &mut Steps) -> Result<(), Failure> {
-    let evaluation = call::<EvaluatePolicy>(remote, &[&booking_id.to_string()], json!(null))
+async fn evaluate(
+    remote: &Remote,
+    booking_id: BookingId,
+    step: &mut Steps,
+) -> Result<Evaluation, Failure> {
+    let answer = call::<EvaluatePolicy>(remote, &[&booking_id.to_string()], json!(null))
         .await?
         .output;
     step.done(
         "Policy evaluated, as if the organizer canceled now",
-        &cancellation::policy_evaluation(&evaluation, Style::default()),
+        &cancellation::policy_evaluation(&answer, Style::default()),
+    )?;
+    Ok(answer.evaluation)
+}
+
+/// Cancels, expecting what was shown, and insists that this is what was recorded.
+async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result<(), Failure> {
+    let body = json!({
+        "canceledBy": shown.canceled_by,
+        "reason": Reason::ChangedPlans,
+        "expected": {
+            "refundMinorUnits": shown.refund.map(Amount::minor),
+            "policyHash": shown.policy.as_ref().map(|policy| &policy.policy_hash),
+        },
+    });
+    let booking_id = shown.booking_id.to_string();
+    let resolution = call::<CancelBooking>(remote, &[&booking_id], body)
+        .await?
+        .output;
+    if resolution.evaluation.refund != shown.refund {
+        let why = "another refund was recorded than the one that was shown";
+        return Err(Failure::Unexpected(why.to_owned()));
+    }
+    step.done(
+        "Booking canceled: what was shown is what was recorded, once",
+        &format!("{}\n{}", resolution.resolution_id, resolution.summary),
     )
 }
 
@@ -364,7 +403,8 @@ fn go_on() -> String {
   PARTNER=$({program} partners register --name 'My platform' --business-type marketplace --contact-email me@example.com --output json | sed 's/.*"partnerId":"\([^"]*\)".*/\1/')
   BOOKING=$({program} bookings create --partner $PARTNER --talent-id 1 --talent-name 'Mara Quint Trio' --organizer-id 2 --organizer-name 'Lakeside Festival' --event-type concert --event-date 2030-06-01T20:00:00-04:00 --time-zone America/New_York --value 4500 --policy-id talent_standard --output json | sed 's/.*"bookingId":"\([^"]*\)".*/\1/')
   {program} bookings protect $BOOKING
-  {program} bookings policy $BOOKING
+  {program} bookings evaluate $BOOKING --matrix
+  {program} bookings cancel $BOOKING --canceled-by organizer --reason changed_plans --yes
   {program} evidence get $BOOKING > packet.json
   {program} evidence verify packet.json --key "$({program} ledger key)"
   {program} ledger verify
