@@ -166,7 +166,14 @@ fn decisions(args: PartnerUpdateArgs) -> Result<serde_json::Value, Failure> {
                 "--default-policy \"{pair}\" is no pair; write it like concert=house"
             ))
         })?;
-        defaults.insert(event_type.to_owned(), policy.into());
+        if defaults
+            .insert(event_type.to_owned(), policy.into())
+            .is_some()
+        {
+            return Err(Failure::Usage(format!(
+                "--default-policy names \"{event_type}\" more than once"
+            )));
+        }
     }
     for event_type in args.no_default_policies {
         if defaults

@@ -29,11 +29,12 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
         true => "Force majeure (with evidence; without it a person decides)",
         false => "Force majeure (no evidence needed)",
     };
+    let late = match document.organizer.tiers.is_empty() {
+        true => "Organizer cancels before the event starts",
+        false => "Organizer cancels later, before the event starts",
+    };
     let rules = [
-        (
-            "Organizer cancels later, before the event starts",
-            &document.organizer.late,
-        ),
+        (late, &document.organizer.late),
         (
             "Organizer does not come, or cancels after the start",
             &document.organizer.no_show,
@@ -196,6 +197,11 @@ mod tests {
         assert_eq!(
             touring[0],
             "Deposit: 50 % of the value; the organizer's cancellation does not return it."
+        );
+        let case_by_case = Policy::template("case_by_case").unwrap().in_english();
+        assert_eq!(
+            case_by_case[0],
+            "Organizer cancels before the event starts: a person decides."
         );
         assert!(touring.contains(&"Force majeure: a person decides.".to_owned()));
         let hotel = Policy::template("hotel_guaranteed_6pm")

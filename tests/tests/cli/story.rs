@@ -256,6 +256,16 @@ async fn policies(place: &Place) {
         (&me["defaultPolicies"], &me["timeZone"]),
         (&json!({"quiz_night": "house"}), &json!("Asia/Tokyo"))
     );
+    for args in [
+        ["--default-policy", "*=house", "--default-policy", "*=firm"],
+        ["--default-policy", "*=house", "--no-default-policy", "*"],
+        ["--default-policy", "house", "--time-zone", "UTC"],
+    ] {
+        let refused = place
+            .run(&[&["partners", "update"][..], &args].concat())
+            .await;
+        assert_eq!(refused.code, Some(2), "{args:?}: {refused:?}");
+    }
     let booking = samples::booking_with(
         json!({"eventType": "quiz night", "eventDate": "2031-06-20T19:00:00"}),
     );
