@@ -87,9 +87,9 @@ pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
 pub use schema::SCHEMA;
-pub use shelf::Shelf;
 #[cfg(feature = "store")]
 pub(crate) use shelf::fix_for;
+pub use shelf::{Edition, Shelf};
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
 pub use words::{

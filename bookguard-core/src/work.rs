@@ -14,7 +14,7 @@ use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner,
     PartnerId, PartnerStatus, Timestamp,
 };
-use crate::policy::{Amendment, Resolution, Terms};
+use crate::policy::{Amendment, Edition, Resolution, Terms};
 
 /// What the commands of one batch can see.
 #[derive(Debug, Default)]
@@ -60,8 +60,8 @@ pub struct PartnerState {
     pub live_keys: usize,
     /// Endpoints that are not deleted.
     pub endpoints: Vec<Endpoint>,
-    /// Versions of its policies so far.
-    pub versions: u64,
+    /// How far it has come with its policies.
+    pub edition: Edition,
     /// The latest versions of its policies, by id; loaded only for commands that put one or choose among them.
     pub policies: BTreeMap<String, LatestPolicy>,
 }
@@ -173,7 +173,7 @@ impl Work {
                     events: 0,
                     live_keys: 0,
                     endpoints: Vec::new(),
-                    versions: 0,
+                    edition: Edition::default(),
                     policies: BTreeMap::new(),
                 };
                 self.partners.insert(partner.partner_id, state);
@@ -212,7 +212,10 @@ impl Work {
                     made_at: kept.made_at,
                 };
                 state.policies.insert(document.policy_id.clone(), latest);
-                state.versions = *versions;
+                state.edition = Edition {
+                    versions: *versions,
+                    put_at: kept.made_at,
+                };
             }),
             Change::PartnerDecided {
                 partner_id,

@@ -220,6 +220,37 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
     .await;
 }
 
+/// Versions are numbered from what is left. What the running server remembers under such a number is another version.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
+    on_every_engine(async |engine| {
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let under = async || {
+            let body = samples::booking_with(serde_json::json!({"policyId": "house"}));
+            let made = acme.caller.post("/v1/bookings", &body).await.ok(201);
+            let path = format!("/v1/bookings/{}", made["bookingId"].as_str().unwrap());
+            acme.caller.get(&path).await.ok(200)["policy"].clone()
+        };
+        acme.put_policy("house", &samples::policy(0)).await;
+        let old = Backup::take(&site, "monday");
+        assert_eq!(acme.put_policy("house", &samples::policy(1111)).await, 2);
+        let lost = under().await;
+        old.put_back();
+        accepted(&accept(&site).await, &["1 published entry is lost"]);
+        assert_eq!(acme.put_policy("house", &samples::policy(2222)).await, 2);
+        let path = "/v1/policies/house";
+        let version = acme.caller.get(path).await.ok(200);
+        let taken = under().await;
+        assert_eq!(taken["policyHash"], version["policyHash"]);
+        assert_ne!(taken["policyHash"], lost["policyHash"]);
+        stop_and_code(server.terminate().await);
+        site.verify(1).await;
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_whole_again_is_written_again_by_itself() {
     on_every_engine(async |engine| {

@@ -17,7 +17,7 @@ pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize)
         .active_partner(&booking.partner_id)
         .ok_or_else(|| Error::not_found("partner"))?;
     if let Some(shelf) = &new.shelf
-        && !shelf.is_current(partner.versions, &partner.partner.settings)
+        && !shelf.is_current(partner.edition, &partner.partner.settings)
     {
         return Err(Error::outdated());
     }

@@ -37,12 +37,13 @@ pub(super) fn put(
     if version_said && !(number..=number.saturating_add(1)).contains(&document.version) {
         return Err(other_version(&document.policy_id, document.version, number));
     }
-    if partner.versions >= limits::POLICY_VERSIONS_PER_PARTNER {
+    let versions = partner.edition.versions;
+    if versions >= limits::POLICY_VERSIONS_PER_PARTNER {
         return Err(Error::conflict(
             "too_many_policy_versions",
             format!(
                 "The partner has put {} versions of policies, the most allowed. Versions are kept for good; name one of those there are.",
-                partner.versions
+                versions
             ),
         ));
     }
@@ -53,7 +54,7 @@ pub(super) fn put(
     let added = Change::PolicyAdded {
         partner_id,
         kept: Box::new(kept.clone()),
-        versions: partner.versions + 1,
+        versions: versions + 1,
     };
     Ok((vec![added], Reply::PolicyPut(Box::new(kept))))
 }

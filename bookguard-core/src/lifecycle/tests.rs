@@ -11,6 +11,7 @@ use super::*;
 use crate::change::{Change, DeliveryState, Phase};
 use crate::command::{Command, NewApiKey, NewKey, Registration, Remember};
 use crate::model::*;
+use crate::policy::Edition;
 use crate::webhook::{Attempt, FailureClass};
 use crate::work::{EventState, KeyState, PartnerState};
 
@@ -50,7 +51,7 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
         events: 0,
         live_keys: 0,
         endpoints,
-        versions: 0,
+        edition: Edition::default(),
         policies: BTreeMap::new(),
     }
 }

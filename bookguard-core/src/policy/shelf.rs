@@ -10,13 +10,32 @@ use super::refusal::Refusal;
 use super::templates::normalise_event_type;
 use super::words::PolicySource;
 use crate::input::{nearest, shorten};
-use crate::model::{EVERY_EVENT_TYPE, PartnerSettings};
+use crate::model::{EVERY_EVENT_TYPE, PartnerSettings, Timestamp};
+
+/// How far a partner has come with its policies. At the same edition it has the same ones, also where a database was put back,
+/// lost versions and gave their numbers to others: those were put at another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edition {
+    /// Versions put so far, all policies together.
+    pub versions: u64,
+    /// When the last of them was put; the epoch when there is none.
+    pub put_at: Timestamp,
+}
+
+impl Default for Edition {
+    fn default() -> Self {
+        Self {
+            versions: 0,
+            put_at: Timestamp::EPOCH,
+        }
+    }
+}
 
 /// A partner's policies and decisions as of one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shelf {
-    /// Versions the partner had put so far, all policies together.
-    pub versions: u64,
+    /// Which policies these are.
+    pub edition: Edition,
     /// What it had decided.
     pub settings: PartnerSettings,
     /// The latest version of each of its policies, by id.
@@ -24,9 +43,9 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Whether nothing changed since, for a partner that has put so many versions and decided this.
-    pub fn is_current(&self, versions: u64, settings: &PartnerSettings) -> bool {
-        self.versions == versions && self.settings == *settings
+    /// Whether nothing changed since, for a partner that is at this edition and decided this.
+    pub fn is_current(&self, edition: Edition, settings: &PartnerSettings) -> bool {
+        self.edition == edition && self.settings == *settings
     }
 
     /// The policy with this id: the latest version of the partner's own, else the library's.
@@ -99,10 +118,15 @@ mod tests {
         (id.to_owned(), Policy::from_json(&text).unwrap())
     }
 
+    fn edition(versions: u64, put_ms: i64) -> Edition {
+        let put_at = Timestamp::from_ms(put_ms);
+        Edition { versions, put_at }
+    }
+
     fn shelf(defaults: &[(&str, &str)]) -> Shelf {
         let text = |(a, b): &(&str, &str)| ((*a).to_owned(), (*b).to_owned());
         Shelf {
-            versions: 4,
+            edition: edition(4, 7),
             settings: PartnerSettings {
                 default_policies: defaults.iter().map(text).collect(),
                 time_zone: None,
@@ -166,8 +190,9 @@ mod tests {
             time_zone: Some("UTC".to_owned()),
             ..shelf.settings.clone()
         };
-        assert!(shelf.is_current(4, &shelf.settings));
-        assert!(!shelf.is_current(5, &shelf.settings));
-        assert!(!shelf.is_current(4, &zone));
+        assert!(shelf.is_current(edition(4, 7), &shelf.settings));
+        assert!(!shelf.is_current(edition(5, 7), &shelf.settings));
+        assert!(!shelf.is_current(edition(4, 8), &shelf.settings));
+        assert!(!shelf.is_current(edition(4, 7), &zone));
     }
 }

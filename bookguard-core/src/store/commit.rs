@@ -142,7 +142,7 @@ impl<'a> Writes<'a> {
             )),
             Change::PolicyAdded { partner_id, kept, versions } => {
                 self.policies.push((*partner_id, kept));
-                self.single.push(policies::counted(partner_id, *versions));
+                self.single.push(policies::counted(partner_id, *versions, kept.made_at));
             }
             Change::PartnerDecided { partner_id, settings } => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
@@ -268,7 +268,7 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     let mut statements = Vec::with_capacity(16 + writes.single.len());
     for (partner, secret) in &writes.partners {
         statements.push(Statement::new(
-            "INSERT INTO partner (id, status, events, policies, settings, body) VALUES ($1, $2, 0, 0, $3, $4)",
+            "INSERT INTO partner (id, status, events, policies, put_ms, settings, body) VALUES ($1, $2, 0, 0, 0, $3, $4)",
             vec![
                 (&partner.partner_id).into(),
                 (partner.status as i64).into(),

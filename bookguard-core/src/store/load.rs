@@ -177,7 +177,7 @@ pub(crate) fn begin(
 fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
-            "SELECT id, status, events, policies, settings, body FROM partner WHERE id IN ({})",
+            "SELECT id, status, events, policies, put_ms, settings, body FROM partner WHERE id IN ({})",
             &needs.partners,
         ),
         read_partner,
@@ -320,11 +320,11 @@ pub(crate) fn partner(
 
 fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let state = PartnerState {
-        partner: partner(row, 1, 4, 5)?,
+        partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
         live_keys: 0,
         endpoints: Vec::new(),
-        versions: row.size(3)?,
+        edition: policies::edition(row, 3, 4)?,
         policies: BTreeMap::new(),
     };
     work.partners.insert(row.id(0)?, state);

@@ -8,7 +8,7 @@ use super::read::{Read, Reader};
 use super::terms::known_policy;
 use crate::command::KeptPolicy;
 use crate::model::{PartnerId, Timestamp};
-use crate::policy::{Policy, Shelf};
+use crate::policy::{Edition, Policy, Shelf};
 use crate::work::{LatestPolicy, Work};
 
 /// The latest version of every policy of some partners.
@@ -56,12 +56,21 @@ pub(super) fn push<'a>(
     ));
 }
 
-/// Notes how many versions a partner has put.
-pub(super) fn counted(partner_id: &PartnerId, versions: u64) -> Statement<'_> {
+/// A partner's edition from its columns policies and put_ms.
+pub(super) fn edition(row: &Row, policies: usize, put_ms: usize) -> Result<Edition, StoreError> {
+    Ok(Edition {
+        versions: row.size(policies)?,
+        put_at: Timestamp::from_ms(row.int(put_ms)?),
+    })
+}
+
+/// Notes how many versions a partner has put, and when the last.
+pub(super) fn counted(partner_id: &PartnerId, versions: u64, put_at: Timestamp) -> Statement<'_> {
     Statement::new(
-        "UPDATE partner SET policies = $1 WHERE id = $2",
+        "UPDATE partner SET policies = $1, put_ms = $2 WHERE id = $3",
         vec![
             i64::try_from(versions).unwrap_or(i64::MAX).into(),
+            put_at.ms().into(),
             partner_id.into(),
         ],
     )
@@ -72,7 +81,7 @@ impl Reader<'_> {
     pub fn shelf(&mut self, partner_id: &PartnerId) -> Read<Shelf> {
         // One question, and so one moment.
         let rows = self.all(
-            "SELECT n.policies, n.settings, v.policy_id, p.body FROM partner n \
+            "SELECT n.policies, n.put_ms, n.settings, v.policy_id, p.body FROM partner n \
              LEFT JOIN policy_version v ON v.partner_id = n.id AND v.latest = 1 \
              LEFT JOIN policy p ON p.hash = v.hash WHERE n.id = $1",
             vec![partner_id.into()],
@@ -81,13 +90,13 @@ impl Reader<'_> {
             return Ok(Shelf::default());
         };
         let mut shelf = Shelf {
-            versions: first.size(0)?,
-            settings: first.json(1)?,
+            edition: edition(first, 0, 1)?,
+            settings: first.json(2)?,
             ..Shelf::default()
         };
         for row in &rows {
-            if let Some(policy_id) = row.maybe_text(2)? {
-                let policy = known_policy(row.text(3)?)?;
+            if let Some(policy_id) = row.maybe_text(3)? {
+                let policy = known_policy(row.text(4)?)?;
                 shelf.policies.insert(policy_id.to_owned(), policy);
             }
         }

@@ -17,7 +17,7 @@ impl Check<'_> {
         self.schema()?;
         self.each(
             "SELECT COUNT(*) FROM partner",
-            "SELECT id, status, events, policies, settings, body FROM partner WHERE id > $1 ORDER BY id LIMIT $2",
+            "SELECT id, status, events, policies, put_ms, settings, body FROM partner WHERE id > $1 ORDER BY id LIMIT $2",
             Self::partner,
         )?;
         self.each(
@@ -96,8 +96,8 @@ impl Check<'_> {
 
     fn partner(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: PartnerId = row.id(0)?;
-        let partner = load::partner(row, 1, 4, 5)?;
-        let stored: crate::model::Partner = row.json(5)?;
+        let partner = load::partner(row, 1, 5, 6)?;
+        let stored: crate::model::Partner = row.json(6)?;
         let born = stored.status;
         identity(
             &mut self.findings,
@@ -107,21 +107,14 @@ impl Check<'_> {
             partner.created_at,
         );
         let place = |field: &str| format!("partner {id} field {field}");
-        if !spelled(row, 5, &stored) || stored.settings != PartnerSettings::default() {
+        if !spelled(row, 6, &stored) || stored.settings != PartnerSettings::default() {
             self.findings.add("partner", place("body"), MISSPELLED);
         }
-        if !spelled(row, 4, &partner.settings) {
+        if !spelled(row, 5, &partner.settings) {
             self.findings.add("partner", place("settings"), MISSPELLED);
         }
         self.settings(&id, &partner.settings)?;
-        let versions = self.count_of(
-            "SELECT COUNT(*) FROM policy_version WHERE partner_id = $1",
-            &id,
-        )?;
-        if row.size(3)? != versions {
-            let detail = format!("row says {}; there are {versions}", row.size(3)?);
-            self.findings.add("partner", place("policies"), detail);
-        }
+        self.edition(&id, row.size(3)?, row.int(4)?)?;
         let allowed = matches!(
             (born, partner.status),
             (

@@ -115,6 +115,38 @@ impl Check<'_> {
         }
     }
 
+    /// How many versions there are, and when the last was put: it is the latest of its policy.
+    pub(super) fn edition(
+        &mut self,
+        id: &PartnerId,
+        versions: u64,
+        put_ms: i64,
+    ) -> Result<(), StoreError> {
+        let found = self.count_of(
+            "SELECT COUNT(*) FROM policy_version WHERE partner_id = $1",
+            id,
+        )?;
+        let last = self.rows(Statement::new(
+            "SELECT made_ms FROM policy_version WHERE partner_id = $1 AND latest = 1 AND made_ms = $2 LIMIT 1",
+            vec![id.into(), put_ms.into()],
+        ))?;
+        if versions != found {
+            let place = format!("partner {id} field policies");
+            let detail = format!("row says {versions}; there are {found}");
+            self.findings.add("partner", place, detail);
+        }
+        let never = found == 0 && put_ms == 0;
+        if last.is_empty() && !never {
+            let place = format!("partner {id} field put_ms");
+            let detail = format!(
+                "no policy's latest version was put at {}",
+                Timestamp::from_ms(put_ms)
+            );
+            self.findings.add("partner", place, detail);
+        }
+        Ok(())
+    }
+
     /// What a partner decided names what there is.
     pub(super) fn settings(
         &mut self,

@@ -5,12 +5,14 @@
 -- a document only where SQL filters, sorts, joins or moves it. References are checked when a batch commits: one that
 -- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
 
--- events and policies count what the partner ever caused: its events, and the versions of its policies.
+-- events and policies count what the partner ever caused: its events, and the versions of its policies. put_ms is when the last
+-- of these was put, 0 when there is none.
 CREATE TABLE partner (
     id        BLOB    NOT NULL PRIMARY KEY,
     status    INTEGER NOT NULL,
     events    INTEGER NOT NULL,
     policies  INTEGER NOT NULL,
+    put_ms    INTEGER NOT NULL,
     settings  TEXT    NOT NULL,
     body      TEXT    NOT NULL
 ) STRICT;
