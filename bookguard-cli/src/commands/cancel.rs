@@ -103,8 +103,11 @@ pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<
         };
         let request = once_only(request, args.once.clone());
         match target.call::<CancelBooking>(request).await {
+            // With a resolution somebody else was first, and there is nothing left to agree to.
             Err(Failure::Refused(refusal))
-                if shown.is_some() && refusal.body.code.as_deref() == Some("quote_changed") =>
+                if shown.is_some()
+                    && refusal.body.code.as_deref() == Some("quote_changed")
+                    && refusal.body.resolution_id.is_none() =>
             {
                 let Some(fresh) = refusal.body.evaluation.clone() else {
                     return Err(Failure::Refused(refusal));

@@ -12,8 +12,8 @@ use crate::evidence::facts;
 use crate::ledger::LeafKind;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{
-    self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionStatus,
-    Standing, Subject,
+    self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionPath,
+    ResolutionStatus, Standing, Subject,
 };
 use crate::webhook::body;
 use crate::work::{BookingState, PartnerState, Work};
@@ -189,8 +189,12 @@ fn guard(
     let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
     let wanted = expected.refund_minor_units;
     let path = expected.resolution_path;
+    // What was decided since was left to a person then, as the first request expected.
+    let decided = recorded.is_some_and(|resolution| resolution.decision.is_some());
     let same = wanted.is_none_or(|minor| refund == Some(minor))
-        && path.is_none_or(|path| path == evaluation.resolution_path)
+        && path.is_none_or(|path| {
+            path == evaluation.resolution_path || decided && path == ResolutionPath::ManualReview
+        })
         && (expected.policy_hash.as_deref()).is_none_or(|wanted| hash == Some(wanted));
     if same {
         return Ok(());

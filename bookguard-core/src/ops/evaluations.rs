@@ -120,6 +120,15 @@ impl Asked {
                 "Send how many pieces of evidence there would be.",
             ));
         }
+        let agreed_refund = query_value(request, "agreedRefund").map(str::to_owned);
+        if agreed_refund.is_some() && matrix != Some(true) && actor != Some(Actor::Mutual) {
+            faults.push(query_fault(
+                "agreedRefund",
+                "agreed_refund_not_mutual",
+                "is only for a cancellation that both sides agreed on",
+                "Leave it out, or send canceledBy=mutual or matrix=true.",
+            ));
+        }
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
@@ -127,7 +136,7 @@ impl Asked {
             at,
             actor: actor.unwrap_or(Actor::Organizer),
             reason,
-            agreed_refund: query_value(request, "agreedRefund").map(str::to_owned),
+            agreed_refund,
             evidence: evidence.unwrap_or_default(),
             matrix: matrix.unwrap_or_default(),
         })

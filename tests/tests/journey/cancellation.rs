@@ -188,6 +188,15 @@ async fn repeats(house: &House, acme: &Partner, id: &str, cancel: &Value, first:
         .unwrap()
         .remove("replayed");
     assert_eq!(replay, serde_json::from_slice::<Value>(first).unwrap());
+    let mut greedy = cancel.clone();
+    greedy["expected"]["refundMinorUnits"] = json!(125_050);
+    let lost = acme.caller.post(&path, &greedy).await;
+    assert_eq!(
+        (lost.status, lost.code().as_str()),
+        (409, "quote_changed"),
+        "nobody is told of success with another sum than expected"
+    );
+    assert_eq!(lost.json()["resolutionId"], replay["resolutionId"]);
     let other = acme.caller.post(&path, &samples::cancellation()).await;
     assert_eq!(
         (other.status, other.code().as_str()),
@@ -330,6 +339,11 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
 
         let same = acme.caller.post(&decide, &samples::decision()).await.ok(201);
         assert_eq!(same, decided);
+        // Whoever never heard of the first answer and repeats the cancellation is answered, too.
+        let mut again = samples::open_cancellation();
+        again["expected"] = json!({"resolutionPath": "manual_review"});
+        let again = acme.cancel(&booking, &again).await;
+        assert_eq!(again["resolutionId"], decided["resolutionId"]);
         let mut other = samples::decision();
         other["refund"] = json!(1);
         for path in [&decide, &format!("{location}/decide")] {

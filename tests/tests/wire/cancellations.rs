@@ -295,6 +295,16 @@ async fn questions_to_a_policy_that_make_no_sense_are_refused_by_parameter() {
             ("evidence=21", "out_of_range", "?evidence"),
             ("evidence=-1", "out_of_range", "?evidence"),
             (
+                "agreedRefund=1",
+                "agreed_refund_not_mutual",
+                "?agreedRefund",
+            ),
+            (
+                "agreedRefund=1&canceledBy=talent&matrix=false",
+                "agreed_refund_not_mutual",
+                "?agreedRefund",
+            ),
+            (
                 "agreedRefund=1.001&canceledBy=mutual",
                 "amount_precision",
                 "?agreedRefund",
