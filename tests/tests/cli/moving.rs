@@ -123,6 +123,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         from.verify(2).await;
         to.verify(2).await;
 
+        let before = receiver.received().len();
         receiver.answer(Answer::Status(200));
         let server = Serving::start(&to, &["--dev"]).await;
         let acme = Partner {
@@ -133,11 +134,17 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         assert_eq!((again.status, &again.body), (201, &first.body));
         assert_eq!(acme.events(&id).await, delivered);
         let retried = acme.events(&waiting).await[0]["eventId"].clone();
-        let before = receiver.received().len();
         let path = format!("/v1/webhook-events/{}/retry", retried.as_str().unwrap());
-        let outcome = acme.caller.post_nothing(&path).await.ok(200);
-        assert_eq!(outcome["retryStatus"], "delivered", "{outcome}");
-        for webhook in &receiver.received()[before..] {
+        let outcome = acme.caller.post_nothing(&path).await;
+        match outcome.status {
+            200 => assert_eq!(outcome.string("retryStatus"), "delivered"),
+            // On a slow machine its next attempt was due by then.
+            _ => assert_eq!(outcome.code(), "event_already_delivered"),
+        }
+        let since = &receiver.received()[before..];
+        assert!(!since.is_empty());
+        for webhook in since {
+            assert_eq!(retried, webhook.string("eventId"));
             let header = webhook.header("x-service-signature");
             verify([&acme.secret()], header, &webhook.body).unwrap();
         }
