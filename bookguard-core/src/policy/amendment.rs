@@ -40,13 +40,14 @@ impl Amendment {
 
 /// The organizer's penalty at an instant under terms that no change of date went before.
 fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
-    let nothing = Amount::from_minor(0, terms.value.currency()).ok();
+    // Nobody agrees before there is a booking; a clock that says so is behind the one it was recorded by.
+    let at = at.max(terms.created_at);
     if let Some(segment) = segment_at(&terms.schedule, at) {
         return segment.penalty;
     }
-    // Before the booking nothing was reached, and nothing ever is without a policy; after the claim window the last step was.
-    let Some(stakes) = terms.stakes().ok()?.filter(|_| at >= terms.created_at) else {
-        return nothing;
+    // Without a policy nothing is ever reached; after the claim window the last step was.
+    let Some(stakes) = terms.stakes().ok()? else {
+        return Amount::from_minor(0, terms.value.currency()).ok();
     };
     match stakes.settle(Rule::OrganizerNoShow, 0)? {
         Settled::Sums(sums) => Some(sums.penalty),
@@ -147,6 +148,12 @@ mod tests {
             assert_eq!(amendment.reached.map(Amount::minor), reached, "{at}");
             assert_eq!(amendment.previous_event_date, firm.event_date);
         }
+        // A clock that is behind the one the booking was recorded by does not undo the step that held from the first second.
+        let strict = terms(Some(
+            r#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#,
+        ));
+        let early = Amendment::of(&strict, strict.created_at.plus_ms(-1000));
+        assert_eq!(early.reached.map(Amount::minor), Some(100_000));
         let bare = Amendment::of(&terms(None), firm.claim_until);
         assert_eq!(bare.reached.map(Amount::minor), Some(0));
     }
