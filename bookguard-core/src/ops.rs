@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod partners;
 pub mod policies;
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -427,8 +428,7 @@ pub(crate) fn read_page_limit(request: &Request, faults: &mut Vec<FieldError>) -
     let Some(text) = query_value(request, "limit") else {
         return limits::PAGE_ROWS_DEFAULT;
     };
-    let limit = text.parse().ok();
-    let limit = limit.filter(|n| (1..=limits::PAGE_ROWS).contains(n));
+    let limit = whole_number(text).filter(|n| (1..=limits::PAGE_ROWS).contains(n));
     limit.unwrap_or_else(|| {
         faults.push(query_fault(
             "limit",
@@ -471,6 +471,12 @@ pub(crate) fn query_value<'r>(request: &'r Request, name: &str) -> Option<&'r st
         .iter()
         .find(|(n, _)| n == name)
         .map(|(_, value)| value.as_str())
+}
+
+/// A number in digits alone: Rust's own parser would also take a sign before them.
+pub(crate) fn whole_number<T: FromStr>(text: &str) -> Option<T> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
 }
 
 /// One of these words.

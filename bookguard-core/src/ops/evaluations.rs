@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::bookings::{query_instant, visible};
 use super::{
     Access, Action, Body, Method, Operation, QueryParam, Request, Route, path_id, query_choice,
-    query_fault, query_value, read,
+    query_fault, query_value, read, whole_number,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
 use crate::policy::{
-    self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Resolution, Standing, Subject,
+    self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Refusal, Resolution, Standing,
+    Subject,
 };
 use crate::session::Session;
 use crate::work::BookingState;
@@ -105,18 +106,16 @@ impl Asked {
         let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
         let yes_or_no = [("true", true), ("false", false)];
         let matrix = query_choice(request, "matrix", &yes_or_no, &mut faults);
+        let most = limits::CANCELLATION_EVIDENCE;
         let evidence = match query_value(request, "evidence") {
             None => Some(0),
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|n| *n <= limits::CANCELLATION_EVIDENCE),
+            Some(text) => whole_number(text).filter(|n| *n <= most),
         };
         if evidence.is_none() {
             faults.push(query_fault(
                 "evidence",
                 "out_of_range",
-                "is not a whole number from 0 to 20",
+                &format!("is not a whole number from 0 to {most}"),
                 "Send how many pieces of evidence there would be.",
             ));
         }
@@ -183,10 +182,29 @@ fn evaluation(
         amendments: state.amendments(),
     };
     Ok(PolicyEvaluation {
-        evaluation: policy::evaluate(&subject, question)?,
+        evaluation: policy::evaluate(&subject, question).map_err(refused)?,
         matrix: match matrix && recorded.is_none() {
-            true => Some(policy::matrix(&subject, question)?),
+            true => Some(policy::matrix(&subject, question).map_err(refused)?),
             false => None,
         },
     })
+}
+
+/// The policy's refusal with the parameter it is about.
+fn refused(refusal: Refusal) -> Error {
+    let (name, fix) = match refusal.code {
+        "effective_at_before_booking" => (
+            "asOf",
+            "Send an instant from the booking's creation on, or leave it out for now.",
+        ),
+        "no_show_before_event" => (
+            "reason",
+            "Send another reason, or an asOf from the start of the event on.",
+        ),
+        "agreed_refund_required" => ("agreedRefund", "Add the refund both sides agreed on."),
+        "agreed_refund_exceeds_paid" => ("agreedRefund", "Send at most what was paid."),
+        _ => return refusal.into(),
+    };
+    let (code, message) = (refusal.code, refusal.message.as_str());
+    Error::faults(vec![query_fault(name, code, message, fix)])
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryParam, Request, Route, Watch, events,
-    query, query_choice, query_fault, query_one, query_value, read_page_limit,
+    query, query_choice, query_fault, query_one, query_value, read_page_limit, whole_number,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
@@ -87,9 +87,9 @@ impl Operation for ListEvents {
         let latest = query_value(request, "after") == Some("latest");
         let after = match latest {
             true => 0,
-            false => whole_number(request, "after", u64::MAX, &mut faults),
+            false => count(request, "after", u64::MAX, &mut faults),
         };
-        let wait = whole_number(request, "wait", limits::EVENT_WAIT_S, &mut faults);
+        let wait = count(request, "wait", limits::EVENT_WAIT_S, &mut faults);
         let statuses = [
             DeliveryStatus::Pending,
             DeliveryStatus::Delivered,
@@ -163,12 +163,11 @@ fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), 
 }
 
 /// A number from 0, which it is when it is not given.
-fn whole_number(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>) -> u64 {
+fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>) -> u64 {
     let Some(text) = query_value(request, name) else {
         return 0;
     };
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|n| digits && *n <= most);
+    let number = whole_number(text).filter(|n| *n <= most);
     number.unwrap_or_else(|| {
         let fix = match most {
             u64::MAX => "Send the nextAfter of the answer before, 0, or latest.".to_owned(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, QueryParam, Request, Route, page_from,
-    query_fault, query_one, query_value, read, write,
+    query_fault, query_one, query_value, read, whole_number, write,
 };
 use crate::command::{Ask, KeptPolicy, Reply};
 use crate::error::{Error, FieldError};
@@ -159,8 +159,7 @@ fn path_policy_id(request: &Request) -> Result<String, Error> {
 
 /// A number of a version.
 fn version(text: &str) -> Option<u32> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|n| digits && *n > 0)
+    whole_number(text).filter(|n| *n > 0)
 }
 
 /// `GET /v1/policies/{policyId}`

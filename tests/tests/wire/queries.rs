@@ -65,6 +65,7 @@ async fn wrong_query_parameters_are_named() {
                 "/v1/bookings?limit=0&cursor=x",
                 vec![("?limit", "out_of_range"), ("?cursor", "cursor_invalid")],
             ),
+            ("/v1/bookings?limit=%2B5", vec![("?limit", "out_of_range")]),
             ("EVALUATION?asOf=now", vec![("?asOf", "invalid_date")]),
             (
                 "EVALUATION?canceledBy=nobody&reason=none",
