@@ -15,7 +15,7 @@ use super::new_booking::digits;
 use super::{add, at, once_only};
 use crate::args::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 use crate::consent;
-use crate::failure::Failure;
+use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Screen;
 use crate::output::cancellation;
@@ -103,22 +103,26 @@ pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<
         };
         let request = once_only(request, args.once.clone());
         match target.call::<CancelBooking>(request).await {
-            // With a resolution somebody else was first, and there is nothing left to agree to.
-            Err(Failure::Refused(refusal))
-                if shown.is_some()
-                    && refusal.body.code.as_deref() == Some("quote_changed")
-                    && refusal.body.resolution_id.is_none() =>
-            {
-                let Some(fresh) = refusal.body.evaluation.clone() else {
+            Err(Failure::Refused(refusal)) if shown.is_some() => {
+                let Some(fresh) = to_agree_to(args, &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
                 crate::output::say("It has changed meanwhile, and nothing was done yet.");
                 consent(&fresh, screen.style)?;
-                shown = Some(*fresh);
+                shown = Some(fresh);
             }
             answer => return screen.show(&answer?, cancellation::resolution),
         }
     }
+}
+
+/// What to ask about anew after a refusal: nothing where the command line itself says what is expected, which no consent
+/// changes, nor where the booking is canceled by now.
+fn to_agree_to<'a>(args: &CancelArgs, refused: &'a ErrorBody) -> Option<&'a Evaluation> {
+    let said = args.expect_refund.is_some() || args.expect_policy.is_some();
+    let changed = refused.code.as_deref() == Some("quote_changed");
+    let fresh = refused.evaluation.as_deref();
+    fresh.filter(|_| changed && !said && refused.resolution_id.is_none())
 }
 
 /// What would happen.
@@ -231,7 +235,85 @@ pub async fn resolutions(
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::model::{Amount, BookingId, Currency, ResolutionId, Timestamp};
+    use bookguard_core::policy::{
+        self, Actor, Booked, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
+        Standing, Subject, Terms,
+    };
+    use clap::Parser as _;
+
     use super::*;
+
+    /// What an organizer's cancellation of a booking under the library's `firm` comes to.
+    fn evaluation() -> Evaluation {
+        let at = |text| Timestamp::parse(text).unwrap();
+        let booked = Booked {
+            event_date: EventDate::parse("2026-06-20T19:00:00Z").unwrap(),
+            time_zone: None,
+            partner_time_zone: None,
+            value: Amount::parse("1000", Currency::USD).unwrap(),
+            paid: None,
+            created_at: at("2026-01-10T15:00:00Z"),
+        };
+        let firm = Policy::template("firm").unwrap().clone();
+        let firm = Some((firm, PolicySource::Named));
+        let terms = Terms::freeze(firm, &booked, MissingZone::Refuse).unwrap();
+        let subject = Subject {
+            booking_id: BookingId::from_bytes([7; 16]),
+            terms: &terms,
+            standing: Standing::Created,
+            amendments: &[],
+        };
+        let question = Question {
+            mode: Mode::Cancel,
+            actor: Actor::Organizer,
+            reason: None,
+            at: None,
+            received_at: at("2026-06-01T00:00:00Z"),
+            evidence: 0,
+            agreed_refund: None,
+        };
+        policy::evaluate(&subject, &question).unwrap()
+    }
+
+    #[test]
+    fn only_what_a_consent_can_change_is_asked_about_anew() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: CancelArgs,
+        }
+        let args = |more: &str| {
+            let line = format!("cancel bkg_1 --canceled-by organizer {more}");
+            Line::try_parse_from(line.split_whitespace()).unwrap().args
+        };
+        let changed = ErrorBody {
+            error: "Conflict".to_owned(),
+            message: "Something else.".to_owned(),
+            code: Some("quote_changed".to_owned()),
+            details: Vec::new(),
+            resolution_id: None,
+            evaluation: Some(Box::new(evaluation())),
+        };
+        assert_eq!(to_agree_to(&args(""), &changed), Some(&evaluation()));
+        // Asking again would only end in the same refusal, as often as somebody agrees.
+        assert_eq!(to_agree_to(&args("--expect-refund 1"), &changed), None);
+        assert_eq!(
+            to_agree_to(&args("--expect-policy sha256:0"), &changed),
+            None
+        );
+        let canceled = ErrorBody {
+            resolution_id: Some(ResolutionId::from_bytes([7; 16])),
+            ..changed.clone()
+        };
+        let other = ErrorBody {
+            code: Some("claim_window_closed".to_owned()),
+            ..changed
+        };
+        for refused in [canceled, other] {
+            assert_eq!(to_agree_to(&args(""), &refused), None);
+        }
+    }
 
     #[test]
     fn evidence_is_named_by_kind_and_file_and_sent_as_its_digest() {
