@@ -15,7 +15,7 @@ use bookguard_core::model::EventType;
 use bookguard_core::store::Database;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use amendments::RescheduleArgs;
+pub use amendments::{AcceptArgs, RescheduleArgs};
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use nouns::{
@@ -325,6 +325,8 @@ mod tests {
             "bookings list --status created --event-from 2027-01-01T00:00:00Z",
             "bookings protect bkg_1",
             "bookings reschedule bkg_1 --event-date 2027-01-01T20:00 --agreed-by organizer,talent --time-zone Europe/Berlin --dry-run",
+            "bookings disclosure bkg_1",
+            "bookings accept bkg_1 --party talent --method checkbox --at 2027-01-01T20:00:00Z --disclosure-hash sha256:00 --ip ::1",
             "bookings policy bkg_1 --as-of 2027-01-01T00:00:00Z --canceled-by talent --reason illness",
             "partners update --default-policy concert=house --default-policy *=firm --no-default-policy dj --time-zone Europe/Berlin",
             "partners update --no-time-zone",

@@ -17,6 +17,7 @@ mod verify_ledger;
 
 pub use verify::{Check, lines};
 
+use bookguard_core::ops::acceptances::GetDisclosure;
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
@@ -38,7 +39,7 @@ use crate::args::{
     Place, WebhookCommand,
 };
 use crate::failure::Failure;
-use crate::output::{self, Screen, bookings, events, nouns};
+use crate::output::{self, Screen, amendments, bookings, events, nouns};
 use crate::settings::{self, environment};
 use crate::target::{Purpose, Target};
 use crate::{demo, serve};
@@ -265,6 +266,11 @@ async fn booking(
             bookings::protected,
         ),
         BookingsCommand::Reschedule(args) => amend::reschedule(target, *args, screen).await,
+        BookingsCommand::Disclosure { booking_id } => screen.show(
+            &target.call::<GetDisclosure>(at(&booking_id)).await?,
+            amendments::disclosure,
+        ),
+        BookingsCommand::Accept(args) => amend::accept(target, *args, screen).await,
         BookingsCommand::Evaluate(args) => cancel::evaluate(target, args, screen).await,
         BookingsCommand::Cancel(args) => cancel::run(target, &args, screen).await,
     }

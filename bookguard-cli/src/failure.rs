@@ -67,6 +67,13 @@ pub struct ErrorBody {
         skip_serializing_if = "Option::is_none"
     )]
     pub resolution_id: Option<ResolutionId>,
+    /// The hash of the terms' text in force, where another was accepted.
+    #[serde(
+        default,
+        rename = "disclosureHash",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub disclosure_hash: Option<String>,
     /// What a cancellation comes to now, where something else was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Box<Evaluation>>,
@@ -85,6 +92,7 @@ impl From<Error> for Failure {
             code: Some(error.code.into_owned()),
             details: error.details,
             resolution_id: obstacle.resolution_id,
+            disclosure_hash: obstacle.disclosure_hash,
             evaluation: obstacle.evaluation.map(Box::new),
         };
         Self::Refused(Box::new(Refusal {
@@ -184,6 +192,7 @@ impl Failure {
             code: Some(code.to_owned()),
             details: Vec::new(),
             resolution_id: None,
+            disclosure_hash: None,
             evaluation: None,
         };
         Some(match self {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::command::{KeptPolicy, NewKey};
+use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
@@ -83,6 +84,13 @@ pub enum Change {
         moved: Box<Moved>,
         /// The terms from now on.
         terms: Box<Terms>,
+    },
+    /// A party accepted a booking's terms. Only the entry keeps it.
+    TermsAccepted {
+        /// The leaf that says so, and that leaf's hash.
+        leaf: (u64, Hash),
+        /// The acceptance.
+        acceptance: Box<Acceptance>,
     },
     /// A booking was canceled.
     BookingCanceled {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::guard::Rollback;
 use crate::ledger::Hash;
@@ -107,6 +108,29 @@ pub struct Reschedule {
     pub at: Option<Timestamp>,
     /// Whether only to say what it would come to.
     pub dry_run: bool,
+    /// Seed of the fact's salts: `decide` itself rolls no dice.
+    pub seed: [u8; 32],
+}
+
+/// An acceptance of a booking's terms as it is asked for.
+#[derive(Debug, Clone)]
+pub struct Accept {
+    /// Whose booking.
+    pub partner_id: PartnerId,
+    /// Which.
+    pub booking_id: BookingId,
+    /// Who accepts.
+    pub party: Actor,
+    /// How, in the partner's words.
+    pub method: String,
+    /// When, as the partner says.
+    pub at: Timestamp,
+    /// From which network address.
+    pub ip: Option<String>,
+    /// With which program.
+    pub user_agent: Option<String>,
+    /// The hash of the text that was shown.
+    pub disclosure_hash: String,
     /// Seed of the fact's salts: `decide` itself rolls no dice.
     pub seed: [u8; 32],
 }
@@ -297,6 +321,8 @@ pub enum Ask {
     },
     /// Moves a booking's event to another date.
     Reschedule(Box<Reschedule>),
+    /// Records that a party accepted a booking's terms.
+    Accept(Box<Accept>),
     /// Cancels a booking.
     Cancel(Box<Cancel>),
     /// Ends the review of a cancellation.
@@ -387,6 +413,8 @@ pub enum Reply {
     Protected(Box<Protected>),
     /// To a change of date.
     Rescheduled(Box<Rescheduled>),
+    /// To an acceptance.
+    Accepted(Box<Accepted>),
     /// To a cancellation, and to a decision.
     Resolved(Box<Resolution>),
     /// To a new or ended endpoint.
@@ -515,6 +543,18 @@ pub struct Rescheduled {
     pub receipt: Option<Receipt>,
 }
 
+/// Answer to an acceptance of a booking's terms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct Accepted {
+    /// The acceptance as the ledger records it.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub acceptance: Acceptance,
+    /// Where the record stands in the ledger.
+    pub receipt: Receipt,
+}
+
 /// Where a leaf stands in the log (RFC 6962).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
@@ -618,6 +658,7 @@ impl Reply {
         let receipt = match self {
             Self::Protected(protected) => Some(&mut protected.receipt),
             Self::Rescheduled(rescheduled) => rescheduled.receipt.as_mut(),
+            Self::Accepted(accepted) => Some(&mut accepted.receipt),
             _ => None,
         };
         if let Some(receipt) = receipt {

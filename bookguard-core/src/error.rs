@@ -53,6 +53,8 @@ pub struct FieldError {
 pub struct Obstacle {
     /// The resolution that is there already.
     pub resolution_id: Option<ResolutionId>,
+    /// The hash of the terms' text in force, which is not the one accepted.
+    pub disclosure_hash: Option<String>,
     /// What a cancellation comes to now, which is not what the caller expected.
     pub evaluation: Option<Evaluation>,
 }

@@ -4,7 +4,8 @@
 //! facts    which values each fact commits to          rebuild  the booking those values say
 //! history  which facts can follow which               summary  the same in sentences
 //! frozen   the canonical text of a booking's terms    verify   packet + key → report
-//! packet   the signed document                        rescheduling  a change of date
+//! packet   the signed document                        rescheduling, acceptance  what
+//!                                                      was agreed on later
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -19,6 +20,7 @@
 //! println!("{report}");
 //! ```
 
+pub mod acceptance;
 pub mod facts;
 pub mod frozen;
 pub mod history;
@@ -29,6 +31,7 @@ pub mod rescheduling;
 pub mod summary;
 pub mod verify;
 
+pub use acceptance::Acceptance;
 pub use frozen::FrozenTerms;
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};

@@ -2,6 +2,7 @@
 //!
 //! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
 
+mod acceptances;
 mod amendments;
 mod bookings;
 mod cancellation;
@@ -119,6 +120,7 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
         } => policies::put(work, at, *partner_id, policy, *version_said),
         Ask::UpdatePartner { partner_id, update } => policies::decide(work, *partner_id, update),
         Ask::Reschedule(reschedule) => amendments::reschedule(work, at, reschedule),
+        Ask::Accept(accept) => acceptances::accept(work, at, accept),
         Ask::Cancel(cancel) => cancellation::cancel(work, at, cancel),
         Ask::Decide(decide) => cancellation::decide(work, at, decide),
         Ask::CreateEndpoint {

@@ -26,6 +26,12 @@ pub const AMOUNT_MINOR_UNITS: i64 = 999_999_999_999_999;
 pub const CANCELLATION_EVIDENCE: usize = 20;
 /// Changes of one booking's date: each entry repeats those before it, and all travel in every packet.
 pub const RESCHEDULES: usize = 20;
+/// Acceptances of one booking's terms: a few parties, each once or twice for every change of date.
+pub const ACCEPTANCES: usize = 50;
+/// Characters of how a party accepted.
+pub const METHOD_CHARS: usize = 64;
+/// Characters of the name a program gives itself: the longest of browsers are a few hundred.
+pub const USER_AGENT_CHARS: usize = 1_000;
 /// Characters of an evidence item's kind.
 pub const EVIDENCE_KIND_CHARS: usize = 64;
 /// Characters of a media type (RFC 6838: 127 + / + 127).

@@ -3,6 +3,7 @@
 //! An operation knows its route, reads its request, and says what is to be done: a read, or a command for the
 //! writer. How a request arrives and how an answer leaves belongs to the frontends; no rule does.
 
+pub mod acceptances;
 pub mod amendments;
 pub mod api_keys;
 pub mod bookings;

@@ -39,6 +39,7 @@
 mod alternatives;
 mod amendment;
 mod cancellation;
+mod disclosure;
 mod document;
 mod duration;
 mod english;
@@ -68,6 +69,7 @@ mod tests;
 
 pub use amendment::{Amendment, effective_schedule};
 pub use cancellation::{Cancellation, EvidenceItem};
+pub use disclosure::{DISCLOSURE_VERSION, TermsDisclosure, disclose};
 pub use document::{
     Deposit, DepositSize, Document, Floor, ForceMajeure, Grace, OrganizerRules, PartnerRules,
     Policy, Reschedule, TalentRules, Tier,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::change::{Change, DeliveryState};
-use crate::evidence::{Rescheduling, Stage};
+use crate::evidence::{Acceptance, Rescheduling, Stage};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
@@ -23,6 +23,8 @@ pub struct Work {
     pub partners: HashMap<PartnerId, PartnerState>,
     /// Bookings named by commands.
     pub bookings: HashMap<BookingId, BookingState>,
+    /// Acceptances of bookings whose commands need them, each with its leaf and that leaf's hash, oldest first.
+    pub acceptances: HashMap<BookingId, Vec<KnownAcceptance>>,
     /// Keys of partners whose commands need them.
     pub keys: HashMap<ApiKeyId, KeyState>,
     /// Events named by commands.
@@ -48,6 +50,9 @@ pub struct Work {
     /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
     pub room: HashMap<EndpointId, usize>,
 }
+
+/// An acceptance with its leaf and that leaf's hash.
+pub type KnownAcceptance = ((u64, Hash), Acceptance);
 
 /// A partner and its endpoints.
 #[derive(Debug, Clone)]
@@ -264,6 +269,10 @@ impl Work {
                     state.terms = (**terms).clone();
                     state.moved = Some(moved.clone());
                 }
+            }
+            Change::TermsAccepted { leaf, acceptance } => {
+                let known = self.acceptances.entry(acceptance.booking_id).or_default();
+                known.push((*leaf, (**acceptance).clone()));
             }
             Change::BookingCanceled { booking_id, at } => {
                 if let Some(state) = self.bookings.get_mut(booking_id) {

@@ -12,6 +12,7 @@ pub(crate) mod incoming;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bookguard_core::ops::acceptances::{AcceptTerms, GetDisclosure};
 use bookguard_core::ops::amendments::RescheduleBooking;
 use bookguard_core::ops::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
@@ -38,7 +39,9 @@ use poem_openapi::registry::{MetaApi, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 
 use crate::app::App;
-use bodies::{BookingBody, CancelBody, DecisionBody, PartnerChangesBody, RescheduleBody};
+use bodies::{
+    AcceptanceBody, BookingBody, CancelBody, DecisionBody, PartnerChangesBody, RescheduleBody,
+};
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
@@ -58,6 +61,8 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<RescheduleBooking>()
             .body::<RescheduleBody>()
             .at_once(),
+        entry::<GetDisclosure>(),
+        entry::<AcceptTerms>().body::<AcceptanceBody>().at_once(),
         entry::<EvaluatePolicy>().changing(),
         entry::<CancelBooking>().body::<CancelBody>().at_once(),
         entry::<GetResolution>(),

@@ -32,6 +32,10 @@ pub struct Refused {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
     pub resolution_id: Option<ResolutionId>,
+    /// With `disclosure_changed`: the hash of the text in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[oai(skip_serializing_if_is_none)]
+    pub disclosure_hash: Option<String>,
     /// With `quote_changed`: what the cancellation comes to now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
@@ -139,6 +143,7 @@ impl Refusal {
                 code: error.code.into_owned(),
                 details: error.details,
                 resolution_id: obstacle.resolution_id,
+                disclosure_hash: obstacle.disclosure_hash,
                 evaluation: obstacle.evaluation,
             })
         };

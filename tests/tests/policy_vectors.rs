@@ -201,7 +201,7 @@ fn amendments(booking: &Object, booked: &Booked<'_>, policy: &Option<Adopted>) -
         };
         let former = Terms::freeze(policy.clone(), &former, MissingZone::AssumeUtc);
         let former = former.expect("the date before is as good as the one after");
-        Amendment::of(&former, instant(&text(amendment, "at")))
+        Amendment::of(&former, &[], instant(&text(amendment, "at")))
     };
     list.iter().map(read).collect()
 }

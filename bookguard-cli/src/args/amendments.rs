@@ -1,4 +1,4 @@
-//! The commands of changes of date.
+//! The commands of changes of date, and of what the terms say and who accepted them.
 
 use clap::Args;
 
@@ -24,6 +24,34 @@ pub struct RescheduleArgs {
     /// Show what would come of it, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Harmless repetition.
+    #[command(flatten)]
+    pub once: OnceArgs,
+}
+
+/// An acceptance.
+#[derive(Debug, Args)]
+pub struct AcceptArgs {
+    /// The booking's id
+    pub booking_id: String,
+    /// Who accepted: organizer, talent or partner
+    #[arg(long, value_name = "WHO")]
+    pub party: String,
+    /// How, in your own words: checkbox, e-signature, email …
+    #[arg(long, value_name = "HOW")]
+    pub method: String,
+    /// When the party accepted (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub at: String,
+    /// The hash of the text that was shown, as `bookings disclosure` gives it
+    #[arg(long, value_name = "HASH")]
+    pub disclosure_hash: String,
+    /// From which network address
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Option<String>,
+    /// With which program
+    #[arg(long, value_name = "NAME")]
+    pub user_agent: Option<String>,
     /// Harmless repetition.
     #[command(flatten)]
     pub once: OnceArgs,

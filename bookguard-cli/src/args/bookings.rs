@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{CancelArgs, EvaluateArgs, OnceArgs, PageArgs, RescheduleArgs};
+use super::{AcceptArgs, CancelArgs, EvaluateArgs, OnceArgs, PageArgs, RescheduleArgs};
 
 /// What can be done with bookings.
 #[derive(Debug, Subcommand)]
@@ -41,6 +41,13 @@ pub enum BookingsCommand {
     },
     /// Move a booking's event to another date, as both sides agreed
     Reschedule(Box<RescheduleArgs>),
+    /// The terms of a booking in words, to be shown to whoever accepts them, and who did
+    Disclosure {
+        /// The booking's id
+        booking_id: String,
+    },
+    /// Record that a party accepted a booking's terms, exactly as they were shown
+    Accept(Box<AcceptArgs>),
     /// What a cancellation would mean under the booking's policy, or what it came to
     #[command(alias = "policy")]
     Evaluate(EvaluateArgs),

@@ -1,11 +1,12 @@
-//! `bookings reschedule`: moves a booking's event to another date.
+//! `bookings reschedule` and `bookings accept`: what is agreed on after a booking was recorded.
 
 use bookguard_core::ops::Request;
+use bookguard_core::ops::acceptances::AcceptTerms;
 use bookguard_core::ops::amendments::RescheduleBooking;
 use serde_json::json;
 
 use super::{at, once_only, with};
-use crate::args::RescheduleArgs;
+use crate::args::{AcceptArgs, RescheduleArgs};
 use crate::failure::Failure;
 use crate::output::Screen;
 use crate::output::amendments;
@@ -31,4 +32,23 @@ pub async fn reschedule(
         .call::<RescheduleBooking>(once_only(request, args.once))
         .await?;
     screen.show(&answer, amendments::rescheduled)
+}
+
+/// Records an acceptance.
+///
+/// Errors: those of the call.
+pub async fn accept(target: &Target, args: AcceptArgs, screen: &Screen) -> Result<(), Failure> {
+    let mut body = json!({
+        "party": args.party, "method": args.method, "at": args.at, "disclosureHash": args.disclosure_hash,
+    });
+    body = with(body, "ip", args.ip);
+    body = with(body, "userAgent", args.user_agent);
+    let request = Request {
+        body: body.to_string().into_bytes(),
+        ..at(&args.booking_id)
+    };
+    let answer = target
+        .call::<AcceptTerms>(once_only(request, args.once))
+        .await?;
+    screen.show(&answer, amendments::accepted)
 }

@@ -293,6 +293,7 @@ mod tests {
             code: Some("quote_changed".to_owned()),
             details: Vec::new(),
             resolution_id: None,
+            disclosure_hash: None,
             evaluation: Some(Box::new(evaluation())),
         };
         assert_eq!(to_agree_to(&args(""), &changed), Some(&evaluation()));

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::acceptance::Acceptance;
 use super::frozen::{self, FrozenTerms};
 use super::rescheduling::Rescheduling;
 use crate::error::Error;
@@ -89,6 +90,19 @@ pub(crate) const RESCHEDULED: [&str; 6] = [
 /// The members of a change of date that it has when there are such.
 pub(crate) const RESCHEDULED_MAYBE: [&str; 2] = ["timeZone", "at"];
 
+/// The members of an acceptance that `terms.accepted` always has.
+pub(crate) const ACCEPTED: [&str; 7] = [
+    "bookingId",
+    "acceptedAt",
+    "party",
+    "method",
+    "at",
+    "disclosureHash",
+    "disclosureVersion",
+];
+/// The members of an acceptance that it has when they were said.
+pub(crate) const ACCEPTED_MAYBE: [&str; 2] = ["ip", "userAgent"];
+
 /// The members of a cancellation that `booking.canceled` always has.
 pub(crate) const CANCELED: [&str; 3] = ["bookingId", "canceledAt", "canceledBy"];
 /// The members of a cancellation that it has when they were said.
@@ -139,6 +153,26 @@ pub fn rescheduled(rescheduling: &Rescheduling) -> Vec<Field> {
     }
     if let Some(at) = rescheduling.at {
         fields.push(("at", json!(at)));
+    }
+    fields
+}
+
+/// The fields of `terms.accepted`, each by itself, because where and with what it was accepted can be erased.
+pub fn accepted(acceptance: &Acceptance) -> Vec<Field> {
+    let mut fields = vec![
+        ("bookingId", json!(acceptance.booking_id)),
+        ("acceptedAt", json!(acceptance.accepted_at)),
+        ("party", json!(acceptance.party)),
+        ("method", json!(acceptance.method)),
+        ("at", json!(acceptance.at)),
+        ("disclosureHash", json!(acceptance.disclosure_hash)),
+        ("disclosureVersion", json!(acceptance.disclosure_version)),
+    ];
+    if let Some(ip) = &acceptance.ip {
+        fields.push(("ip", json!(ip)));
+    }
+    if let Some(program) = &acceptance.user_agent {
+        fields.push(("userAgent", json!(program)));
     }
     fields
 }

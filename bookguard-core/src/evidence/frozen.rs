@@ -27,6 +27,8 @@ pub struct FrozenTerms {
     pub assumed: Vec<Assumption>,
     /// The event's date as it was said.
     pub date: EventDate,
+    /// What the wall clock was ahead of UTC at the deadlines, as in [`Terms::offsets`].
+    pub offsets: Vec<i32>,
     /// The organizer's schedule: rule, first second, last second, and refund and penalty in minor units, null where a
     /// person decides.
     pub schedule: Vec<Span>,
@@ -50,6 +52,7 @@ impl FrozenTerms {
             adopted: terms.policy_hash().map(str::to_owned),
             assumed: terms.assumptions.clone(),
             date: terms.event_date,
+            offsets: terms.offsets.clone(),
             schedule: terms.schedule.iter().map(span).collect(),
             source: terms.policy.as_ref().map(|policy| policy.policy_source),
             until: terms.claim_until.unix_seconds(),
@@ -74,6 +77,9 @@ impl FrozenTerms {
     /// Errors: a sentence when the three do not go together, or a figure is no amount.
     pub fn thaw(self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
         let fault = |what: &str| format!("booking {} has {what}", booking.booking_id);
+        if !self.has_sound_offsets() {
+            return Err(fault("wall clocks that are none"));
+        }
         let policy = match (policy, self.source, self.adopted) {
             (Some(document), Some(policy_source), Some(policy_hash)) => Some(Adopted {
                 document,
@@ -108,7 +114,22 @@ impl FrozenTerms {
             assumptions: self.assumed,
             schedule: schedule
                 .ok_or_else(|| fault("a schedule with a figure that is no amount"))?,
+            offsets: self.offsets,
         })
+    }
+
+    /// Whether there is an offset for each deadline in the one way to say it, and none no clock on earth has.
+    fn has_sound_offsets(&self) -> bool {
+        let offsets = &self.offsets;
+        if let Zone::Fixed(_) = self.zone {
+            return offsets.is_empty();
+        }
+        let repeats = matches!(offsets[..], [.., before, last] if before == last);
+        (1..=self.schedule.len() + 1).contains(&offsets.len())
+            && !repeats
+            && offsets
+                .iter()
+                .all(|seconds| seconds.unsigned_abs() < 24 * 60 * 60)
     }
 }
 

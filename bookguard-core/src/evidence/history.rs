@@ -1,7 +1,7 @@
 //! The order in which a booking's facts can follow each other, told once for all who read them.
 //!
 //! ```text
-//! created → (protected | rescheduled)* → (canceled → resolved → decided?)?
+//! created → (protected | rescheduled | accepted)* → (canceled → resolved → decided?)?
 //!            at most once
 //! ```
 //!
@@ -19,6 +19,8 @@ pub struct History<T> {
     pub protected: Option<Since<T>>,
     /// Its event was moved, oldest first.
     pub rescheduled: Vec<T>,
+    /// Its terms were accepted, oldest first.
+    pub accepted: Vec<Since<T>>,
     /// It was canceled.
     pub ending: Option<Ending<T>>,
 }
@@ -68,6 +70,7 @@ impl<T> History<T> {
                 created,
                 protected: None,
                 rescheduled: Vec::new(),
+                accepted: Vec::new(),
                 ending: None,
             },
             canceled: None,
@@ -98,6 +101,7 @@ impl<T> SoFar<T> {
         let History {
             protected,
             rescheduled,
+            accepted,
             ending,
             ..
         } = &mut self.history;
@@ -107,6 +111,7 @@ impl<T> SoFar<T> {
                 *protected = Some(Since { fact, moves });
             }
             (LeafKind::BookingRescheduled, None, None) => rescheduled.push(fact),
+            (LeafKind::TermsAccepted, None, None) => accepted.push(Since { fact, moves }),
             (LeafKind::BookingCanceled, None, None) => self.canceled = Some(fact),
             (LeafKind::ResolutionCreated, Some(canceled), ending @ None) => {
                 *ending = Some(Ending {
@@ -135,7 +140,7 @@ mod tests {
     use super::*;
     use LeafKind::{
         BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
-        ResolutionCreated as R,
+        ResolutionCreated as R, TermsAccepted as A,
     };
 
     fn history(kinds: &[LeafKind]) -> Result<History<usize>, String> {
@@ -152,6 +157,12 @@ mod tests {
             })
         };
         let after = |moves, fact| Some(Since { fact, moves });
+        let accepted = |list: &[(usize, usize)]| -> Vec<Since<usize>> {
+            let since = |&(moves, fact)| Since { fact, moves };
+            list.iter().map(since).collect()
+        };
+        let all = history(&[C, A, P, A, M, A, A, X, R]).unwrap();
+        assert_eq!(all.accepted, accepted(&[(0, 1), (0, 3), (1, 5), (1, 6)]));
         for (kinds, protected, rescheduled, end) in [
             (&[C][..], None, &[][..], None),
             (&[C, P], after(0, 1), &[], None),
@@ -167,6 +178,7 @@ mod tests {
                 created: 0,
                 protected,
                 rescheduled: rescheduled.to_vec(),
+                accepted: Vec::new(),
                 ending: end,
             };
             assert_eq!(history(kinds), Ok(expected), "{kinds:?}");
@@ -185,6 +197,10 @@ mod tests {
             &[M],
             &[C, X, M],
             &[C, X, M, R],
+            &[A],
+            &[C, X, A],
+            &[C, X, A, R],
+            &[C, X, R, A],
             &[C, X, R, M],
             &[C, R],
             &[C, P, R],
@@ -203,7 +219,7 @@ mod tests {
             assert!(history(kinds).is_err(), "{kinds:?}");
         }
         for kind in LeafKind::ALL {
-            let known = matches!(kind, P | M | X);
+            let known = matches!(kind, P | M | A | X);
             let follows = history(&[C, kind]).is_ok() || history(&[C, kind, R]).is_ok();
             assert_eq!(follows, known, "{kind}");
         }

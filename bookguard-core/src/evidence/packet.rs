@@ -14,6 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::acceptance::Acceptance;
 use super::frozen::FrozenTerms;
 use super::summary::Summary;
 use crate::error::Error;
@@ -21,7 +22,7 @@ use crate::ledger::{Disclosure, EventBody, Signer, jcs};
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{
     self, Actor, Amendment, Evaluation, Mode, Policy, Question, Resolution, Standing, Subject,
-    Terms,
+    Terms, TermsDisclosure,
 };
 
 /// The `type` of every packet this module makes and reads.
@@ -62,6 +63,10 @@ pub struct Packet {
     pub terms: FrozenTerms,
     /// The terms it was under before its event was moved, oldest first; empty while it was not.
     pub former_terms: Vec<FrozenTerms>,
+    /// The terms in words, as they were to be shown: before each change of date, then the ones in force.
+    pub terms_disclosures: Vec<TermsDisclosure>,
+    /// Who accepted which of these texts, oldest first.
+    pub acceptances: Vec<Acceptance>,
     /// What a cancellation by the organizer at `createdAt` would come to, or what the one there was came to.
     pub evaluation: Option<Evaluation>,
     /// How the booking was resolved; null while it is not canceled.

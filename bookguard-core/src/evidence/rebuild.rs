@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::Acceptance;
 use super::FrozenTerms;
 use super::Rescheduling;
 use super::facts::{
-    self, CANCELED, CANCELED_MAYBE, PROTECTED_AT, RESCHEDULED, RESCHEDULED_MAYBE, RESOLUTION,
-    RESOLVED, RESOLVED_MAYBE, SAID, SAID_MAYBE, TERMS, TERMS_HASH,
+    self, ACCEPTED, ACCEPTED_MAYBE, CANCELED, CANCELED_MAYBE, PROTECTED_AT, RESCHEDULED,
+    RESCHEDULED_MAYBE, RESOLUTION, RESOLVED, RESOLVED_MAYBE, SAID, SAID_MAYBE, TERMS, TERMS_HASH,
 };
 use super::history::{Ending, History, Since};
 use crate::ledger::LeafKind;
@@ -45,6 +46,8 @@ pub struct Rebuilt {
     pub locked: Option<Since<FrozenTerms>>,
     /// Its changes of date, oldest first.
     pub reschedulings: Vec<Rescheduling>,
+    /// The acceptances of its terms, oldest first. That they accepted the text of these terms is for who has them to check.
+    pub acceptances: Vec<Since<Acceptance>>,
     /// How it ended, once canceled.
     pub ended: Option<Ended>,
 }
@@ -52,9 +55,13 @@ pub struct Rebuilt {
 impl Rebuilt {
     /// The changes of date as evaluation takes them. That they say what was reached is for who has the former terms to check.
     pub fn amendments(&self) -> &[Amendment] {
-        self.reschedulings
-            .last()
-            .map_or(&[], |latest| &latest.amendments)
+        self.amendments_after(self.reschedulings.len())
+    }
+
+    /// The same as of so many changes.
+    pub fn amendments_after(&self, moves: usize) -> &[Amendment] {
+        let latest = self.reschedulings[..moves].last();
+        latest.map_or(&[], |latest| &latest.amendments)
     }
 }
 
@@ -106,10 +113,44 @@ pub fn rebuild(facts: &[Told], policy: Option<PolicySummary>) -> Result<Rebuilt,
             check_names(fact, (&RESOLVED, &[]), &RESOLVED_MAYBE, &mut faults);
         }
     }
+    let booking_id = created.fields.get("bookingId");
+    let mut acceptances = Vec::with_capacity(history.accepted.len());
+    for Since { fact, moves } in &history.accepted {
+        match acceptance(fact) {
+            Ok(fact) if booking_id != Some(&json!(fact.booking_id)) => {
+                faults.push("The acceptance is one of another booking.".to_owned());
+            }
+            Ok(fact) => acceptances.push(Since {
+                fact,
+                moves: *moves,
+            }),
+            Err(wrong) => faults.extend(wrong),
+        }
+    }
     if !faults.is_empty() {
         return Err(faults);
     }
-    assemble(&history, policy).map_err(|fault| vec![fault])
+    let rebuilt = assemble(&history, policy).map_err(|fault| vec![fault])?;
+    Ok(Rebuilt {
+        acceptances,
+        ..rebuilt
+    })
+}
+
+/// Reads an acceptance by itself: what a booking is under does not change by it.
+///
+/// Errors: every way in which the fact is none, each a sentence.
+pub fn acceptance(fact: &Told) -> Result<Acceptance, Vec<String>> {
+    let mut faults = Vec::new();
+    check_names(fact, (&ACCEPTED, &[]), &ACCEPTED_MAYBE, &mut faults);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let members = Map::from_iter(fact.fields.clone());
+    let read = exactly::<Acceptance>(&Value::Object(members), "an acceptance");
+    let read = read.map_err(|fault| vec![fault])?;
+    same_time(fact, "acceptedAt", read.accepted_at).map_err(|fault| vec![fault])?;
+    Ok(read)
 }
 
 /// Every name a fact must have is there, and no other.
@@ -206,6 +247,7 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
         terms_hash: text_of(created, TERMS_HASH)?,
         locked,
         reschedulings,
+        acceptances: Vec::new(),
         ended,
     })
 }
@@ -223,7 +265,8 @@ fn rescheduled(
         .amendments
         .split_last()
         .is_some_and(|(last, earlier)| {
-            earlier == before && last.at == rescheduling.agreed_at().floor_to_second()
+            let at = Amendment::instant(rescheduling.agreed_at(), booking.created_at, before);
+            earlier == before && last.at == at
         });
     if !goes_on || rescheduling.booking_id != booking.booking_id {
         return Err("The change of date is not one of this booking, or not the next.".to_owned());

@@ -120,6 +120,7 @@ fn meaning(kind: LeafKind) -> &'static str {
         LeafKind::BookingRescheduled => {
             "The event was moved to another date, as both sides agreed: the terms were fixed anew."
         }
+        LeafKind::TermsAccepted => "A party accepted the terms exactly as they were disclosed.",
         LeafKind::BookingCanceled => "The booking was canceled.",
         LeafKind::ResolutionCreated => "What the cancellation came to was recorded.",
         LeafKind::EvidenceAdded => "A piece of evidence was added.",

@@ -18,6 +18,7 @@ use crate::ledger::{Checkpoint, LeafKind, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
 use crate::model::Timestamp;
 
+mod acceptance;
 mod content;
 mod entries;
 mod resolution;

@@ -34,6 +34,8 @@ pub enum LeafKind {
     BookingProtected,
     /// A booking's event was moved to another date: its new frozen terms.
     BookingRescheduled,
+    /// A party accepted a booking's terms as they were disclosed.
+    TermsAccepted,
     /// A booking was canceled.
     BookingCanceled,
     /// A cancellation was resolved.
@@ -50,10 +52,11 @@ pub enum LeafKind {
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingRescheduled,
+        Self::TermsAccepted,
         Self::BookingCanceled,
         Self::ResolutionCreated,
         Self::EvidenceAdded,
@@ -69,6 +72,7 @@ impl LeafKind {
             Self::BookingCreated => "booking.created",
             Self::BookingProtected => "booking.protected",
             Self::BookingRescheduled => "booking.rescheduled",
+            Self::TermsAccepted => "terms.accepted",
             Self::BookingCanceled => "booking.canceled",
             Self::ResolutionCreated => "resolution.created",
             Self::EvidenceAdded => "evidence.added",

@@ -37,7 +37,7 @@ pub(super) fn reschedule(work: &Work, at: Timestamp, ask: &Reschedule) -> Decide
     new_date(state, &terms, agreed_at)?;
 
     let mut amendments = state.amendments().to_vec();
-    amendments.push(Amendment::of(&state.terms, agreed_at));
+    amendments.push(Amendment::of(&state.terms, state.amendments(), agreed_at));
     let rescheduling = Rescheduling {
         booking_id: ask.booking_id,
         rescheduled_at: at,
@@ -193,7 +193,7 @@ fn new_date(state: &BookingState, terms: &Terms, agreed_at: Timestamp) -> Result
     Ok(())
 }
 
-fn fault(pointer: &str, code: &str, message: String, fix: &str) -> Error {
+pub(super) fn fault(pointer: &str, code: &str, message: String, fix: &str) -> Error {
     Error::faults(vec![FieldError {
         pointer: pointer.to_owned(),
         code: code.to_owned(),

@@ -15,6 +15,7 @@ use crate::policy::Edition;
 use crate::webhook::{Attempt, FailureClass};
 use crate::work::{EventState, KeyState, PartnerState};
 
+mod acceptances;
 mod amendments;
 mod cancellation;
 

@@ -6,14 +6,10 @@ use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, wr
 use crate::command::{Ask, Reply, Reschedule, Rescheduled};
 use crate::entropy;
 use crate::error::Error;
-use crate::evidence::{Rescheduling, Stage};
 use crate::input::{self, Value};
-use crate::ledger::LeafKind;
 use crate::model::{BookingId, Scope, Timestamp};
 use crate::policy::{Actor, EventDate};
 use crate::session::Session;
-use crate::store::read::StoredEntry;
-use crate::work::BookingState;
 
 /// `POST /v1/bookings/{bookingId}/reschedule`
 pub struct RescheduleBooking;
@@ -98,34 +94,6 @@ impl RescheduleRequest {
             })
         })
     }
-}
-
-/// What a booking was under before its event was moved, oldest first. `entries` are the booking's.
-///
-/// Errors: `internal` for an entry that cannot be read.
-pub(super) fn former_stages<'e>(
-    state: &BookingState,
-    entries: impl Iterator<Item = &'e StoredEntry>,
-) -> Result<Vec<Stage>, Error> {
-    let Some(moved) = &state.moved else {
-        return Ok(Vec::new());
-    };
-    let mut stages = vec![moved.recorded.clone()];
-    let earlier = entries.filter(|entry| {
-        entry.kind == LeafKind::BookingRescheduled.as_str() && entry.index < moved.leaf.0
-    });
-    for entry in earlier {
-        let fields = entry.disclosures.iter();
-        let fields = fields.map(|shown| (shown.name.clone(), shown.value.clone()));
-        let rescheduling = Rescheduling::of(fields.collect()).map_err(|e| {
-            Error::internal(format!(
-                "the change of date in entry {} cannot be read: {e}",
-                entry.index
-            ))
-        })?;
-        stages.push(rescheduling.stage());
-    }
-    Ok(stages)
 }
 
 /// Who can agree: all but both at once, who are named one by one.

@@ -287,7 +287,7 @@ pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
 }
 
 /// `sha256:` and 64 lower-case hex digits.
-fn digest(v: &mut Value<'_, '_>) -> Option<String> {
+pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.string()?;
     let is_digest = text.strip_prefix("sha256:").is_some_and(|digits| {
         digits.len() == 64

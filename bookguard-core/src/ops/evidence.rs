@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
+use super::acceptances::Told;
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query_one, read};
 use crate::error::Error;
 use crate::evidence::packet::{
@@ -114,7 +115,7 @@ impl Source {
     fn packet(self, service: &Service) -> Result<Packet, Error> {
         let BookingState { booking, terms, .. } = &self.state;
         let entries = self.entries.iter().map(|(entry, _)| entry);
-        let former = super::amendments::former_stages(&self.state, entries)?;
+        let told = Told::of(&self.state, entries)?;
         let mut created_at = service.clock().now();
         let mut landmarks = Vec::new();
         let mut entries = Vec::new();
@@ -151,7 +152,13 @@ impl Source {
             policy: terms.policy.as_ref().map(|policy| policy.document.clone()),
             policy_hash: terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(terms),
-            former_terms: former.into_iter().map(|stage| stage.terms).collect(),
+            terms_disclosures: told.in_words()?,
+            former_terms: (told.former.into_iter())
+                .map(|(stage, _)| stage.terms)
+                .collect(),
+            acceptances: (told.acceptances.into_iter())
+                .map(|(_, acceptance)| acceptance)
+                .collect(),
             evaluation,
             resolution: resolution.cloned(),
             deliveries,

@@ -27,9 +27,9 @@ pub struct Amendment {
 }
 
 impl Amendment {
-    /// The change at `at` of a booking that was under `former` terms until then.
-    pub fn of(former: &Terms, at: Timestamp) -> Self {
-        let at = at.floor_to_second();
+    /// The change at `at`, after those `before`, of a booking that was under `former` terms until then.
+    pub fn of(former: &Terms, before: &[Self], at: Timestamp) -> Self {
+        let at = Self::instant(at, former.created_at, before);
         Self {
             at,
             previous_event_date: former.event_date,
@@ -38,10 +38,16 @@ impl Amendment {
     }
 }
 
+impl Amendment {
+    /// The instant that counts, whole seconds: never before the booking or the change before, whatever two clocks say.
+    pub(crate) fn instant(at: Timestamp, created_at: Timestamp, before: &[Self]) -> Timestamp {
+        let earliest = before.last().map_or(created_at, |last| last.at);
+        at.max(earliest).max(created_at).floor_to_second()
+    }
+}
+
 /// The organizer's penalty at an instant under terms that no change of date went before.
 fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
-    // Nobody agrees before there is a booking; a clock that says so is behind the one it was recorded by.
-    let at = at.max(terms.created_at);
     if let Some(segment) = segment_at(&terms.schedule, at) {
         return segment.penalty;
     }
@@ -144,7 +150,7 @@ mod tests {
             ("2026-06-21T00:00:00Z", Some(90_000)),
             (after.as_str(), Some(90_000)),
         ] {
-            let amendment = Amendment::of(&firm, Timestamp::parse(at).unwrap());
+            let amendment = Amendment::of(&firm, &[], Timestamp::parse(at).unwrap());
             assert_eq!(amendment.reached.map(Amount::minor), reached, "{at}");
             assert_eq!(amendment.previous_event_date, firm.event_date);
         }
@@ -152,10 +158,18 @@ mod tests {
         let strict = terms(Some(
             r#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#,
         ));
-        let early = Amendment::of(&strict, strict.created_at.plus_ms(-1000));
+        let early = Amendment::of(&strict, &[], strict.created_at.plus_ms(-1000));
         assert_eq!(early.reached.map(Amount::minor), Some(100_000));
-        let bare = Amendment::of(&terms(None), firm.claim_until);
+        let bare = Amendment::of(&terms(None), &[], firm.claim_until);
         assert_eq!(bare.reached.map(Amount::minor), Some(0));
+        // A clock that is behind puts nothing before what was recorded by another.
+        let again = Amendment::of(&firm, &[bare], firm.created_at);
+        assert_eq!(
+            (again.at, again.reached.map(Amount::minor)),
+            (firm.claim_until, Some(90_000))
+        );
+        let early = Amendment::of(&firm, &[], firm.created_at.plus_ms(-1));
+        assert_eq!(early.at, firm.created_at);
     }
 
     #[test]

@@ -41,6 +41,10 @@ pub struct Terms {
     pub assumptions: Vec<Assumption>,
     /// The organizer's schedule; empty without a policy and when created after the claim window.
     pub schedule: Vec<Segment>,
+    /// Seconds by which the wall clock is ahead of UTC at the end of each step of the schedule, then at the event's start;
+    /// what repeats at the end is left out. Frozen, so that the local times that were disclosed can be told for ever; empty
+    /// on a clock with a fixed offset, which says so itself.
+    pub offsets: Vec<i32>,
 }
 
 /// The policy a booking is under.
@@ -129,6 +133,7 @@ impl Terms {
             claim_until: created_at,
             assumptions,
             schedule: Vec::new(),
+            offsets: Vec::new(),
         };
         terms.claim_until = terms.anchor;
         if let Some(stakes) = terms.stakes()? {
@@ -137,6 +142,7 @@ impl Terms {
             terms.claim_until = frame.claim_until(stakes.document);
             terms.schedule = schedule;
         }
+        terms.offsets = offsets(time_zone, &terms.schedule, terms.anchor);
         Ok(terms)
     }
 
@@ -206,13 +212,28 @@ impl Terms {
         let anchor = self
             .event_date
             .anchor(self.time_zone, anchor_time(self.policy.as_ref()));
-        if (anchor, claim_until, &schedule) != (self.anchor, self.claim_until, &self.schedule) {
+        let offsets = offsets(self.time_zone, &schedule, anchor);
+        if (anchor, claim_until, &schedule) != (self.anchor, self.claim_until, &self.schedule)
+            || offsets != self.offsets
+        {
             return Err(Refusal::new(
                 "terms_schedule",
                 "The schedule is not what the policy gives for this event, zone and value.",
             ));
         }
         Ok(())
+    }
+
+    /// Seconds by which the wall clock was ahead of UTC, when the terms were frozen, at the end of a step of the schedule,
+    /// or, with the number of its steps, at the event's start.
+    pub fn offset(&self, step: usize) -> i32 {
+        match self.time_zone {
+            Zone::Fixed(offset) => offset.local_minus_utc(),
+            Zone::Named(_) => {
+                let known = self.offsets.get(step).or(self.offsets.last());
+                known.copied().unwrap_or_default()
+            }
+        }
     }
 
     /// The instants the schedule hangs on.
@@ -254,6 +275,20 @@ impl Terms {
         }
         Ok(Some(Stakes::new(document, self.value, self.paid)))
     }
+}
+
+fn offsets(zone: Zone, schedule: &[Segment], anchor: Timestamp) -> Vec<i32> {
+    if let Zone::Fixed(_) = zone {
+        return Vec::new();
+    }
+    let ends = schedule.iter().map(|step| step.to).chain([anchor]);
+    let mut offsets: Vec<i32> = ends.map(|instant| zone.offset_at(instant)).collect();
+    while let [.., before, last] = offsets[..]
+        && before == last
+    {
+        offsets.pop();
+    }
+    offsets
 }
 
 fn anchor_time(policy: Option<&Adopted>) -> TimeOfDay {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 mod clocks;
+mod disclosures;
 mod endings;
 mod properties;
 

@@ -48,11 +48,18 @@ impl Zone {
     /// Local time at an instant.
     pub fn to_local(self, instant: Timestamp) -> NaiveDateTime {
         let utc = instant.to_utc().naive_utc();
+        utc + TimeDelta::seconds(i64::from(self.offset_at(instant)))
+    }
+
+    /// Seconds by which the clock is ahead of UTC at an instant.
+    pub fn offset_at(self, instant: Timestamp) -> i32 {
         let offset = match self {
-            Self::Named(tz) => tz.offset_from_utc_datetime(&utc).fix(),
+            Self::Named(tz) => tz
+                .offset_from_utc_datetime(&instant.to_utc().naive_utc())
+                .fix(),
             Self::Fixed(offset) => offset,
         };
-        utc + TimeDelta::seconds(i64::from(offset.local_minus_utc()))
+        offset.local_minus_utc()
     }
 
     /// The instant of a local time.

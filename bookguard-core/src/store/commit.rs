@@ -125,10 +125,11 @@ impl<'a> Writes<'a> {
 
     fn add(&mut self, change: &'a Change) {
         match change {
-            // The head's own columns are written with it.
+            // The head's own columns are written with it, and of an acceptance there is only the entry.
             Change::BookingAdded { .. }
             | Change::Entry(_)
             | Change::BookingProtected { .. }
+            | Change::TermsAccepted { .. }
             | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerMoved { partner_id, status } => self.single.push(Statement::new(

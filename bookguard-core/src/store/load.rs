@@ -12,7 +12,7 @@ use super::{StoredHead, head_statement, policies, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::evidence::facts::RESOLUTION;
-use crate::evidence::{FrozenTerms, Rescheduling, Stage};
+use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
 use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED};
 use crate::model::{
@@ -32,6 +32,8 @@ struct Needs {
     policy_owners: Vec<PartnerId>,
     keys: Vec<ApiKeyId>,
     bookings: Vec<BookingId>,
+    /// Bookings whose acceptances are looked at.
+    accepted: Vec<BookingId>,
     /// Events that are retried.
     events: Vec<EventId>,
     /// Events of which a delivery is settled or given back.
@@ -85,6 +87,11 @@ impl Needs {
                     needs.partners.push(reschedule.partner_id);
                     needs.bookings.push(reschedule.booking_id);
                 }
+                Ask::Accept(accept) => {
+                    needs.partners.push(accept.partner_id);
+                    needs.bookings.push(accept.booking_id);
+                    needs.accepted.push(accept.booking_id);
+                }
                 Ask::Cancel(cancel) => {
                     needs.partners.push(cancel.partner_id);
                     needs.bookings.push(cancel.booking_id);
@@ -115,6 +122,7 @@ impl Needs {
         distinct(&mut needs.policy_owners);
         distinct(&mut needs.keys);
         distinct(&mut needs.bookings);
+        distinct(&mut needs.accepted);
         distinct(&mut needs.events);
         distinct(&mut needs.settled);
         distinct(&mut needs.answers);
@@ -208,6 +216,13 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         read_key,
     );
     ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
+    ask(
+        keys_in(
+            "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
+            &needs.accepted,
+        ),
+        read_acceptance,
+    );
     ask(
         keys_in(
             "SELECT id, partner_id, type, retries, body FROM event WHERE id IN ({})",
@@ -459,6 +474,26 @@ pub(crate) fn resolution(facts: &str) -> Result<Resolution, StoreError> {
 
 fn read_booking(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     work.bookings.insert(row.id(0)?, booking(row)?);
+    Ok(())
+}
+
+fn read_acceptance(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let corrupt = |why: &dyn std::fmt::Display| {
+        StoreError::Corrupt(format!("an acceptance cannot be read: {why}"))
+    };
+    let pairs: Vec<Vec<serde_json::Value>> = row.json(3)?;
+    let fields = pairs
+        .into_iter()
+        .filter_map(|pair| match <[_; 2]>::try_from(pair) {
+            Ok([serde_json::Value::String(name), value]) => Some((name, value)),
+            // The name of a value that was erased stands alone.
+            _ => None,
+        });
+    let acceptance = Acceptance::of(fields.collect()).map_err(|e| corrupt(&e))?;
+    let leaf = (row.size(1)?, crate::ledger::leaf_hash(row.blob(2)?));
+    let known = work.acceptances.entry(row.id(0)?).or_default();
+    let place = known.partition_point(|((index, _), _)| *index < leaf.0);
+    known.insert(place, (leaf, acceptance));
     Ok(())
 }
 

@@ -57,6 +57,24 @@ pub(crate) struct RescheduleBody {
     dry_run: Option<bool>,
 }
 
+/// An acceptance of a booking's terms.
+#[derive(Debug, poem_openapi::Object)]
+#[oai(rename = "NewAcceptance", rename_all = "camelCase")]
+pub(crate) struct AcceptanceBody {
+    /// Who accepts: organizer, talent or partner.
+    party: Actor,
+    /// How, in your own words, such as "checkbox" or "e-signature": 1 to 64 characters.
+    method: String,
+    /// When the party accepted: at most 5 minutes ahead, and not before the text was there.
+    at: Timestamp,
+    /// From which network address (IPv4 or IPv6). Kept in the ledger as a value of its own that can be erased.
+    ip: Option<String>,
+    /// With which program, at most 1,000 characters. Kept as the address is.
+    user_agent: Option<String>,
+    /// The `disclosureHash` of the text that was shown.
+    disclosure_hash: String,
+}
+
 /// A cancellation.
 #[derive(Debug, poem_openapi::Object)]
 #[oai(rename = "NewCancellation", rename_all = "camelCase")]
@@ -107,6 +125,7 @@ mod tests {
 
     use bookguard_core::command::PartnerUpdate;
     use bookguard_core::error::Error;
+    use bookguard_core::ops::acceptances::AcceptanceRequest;
     use bookguard_core::ops::amendments::RescheduleRequest;
     use bookguard_core::ops::api_keys::KeyRequest;
     use bookguard_core::ops::bookings::BookingRequest;
@@ -172,6 +191,7 @@ mod tests {
     #[test]
     fn the_documented_bodies_are_the_ones_the_core_reads() {
         documented::<BookingBody>(&|body| BookingRequest::read(body, &Shelf::default()).err());
+        documented::<AcceptanceBody>(&|body| AcceptanceRequest::read(body).err());
         documented::<RescheduleBody>(&|body| RescheduleRequest::read(body).err());
         documented::<CancelBody>(&|body| CancelRequest::read(body).err());
         documented::<DecisionBody>(&|body| DecisionRequest::read(body).err());

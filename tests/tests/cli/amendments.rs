@@ -1,4 +1,4 @@
-//! Changes of date in commands: looked at, made, repeated, refused; on a database and on a server.
+//! Changes of date and acceptances in commands: looked at, made, repeated, refused; on a database and on a server.
 
 use std::sync::Arc;
 
@@ -65,6 +65,55 @@ async fn tell(place: &Place<'_>) {
     place.refused(&later, 5, "rescheduled_before_booking").await;
 }
 
+/// The text in force is shown and accepted; the packet then shows both.
+async fn accepted(place: &Place<'_>) {
+    let id = place.book().await;
+    let disclosure = ["bookings", "disclosure", &id];
+    let told = place.run(&disclosure).await.json();
+    let hash = told["disclosureHash"].as_str().unwrap();
+    let now = told["since"].as_str().unwrap();
+    let accept = [
+        "bookings",
+        "accept",
+        &id,
+        "--party",
+        "organizer",
+        "--method",
+        "e-signature",
+        "--at",
+        now,
+        "--ip",
+        "2001:db8::7",
+        "--user-agent",
+        "Browser/1.0",
+        "--disclosure-hash",
+        hash,
+    ];
+    let table = place.command(&accept).arg("--output").arg("table");
+    let table = table.run().await.stdout;
+    for words in [&id, hash, "e-signature", "2001:db8::7", "leaf hash"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let table = place.command(&disclosure).arg("--output").arg("table");
+    let table = table.run().await.stdout;
+    for words in [
+        "Cancellation terms of this booking",
+        "- after that, until 2031-06-13 19:00 -04:00 (2031-06-13T23:00:00Z): USD 625.25 is returned",
+        "organizer (e-signature, ",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let mut other = accept;
+    let digest = format!("sha256:{}", "00".repeat(32));
+    other[4] = "talent";
+    other[14] = &digest;
+    let error = place.refused(&other, 5, "disclosure_changed").await;
+    assert_eq!(error["disclosureHash"], hash);
+    let packet = place.run(&["evidence", "get", &id]).await.json();
+    assert_eq!(packet["termsDisclosures"][0]["text"], told["text"]);
+    assert_eq!(packet["acceptances"][0]["party"], "organizer");
+}
+
 #[tokio::test]
 async fn on_a_database() {
     on_every_engine(async |engine| {
@@ -73,8 +122,10 @@ async fn on_a_database() {
             .as_str()
             .unwrap()
             .to_owned();
-        tell(&Place::Local(&site, partner)).await;
-        site.verify(1).await;
+        let place = Place::Local(&site, partner);
+        tell(&place).await;
+        accepted(&place).await;
+        site.verify(2).await;
     })
     .await;
 }
@@ -85,10 +136,12 @@ async fn on_a_server() {
         let site = Arc::new(Site::new(engine));
         let key = register(&site).await["apiKey"].as_str().unwrap().to_owned();
         let server = Serving::start(&site, &["--dev"]).await;
-        tell(&Place::Remote(server.url().to_owned(), key)).await;
+        let place = Place::Remote(server.url().to_owned(), key);
+        tell(&place).await;
+        accepted(&place).await;
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
-        site.verify(1).await;
+        site.verify(2).await;
     })
     .await;
 }

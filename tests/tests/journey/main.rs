@@ -14,6 +14,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod acceptances;
 mod amendments;
 mod cancellation;
 mod event_log;

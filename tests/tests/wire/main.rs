@@ -15,6 +15,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod acceptances;
 mod amendments;
 mod bodies;
 mod cancellations;

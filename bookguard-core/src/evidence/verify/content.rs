@@ -4,7 +4,7 @@ use super::super::frozen;
 use super::super::packet::{Packet, evaluate};
 use super::super::rebuild::{Ended, Rebuilt, Told, differences, rebuild};
 use super::super::summary::{Landmark, Material, summarize};
-use super::{Outcome, Proven, Verification, resolution, terms};
+use super::{Outcome, Proven, Verification, acceptance, resolution, terms};
 use crate::ledger::Checkpoint;
 use crate::model::Booking;
 use crate::policy::Terms;
@@ -46,7 +46,16 @@ impl Verification {
         self.check("terms", "/terms", terms::same(packet, &rebuilt));
         match &current {
             Ok(terms) => {
-                self.check("schedule", "/terms", terms::schedule(packet, &rebuilt));
+                let stages = terms::schedule(packet, &rebuilt);
+                let (said, stages) = stages.map_or_else(
+                    |why| (Err(why), None),
+                    |(said, stages)| (Ok(said), Some(stages)),
+                );
+                self.check("schedule", "/terms", said);
+                if let Some(stages) = stages {
+                    let accepted = acceptance::check(packet, &rebuilt, &stages);
+                    self.check("acceptances", "/acceptances", accepted);
+                }
                 let resolved = resolution::check(packet, &rebuilt, terms);
                 self.check("resolution", "/resolution", resolved);
                 let evaluated = evaluation(packet, &rebuilt, terms);

@@ -52,8 +52,9 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
     Ok(said + ".")
 }
 
-/// That every schedule is what the policy gives, and that each change of date says what was reached before it.
-pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
+/// That every schedule is what the policy gives, and that each change of date says what was reached before it. Gives the
+/// terms before each change of date, then the ones in force.
+pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Vec<Terms>), String> {
     let recorded = &rebuilt.recorded;
     let first = packet.former_terms.first().unwrap_or(&packet.terms);
     let first = Stage {
@@ -67,13 +68,18 @@ pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
         thawed.map_err(|why| format!("The terms cannot be read: {why}."))
     };
     let mut former = thaw(&first)?;
+    let mut stages = Vec::with_capacity(rebuilt.reschedulings.len() + 1);
     let mut clocks_changed = compare(refrozen(recorded, &former), &former)?;
-    for rescheduling in &rebuilt.reschedulings {
+    for (moves, rescheduling) in rebuilt.reschedulings.iter().enumerate() {
         let stage = rescheduling.stage();
         let terms = thaw(&stage)?;
         let anew = former.moved(terms.event_date, stage.time_zone.as_deref());
         clocks_changed |= compare(anew.ok(), &terms)?;
-        let reached = Amendment::of(&former, rescheduling.agreed_at());
+        let reached = Amendment::of(
+            &former,
+            rebuilt.amendments_after(moves),
+            rescheduling.agreed_at(),
+        );
         if rescheduling.amendments.last() != Some(&reached) {
             return Err(format!(
                 "The change of date of {} does not say what was reached before it: the schedule in force gave {}.",
@@ -84,23 +90,26 @@ pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
                 )
             ));
         }
-        former = terms;
+        stages.push(std::mem::replace(&mut former, terms));
     }
+    let zone = former.time_zone;
+    stages.push(former);
     if clocks_changed {
-        return Ok(format!(
-            "Deadlines and amounts are what the policy gives for this booking, but for a change of the clocks in {} since; the \
-             ones agreed on then count.",
-            former.time_zone
-        ));
+        let said = format!(
+            "Deadlines and amounts are what the policy gives for this booking, but for a change of the clocks in {zone} since; the \
+             ones agreed on then count."
+        );
+        return Ok((said, stages));
     }
-    Ok(match rebuilt.reschedulings.len() {
+    let said = match rebuilt.reschedulings.len() {
         0 => "Deadlines and amounts are what the policy gives for this booking, recomputed."
             .to_owned(),
         n => format!(
             "Deadlines and amounts are what the policy gives for this booking before and after each of {n} moves, and so is what \
              was reached before them, recomputed."
         ),
-    })
+    };
+    Ok((said, stages))
 }
 
 /// Compares terms with what they come to anew; whether only the clocks changed. Time-zone tables change, and the schedule
@@ -123,10 +132,15 @@ fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
         && anew.schedule.iter().zip(&terms.schedule).all(alike)
         && close(anew.anchor, terms.anchor)
         && close(anew.claim_until, terms.claim_until)
+        && (0..=terms.schedule.len()).all(|step| {
+            let apart = i64::from(anew.offset(step)) - i64::from(terms.offset(step));
+            apart.abs() * 1000 <= ZONE_CHANGE_MS
+        })
         && Terms {
             anchor: terms.anchor,
             claim_until: terms.claim_until,
             schedule: terms.schedule.clone(),
+            offsets: terms.offsets.clone(),
             ..anew
         } == *terms;
     if named && same {

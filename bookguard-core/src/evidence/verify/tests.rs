@@ -7,7 +7,7 @@ use super::*;
 use crate::evidence::packet::PacketEntry;
 use crate::ledger::Signer;
 use crate::model::{Amount, Currency};
-use crate::policy::ResolutionStatus;
+use crate::policy::{Actor, ResolutionStatus};
 
 pub(crate) mod desk;
 
@@ -446,6 +446,12 @@ fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_r
             "does not say what was reached",
         ),
         (Lie::Moved, 11, "schedule", "not what the policy gives"),
+        (
+            Lie::Text,
+            10,
+            "acceptances",
+            "What talent accepted, recorded 2026-05-03T00:00:00.000Z, is not the text of the terms in force",
+        ),
     ] {
         let desk = Desk::lying(&lie);
         let packet = desk.packet_at(place);
@@ -497,11 +503,90 @@ fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
         (
             "a move is missing",
             |p| drop(p.entries.pop()),
-            &["booking", "terms", "evaluation", "summary"],
+            &["booking", "terms", "acceptances", "evaluation", "summary"],
         ),
     ] {
         assert_eq!(noticed_in(&desk, desk.moved(), change), failed, "{what}");
     }
+}
+
+#[test]
+fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
+    let desk = Desk::new();
+    let moved = desk.moved();
+    let texts = &moved.terms_disclosures;
+    assert_eq!((texts.len(), moved.acceptances.len()), (3, 2));
+    assert_eq!(
+        moved.acceptances[0].disclosure_hash,
+        texts[0].disclosure_hash
+    );
+    assert_eq!(
+        moved.acceptances[1].disclosure_hash,
+        texts[1].disclosure_hash
+    );
+    for (what, change, failed) in [
+        (
+            "another word",
+            (|p: &mut Packet| p.terms_disclosures[0].text.push('!')) as fn(&mut Packet),
+            &["acceptances"][..],
+        ),
+        (
+            "another hash",
+            |p| {
+                p.terms_disclosures[1].disclosure_hash =
+                    p.terms_disclosures[0].disclosure_hash.clone()
+            },
+            &["acceptances"],
+        ),
+        (
+            "another wording",
+            |p| p.terms_disclosures[2].version.push('0'),
+            &["acceptances"],
+        ),
+        (
+            "only the last text",
+            |p| drop(p.terms_disclosures.drain(..2)),
+            &["acceptances"],
+        ),
+        (
+            "an acceptance less",
+            |p| drop(p.acceptances.pop()),
+            &["acceptances"],
+        ),
+        (
+            "another party",
+            |p| p.acceptances[0].party = Actor::Talent,
+            &["acceptances"],
+        ),
+        (
+            "the text of other terms",
+            |p| p.acceptances[0].disclosure_hash = p.acceptances[1].disclosure_hash.clone(),
+            &["acceptances"],
+        ),
+        (
+            "the local times of other clocks",
+            |p| p.former_terms[0].offsets[0] += 1_800,
+            &["terms", "acceptances"],
+        ),
+        (
+            "clocks of no zone on earth",
+            |p| p.former_terms[0].offsets[0] = i32::MAX,
+            &["terms", "schedule"],
+        ),
+    ] {
+        assert_eq!(noticed_in(&desk, desk.moved(), change), failed, "{what}");
+    }
+    // Where and with what it was accepted can be erased; that it was stays proven.
+    let erased = noticed_in(&desk, desk.moved(), |p| {
+        let entry = &mut p.entries[1];
+        entry
+            .disclosures
+            .retain(|shown| !["ip", "userAgent"].contains(&shown.name.as_str()));
+        entry.erased = vec!["ip".to_owned(), "userAgent".to_owned()];
+        p.acceptances[0].ip = None;
+        p.acceptances[0].user_agent = None;
+    });
+    assert_eq!(erased, [] as [&str; 0]);
 }
 
 #[test]

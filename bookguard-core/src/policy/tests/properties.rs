@@ -97,7 +97,7 @@ fn policy(currency: &'static str) -> impl Strategy<Value = Policy> {
 }
 
 /// Seconds around the year 2026, and now and then the ends of time.
-fn instant() -> impl Strategy<Value = Timestamp> {
+pub(super) fn instant() -> impl Strategy<Value = Timestamp> {
     prop_oneof![
         20 => (1_700_000_000_000..1_860_000_000_000_i64).prop_map(Timestamp::from_ms),
         1 => Just(Timestamp::from_ms(i64::MIN)),
@@ -235,7 +235,7 @@ proptest! {
         terms in terms(), question in question(), moved in prop::option::of((instant(), event_date())), protected in any::<bool>(),
     ) {
         let former = terms;
-        let moved = moved.and_then(|(at, date)| Some((former.moved(date, None).ok()?, Amendment::of(&former, at))));
+        let moved = moved.and_then(|(at, date)| Some((former.moved(date, None).ok()?, Amendment::of(&former, &[], at))));
         let (terms, amendments) = match moved {
             Some((terms, amendment)) => (terms, vec![amendment]),
             None => (former, Vec::new()),

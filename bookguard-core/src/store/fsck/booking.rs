@@ -8,7 +8,7 @@ use super::entry::{self, Opened};
 use super::{Findings, event};
 use crate::evidence::frozen;
 use crate::evidence::history::{History, Since};
-use crate::evidence::rebuild::{Ended, Told, differences, rebuild};
+use crate::evidence::rebuild::{Ended, Told, acceptance, differences, rebuild};
 use crate::ledger::Hash;
 use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
 use crate::store::conn::{Row, StoreError};
@@ -145,6 +145,7 @@ fn told<'a>(
     let quick = usual(opened).filter(|story| {
         expected_body(story.entries.created).as_deref() == Some(columns.body)
             && repeated(&story.entries)
+            && accepted(story)
     });
     if quick.is_some() {
         return quick;
@@ -231,6 +232,13 @@ fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>
         ended,
         entries,
     })
+}
+
+/// Whether every acceptance is one of this booking.
+fn accepted(story: &Story<'_>) -> bool {
+    let own =
+        |entry| acceptance(&read_facts(entry)).is_ok_and(|own| own.booking_id == story.booking_id);
+    story.entries.accepted.iter().all(|since| own(since.fact))
 }
 
 /// Whether the protection says exactly what the creation said, and its terms are those fixed then.

@@ -172,9 +172,9 @@ fn a_database_that_only_the_service_wrote_is_clean() {
         .unwrap();
     assert_eq!(report.findings, []);
     assert!(report.clean() && report.more == 0);
-    assert_eq!((report.entries, report.bookings, report.events), (15, 4, 9));
-    assert_eq!(steps.first(), Some(&(0, 30)));
-    assert_eq!(steps.last(), Some(&(30, 30)));
+    assert_eq!((report.entries, report.bookings, report.events), (17, 4, 9));
+    assert_eq!(steps.first(), Some(&(0, 34)));
+    assert_eq!(steps.last(), Some(&(34, 34)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 

@@ -10,7 +10,7 @@ use crate::evidence::facts::{self, Field};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{Landmark, Material, summarize};
-use crate::evidence::{FrozenTerms, Packet, Rescheduling};
+use crate::evidence::{Acceptance, FrozenTerms, Packet, Rescheduling};
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::{
@@ -20,7 +20,7 @@ use crate::ledger::{
 use crate::model::*;
 use crate::policy::{
     self, Actor, Amendment, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
-    Policy, PolicySource, Reason, Resolution, Standing, Subject, Terms,
+    Policy, PolicySource, Reason, Resolution, Standing, Subject, Terms, TermsDisclosure,
 };
 
 /// A ledger of a few bookings.
@@ -46,6 +46,8 @@ pub enum Lie {
     Reached(Amount),
     /// Another schedule after the event was moved.
     Moved,
+    /// That another text was accepted than was to be shown.
+    Text,
 }
 
 /// A booking and its entries.
@@ -55,6 +57,9 @@ struct Kept {
     stream: [u8; 16],
     entries: Vec<Entry>,
     former: Vec<FrozenTerms>,
+    /// The former terms in words.
+    told: Vec<TermsDisclosure>,
+    acceptances: Vec<Acceptance>,
     amendments: Vec<Amendment>,
     resolution: Option<Resolution>,
 }
@@ -116,8 +121,15 @@ impl Desk {
         desk.decide(9, "200.25");
         // Moved, locked, moved again, and canceled.
         desk.create(23, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        desk.accept(
+            10,
+            "2026-04-01T00:00:00Z",
+            Actor::Organizer,
+            Some("203.0.113.7"),
+        );
         desk.reschedule(10, "2026-05-01T00:00:00.5Z", "2026-08-20T20:00", None);
         desk.protect_at(10, at("2026-05-02T00:00:00Z"));
+        desk.accept(10, "2026-05-03T00:00:00Z", Actor::Talent, None);
         desk.reschedule(
             10,
             "2026-08-10T00:00:00Z",
@@ -216,6 +228,8 @@ impl Desk {
             stream,
             entries: Vec::new(),
             former: Vec::new(),
+            told: Vec::new(),
+            acceptances: Vec::new(),
             amendments: Vec::new(),
             resolution: None,
         };
@@ -243,7 +257,9 @@ impl Desk {
         let zone = zone.map(str::to_owned).or(kept.booking.time_zone.clone());
         let date = EventDate::parse(date).unwrap();
         let mut terms = kept.terms.moved(date, zone.as_deref()).unwrap();
-        let mut amendment = Amendment::of(&kept.terms, agreed_at);
+        let told = policy::disclose(&kept.terms, &kept.amendments).unwrap();
+        kept.told.push(told);
+        let mut amendment = Amendment::of(&kept.terms, &kept.amendments, agreed_at);
         match self.lie {
             Some(Lie::Reached(sum)) => amendment.reached = Some(sum),
             Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
@@ -265,6 +281,30 @@ impl Desk {
         kept.terms = terms;
         let fields = facts::rescheduled(&rescheduling);
         self.append(&mut kept, LeafKind::BookingRescheduled, now, fields);
+        self.kept.insert(which, kept);
+    }
+
+    fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
+        let mut kept = self.kept.remove(which);
+        let now = at(now);
+        let mut told = policy::disclose(&kept.terms, &kept.amendments).unwrap();
+        if let (Some(Lie::Text), Actor::Talent) = (self.lie, party) {
+            told = kept.told[0].clone();
+        }
+        let acceptance = Acceptance {
+            booking_id: kept.booking.booking_id,
+            accepted_at: now,
+            party,
+            method: "checkbox".to_owned(),
+            at: now.plus_ms(-1_500),
+            ip: ip.map(str::to_owned),
+            user_agent: ip.map(|_| "Browser/1.0".to_owned()),
+            disclosure_hash: told.disclosure_hash,
+            disclosure_version: told.version,
+        };
+        let fields = facts::accepted(&acceptance);
+        self.append(&mut kept, LeafKind::TermsAccepted, now, fields);
+        kept.acceptances.push(acceptance);
         self.kept.insert(which, kept);
     }
 
@@ -451,6 +491,10 @@ impl Desk {
             policy_hash: kept.terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(&kept.terms),
             former_terms: kept.former.clone(),
+            terms_disclosures: (kept.told.iter().cloned())
+                .chain([policy::disclose(&kept.terms, &kept.amendments).unwrap()])
+                .collect(),
+            acceptances: kept.acceptances.clone(),
             evaluation,
             resolution: kept.resolution.clone(),
             deliveries,

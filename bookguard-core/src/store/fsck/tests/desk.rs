@@ -142,6 +142,16 @@ impl Desk {
         self.call::<ops::bookings::ProtectBooking>(session, &id.to_string(), "", None);
     }
 
+    fn accept(&self, session: &Session, id: &BookingId, party: &str, more: &str) {
+        let id = id.to_string();
+        let told = self.call::<ops::acceptances::GetDisclosure>(session, &id, "", None);
+        let (at, hash) = (self.now(), told.current.disclosure_hash);
+        let body = format!(
+            r#"{{"party":"{party}","method":"checkbox","at":"{at}","disclosureHash":"{hash}"{more}}}"#
+        );
+        self.call::<ops::acceptances::AcceptTerms>(session, &id, &body, None);
+    }
+
     fn reschedule(&self, session: &Session, id: &BookingId, date: &str) {
         let body = format!(
             r#"{{"eventDate":"{date}","agreedBy":["talent","organizer"],"timeZone":"Europe/Berlin"}}"#
@@ -246,7 +256,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// A database with two partners, bookings in every state, one of them moved twice and one resolved by a person, deliveries in every phase, an
+/// A database with two partners, bookings in every state, accepted ones among them, one moved twice and one resolved by a person, deliveries in every phase, an
 /// endpoint that is gone and one that is deleted, a revoked key, remembered answers, and a log that went on after two
 /// losses. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
@@ -294,9 +304,16 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.later(HOUR);
     assert_eq!(desk.attempt(&all, None), 1);
     desk.lose(1);
+    desk.accept(
+        &acme,
+        &full,
+        "organizer",
+        r#","ip":"203.0.113.7","userAgent":"Browser/1.0""#,
+    );
     desk.protect(&acme, &full);
     desk.reschedule(&acme, &quiet, "2027-08-20T20:00");
     desk.protect(&acme, &quiet);
+    desk.accept(&acme, &quiet, "talent", "");
     desk.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
     desk.later(HOUR);
     assert_eq!(desk.attempt(&some, None), 2);

@@ -1,0 +1,49 @@
+//! An acceptance of a booking's terms as the ledger records it: the members of `terms.accepted`.
+//!
+//! It names the text by its hash; the text itself is made anew from the terms that were in force. Where and with what a party
+//! accepted may be personal data, so both are values of their own that can be erased.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::{BookingId, Timestamp};
+use crate::policy::Actor;
+
+/// A party accepted the terms exactly as they were disclosed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Acceptance {
+    /// Which booking.
+    pub booking_id: BookingId,
+    /// When the acceptance was received.
+    pub accepted_at: Timestamp,
+    /// Who accepted: organizer, talent or partner.
+    pub party: Actor,
+    /// How, in the partner's words, such as `checkbox`.
+    pub method: String,
+    /// When, as the partner says.
+    pub at: Timestamp,
+    /// From which network address; absent when it was not said, or was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub ip: Option<String>,
+    /// With which program; absent when it was not said, or was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub user_agent: Option<String>,
+    /// The hash of the text that was accepted.
+    pub disclosure_hash: String,
+    /// The version of that text's wording.
+    pub disclosure_version: String,
+}
+
+impl Acceptance {
+    /// From an entry's names and values.
+    ///
+    /// Errors: the parser's.
+    pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
+        serde_json::from_value(Value::Object(fields))
+    }
+}

@@ -1,0 +1,58 @@
+//! What was disclosed and who accepted it: the texts made anew from the terms, and each acceptance held to the text that was
+//! in force when it was recorded.
+
+use super::super::packet::Packet;
+use super::super::rebuild::Rebuilt;
+use super::Outcome;
+use crate::policy::{DISCLOSURE_VERSION, Terms, TermsDisclosure, disclose};
+
+/// That every text shown is what the terms say, and every acceptance shown is recorded and of the right text. `stages` are the
+/// terms before each change of date, then the ones in force.
+pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, stages: &[Terms]) -> Outcome {
+    let told = stages.iter().enumerate();
+    let told: Result<Vec<TermsDisclosure>, String> = told
+        .map(|(moves, terms)| {
+            let disclosure = disclose(terms, rebuilt.amendments_after(moves));
+            disclosure.map_err(|e| format!("The terms cannot be put into words: {}", e.message))
+        })
+        .collect();
+    let told = told?;
+    if told != packet.terms_disclosures {
+        return Err(
+            "A text that is shown as disclosed is not what the frozen terms say in words, made anew, or its hash is another."
+                .to_owned(),
+        );
+    }
+    if !(rebuilt.acceptances.iter().map(|since| &since.fact)).eq(&packet.acceptances) {
+        return Err("The acceptances shown are not the ones recorded.".to_owned());
+    }
+    for accepted in &rebuilt.acceptances {
+        let acceptance = &accepted.fact;
+        let (who, at) = (acceptance.party, acceptance.accepted_at);
+        if acceptance.disclosure_version != DISCLOSURE_VERSION {
+            return Err(format!(
+                "What {who} accepted, recorded {at}, is worded as {}, which this version of Bookguard does not know.",
+                crate::input::shorten(&acceptance.disclosure_version)
+            ));
+        }
+        let text = told.get(accepted.moves);
+        if text.map(|text| &text.disclosure_hash) != Some(&acceptance.disclosure_hash) {
+            return Err(format!(
+                "What {who} accepted, recorded {at}, is not the text of the terms in force then."
+            ));
+        }
+    }
+    Ok(match (packet.acceptances.len(), told.len()) {
+        (0, _) => {
+            "Nobody's acceptance is recorded; the terms in words are what the terms say, made anew."
+                .to_owned()
+        }
+        (n, 1) => format!(
+            "{n} recorded: each is of exactly the text shown, which was made anew from the frozen terms."
+        ),
+        (n, stages) => format!(
+            "{n} recorded: each is of exactly the text that was in force then, one of the {stages} shown, which were made anew from \
+             the frozen terms."
+        ),
+    })
+}

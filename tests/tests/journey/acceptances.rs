@@ -1,0 +1,129 @@
+//! The terms are shown in words and accepted; years later the packet alone shows what was accepted, and by whom.
+
+use bookguard_core::evidence;
+use bookguard_core::ledger::jcs;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::samples;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+async fn disclosure(acme: &Partner, id: &str) -> Value {
+    let path = format!("/v1/bookings/{id}/disclosure");
+    let told = acme.caller.get(&path).await.ok(200);
+    let text = told["text"].as_str().unwrap();
+    let digest = Sha256::digest(text);
+    let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(told["disclosureHash"], format!("sha256:{hash}"));
+    told
+}
+
+async fn accept(acme: &Partner, id: &str, party: &str, hash: &Value) -> Value {
+    let mut body = samples::acceptance(hash.as_str().unwrap());
+    body["party"] = json!(party);
+    let path = format!("/v1/bookings/{id}/acceptances");
+    acme.caller.post(&path, &body).await.ok(201)
+}
+
+/// The packet's text, once it verifies with its bytes and the log's public key alone.
+async fn packet(house: &House, acme: &Partner, id: &str) -> (Value, String) {
+    let vkey = house.caller().get("/v1/ledger/key").await.text();
+    let packet = acme
+        .caller
+        .get(&format!("/v1/bookings/{id}/evidence"))
+        .await;
+    let report = evidence::verify(&packet.body, &vkey);
+    assert!(report.verified(), "{report}");
+    (packet.json(), vkey)
+}
+
+#[tokio::test]
+async fn what_was_shown_is_accepted_once_and_stays_with_the_text_that_was_accepted() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let zone = json!({"policyId": "firm", "timeZone": "America/New_York", "amountPaid": 250.5});
+        let id = acme.caller.post("/v1/bookings", &samples::booking_with(zone)).await.string("bookingId");
+        let told = disclosure(&acme, &id).await;
+        for words in [
+            "2031-06-20 19:00 America/New_York (2031-06-20T23:00:00Z)",
+            "USD 1250.50, of which USD 250.50 counts as paid",
+            "2031-06-13 19:00 America/New_York (2031-06-13T23:00:00Z): USD 0.00 is returned, USD 250.50 is kept, USD 374.75 is still owed",
+        ] {
+            assert!(told["text"].as_str().unwrap().contains(words), "{words}: {told}");
+        }
+        let evaluated = acme.caller.get(&format!("/v1/bookings/{id}/policy-evaluation")).await.ok(200);
+        assert_eq!(told["schedule"], evaluated["schedule"]);
+        assert_eq!((&told["acceptances"], &told["former"]), (&json!([]), &json!([])));
+
+        let accepted = accept(&acme, &id, "organizer", &told["disclosureHash"]).await;
+        let expected = json!({
+            "bookingId": id, "acceptedAt": "2026-09-21T14:13:20.000Z", "party": "organizer", "method": "checkbox",
+            "at": "2026-09-21T14:13:20.000Z", "ip": "203.0.113.7", "userAgent": "Browser/1.0",
+            "disclosureHash": told["disclosureHash"], "disclosureVersion": told["version"], "receipt": accepted["receipt"]
+        });
+        assert_eq!(accepted, expected);
+        // Protected meanwhile, and years have passed: the same text, and the same acceptance once.
+        acme.protect(&id).await;
+        house.advance(3 * 365 * 86_400_000);
+        let mut again = accept(&acme, &id, "organizer", &told["disclosureHash"]).await;
+        assert_eq!(again["receipt"]["leafHash"], accepted["receipt"]["leafHash"]);
+        again["receipt"] = accepted["receipt"].clone();
+        assert_eq!(again, accepted);
+        let later = disclosure(&acme, &id).await;
+        assert_eq!((&later["text"], &later["disclosureHash"]), (&told["text"], &told["disclosureHash"]));
+        assert_eq!(later["acceptances"].as_array().unwrap().len(), 1);
+
+        // Moved: another text, which nobody accepted yet; the acceptance stays with the one it was of.
+        let reschedule = format!("/v1/bookings/{id}/reschedule");
+        acme.caller.post(&reschedule, &samples::new_date()).await.ok(200);
+        let moved = disclosure(&acme, &id).await;
+        assert_ne!(moved["disclosureHash"], told["disclosureHash"]);
+        assert_eq!(moved["acceptances"], json!([]));
+        let former = &moved["former"][0];
+        assert_eq!((&former["text"], &former["schedule"]), (&told["text"], &told["schedule"]));
+        assert_eq!((&former["acceptances"], &former["until"]), (&later["acceptances"], &moved["since"]));
+        let mut talent = samples::acceptance(moved["disclosureHash"].as_str().unwrap());
+        talent["party"] = json!("talent");
+        talent["at"] = moved["since"].clone();
+        let path = format!("/v1/bookings/{id}/acceptances");
+        let once = acme.caller.post_once(&path, "once", &talent).await;
+        once.ok(201);
+        let repeated = acme.caller.post_once(&path, "once", &talent).await;
+        assert_eq!((repeated.status, &repeated.body), (201, &once.body));
+        assert_eq!(acme.events(&id).await.len(), 2, "no event tells of it");
+
+        acme.cancel(&id, &samples::cancellation()).await;
+        let (shown, vkey) = packet(&house, &acme, &id).await;
+        house.close().await;
+        let texts = shown["termsDisclosures"].as_array().unwrap();
+        assert_eq!(texts.iter().map(|told| &told["text"]).collect::<Vec<_>>(), [&told["text"], &moved["text"]]);
+        assert_eq!(shown["acceptances"].as_array().unwrap().len(), 2);
+        assert_eq!(shown["acceptances"][0], later["acceptances"][0]);
+        forged(&shown, &vkey);
+    })
+    .await;
+}
+
+/// Whoever puts other words under an acceptance is found out, even where the signature is left aside.
+fn forged(packet: &Value, vkey: &str) {
+    for (place, value) in [
+        ("/termsDisclosures/0/text", json!("Everything is returned.")),
+        (
+            "/termsDisclosures/0/disclosureHash",
+            packet["termsDisclosures"][1]["disclosureHash"].clone(),
+        ),
+        ("/acceptances/0/party", json!("talent")),
+        (
+            "/acceptances/1/disclosureHash",
+            packet["termsDisclosures"][0]["disclosureHash"].clone(),
+        ),
+    ] {
+        let mut edited = packet.clone();
+        *edited.pointer_mut(place).unwrap() = value;
+        let edited = jcs::to_canonical(&edited).unwrap();
+        let report = evidence::verify(edited.as_bytes(), vkey);
+        let failed: Vec<_> = report.failures().map(|check| check.name).collect();
+        assert_eq!(failed, ["signature", "acceptances"], "{place}");
+    }
+}
