@@ -281,6 +281,57 @@ async fn protecting_and_canceling_at_once_come_one_after_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everybody_can_recompute()
+{
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let vkey = nodes.house.caller().get("/v1/ledger/key").await.text();
+        let other_date =
+            json!({"eventDate": "2031-12-20T19:00:00-05:00", "agreedBy": ["talent", "organizer"]});
+        for round in 0..AT_ONCE / 4 {
+            let id = acme.book().await;
+            let path = format!("/v1/bookings/{id}");
+            let told = acme.caller.get(&format!("{path}/disclosure")).await;
+            let accept = samples::acceptance(&told.string("disclosureHash"));
+            let replies = at_once((0..10).map(|n| {
+                let caller = nodes.at(round + n / 5, &acme.caller);
+                let (place, body) = match n % 5 {
+                    0 => ("reschedule", samples::new_date()),
+                    1 => ("protect", json!(null)),
+                    2 => ("acceptances", accept.clone()),
+                    3 => ("reschedule", other_date.clone()),
+                    _ => ("cancel", samples::cancellation()),
+                };
+                let path = format!("{path}/{place}");
+                async move {
+                    match place {
+                        "protect" => (place, caller.post_nothing(&path).await),
+                        _ => (place, caller.post(&path, &body).await),
+                    }
+                }
+            }));
+            for (place, reply) in replies.await {
+                let refused = match (place, reply.status) {
+                    ("cancel", status) => Some((status, 201)),
+                    (_, 200 | 201) => None,
+                    ("acceptances", _) if reply.code() == "disclosure_changed" => None,
+                    ("reschedule", _) if reply.code() == "event_date_unchanged" => None,
+                    _ => (reply.code() != "booking_canceled").then_some((reply.status, 409)),
+                };
+                let expected = refused.is_none_or(|(status, wanted)| status == wanted);
+                assert!(expected, "{place}: {}", reply.text());
+            }
+            let packet = acme.caller.get(&format!("{path}/evidence")).await;
+            let report = bookguard_core::evidence::verify(&packet.body, &vkey);
+            assert!(report.verified(), "{report}");
+        }
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_review_decided_by_many_at_once_is_decided_once() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;

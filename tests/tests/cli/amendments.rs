@@ -1,9 +1,10 @@
 //! Changes of date and acceptances in commands: looked at, made, repeated, refused; on a database and on a server.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bookguard_tests::engine::{Site, on_every_engine};
-use bookguard_tests::program::Serving;
+use bookguard_tests::program::{Serving, bookguard};
 
 use crate::cancellation::{Place, register};
 
@@ -66,7 +67,7 @@ async fn tell(place: &Place<'_>) {
 }
 
 /// The text in force is shown and accepted; the packet then shows both.
-async fn accepted(place: &Place<'_>) {
+async fn accepted(place: &Place<'_>, folder: &Path) {
     let id = place.book().await;
     let disclosure = ["bookings", "disclosure", &id];
     let told = place.run(&disclosure).await.json();
@@ -109,7 +110,26 @@ async fn accepted(place: &Place<'_>) {
     other[14] = &digest;
     let error = place.refused(&other, 5, "disclosure_changed").await;
     assert_eq!(error["disclosureHash"], hash);
-    let packet = place.run(&["evidence", "get", &id]).await.json();
+    let packet = place.run(&["evidence", "get", &id]).await;
+    // The packet alone shows what was accepted, and other words under it are found out.
+    let key = place.run(&["ledger", "key"]).await.stdout;
+    let reworded = packet
+        .stdout
+        .replace("USD 625.25 is returned", "USD 925.25 is returned");
+    assert_ne!(reworded, packet.stdout);
+    for (name, text, exit) in [
+        ("packet.json", &packet.stdout, 0),
+        ("reworded.json", &reworded, 6),
+    ] {
+        std::fs::write(folder.join(name), text).unwrap();
+        let verify = bookguard(["evidence", "verify", name, "--key", key.trim()]);
+        let ran = verify.in_folder(folder).run().await;
+        let says = ran
+            .stdout
+            .contains("not what the frozen terms say in words");
+        assert_eq!((ran.code, says), (Some(exit), exit == 6), "{ran:?}");
+    }
+    let packet = packet.json();
     assert_eq!(packet["termsDisclosures"][0]["text"], told["text"]);
     assert_eq!(packet["acceptances"][0]["party"], "organizer");
 }
@@ -124,7 +144,7 @@ async fn on_a_database() {
             .to_owned();
         let place = Place::Local(&site, partner);
         tell(&place).await;
-        accepted(&place).await;
+        accepted(&place, site.folder()).await;
         site.verify(2).await;
     })
     .await;
@@ -138,7 +158,7 @@ async fn on_a_server() {
         let server = Serving::start(&site, &["--dev"]).await;
         let place = Place::Remote(server.url().to_owned(), key);
         tell(&place).await;
-        accepted(&place).await;
+        accepted(&place, site.folder()).await;
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
         site.verify(2).await;
