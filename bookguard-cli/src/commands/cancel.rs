@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
+use bookguard_core::model::BookingStatus;
 use bookguard_core::ops::Request;
+use bookguard_core::ops::bookings::GetBooking;
 use bookguard_core::ops::cancellations::{CancelBooking, DecideResolution, GetResolution};
 use bookguard_core::ops::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem};
@@ -84,13 +86,13 @@ pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<
         .map(|text| item(text))
         .collect::<Result<Vec<_>, _>>()?;
     let mut shown: Option<Evaluation> = None;
-    if !args.yes {
+    // Else there is nothing to agree to: the service will say why.
+    if !args.yes && !is_canceled(target, &args.booking_id).await? {
         let answer = preview(target, args).await?;
         let evaluation = answer.output.evaluation;
-        // Else there is nothing to agree to: the service will say why.
         if !matches!(
             evaluation.evaluation_status,
-            EvaluationStatus::Final | EvaluationStatus::Closed | EvaluationStatus::NotEvaluable
+            EvaluationStatus::Closed | EvaluationStatus::NotEvaluable
         ) {
             consent(&evaluation, screen.style)?;
             shown = Some(evaluation);
@@ -123,6 +125,12 @@ fn to_agree_to<'a>(args: &CancelArgs, refused: &'a ErrorBody) -> Option<&'a Eval
     let changed = refused.code.as_deref() == Some("quote_changed");
     let fresh = refused.evaluation.as_deref();
     fresh.filter(|_| changed && !said && refused.resolution_id.is_none())
+}
+
+/// Asked of the booking: what is recorded of one that waits for a decision evaluates as one that could still be canceled.
+async fn is_canceled(target: &Target, booking_id: &str) -> Result<bool, Failure> {
+    let booking = target.call::<GetBooking>(at(booking_id)).await?.output;
+    Ok(booking.status == BookingStatus::Canceled)
 }
 
 /// What would happen.

@@ -202,6 +202,10 @@ async fn decided(place: &Place<'_>) {
         .run(&["bookings", "get", &id])
         .await
         .string("resolutionId");
+    // Nor is anything asked about what only waits for its decision.
+    let other = ["bookings", "cancel", &id, "--canceled-by", "talent"];
+    let error = place.refused(&other, 5, "booking_already_canceled").await;
+    assert_eq!(error["resolutionId"], pending);
     let decide = |refund: &'static str| {
         let args = [
             "resolutions",
