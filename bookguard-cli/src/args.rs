@@ -6,6 +6,7 @@
 mod amendments;
 mod bookings;
 mod cancellation;
+mod endpoints;
 mod nouns;
 mod policies;
 
@@ -18,9 +19,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use amendments::{AcceptArgs, RescheduleArgs};
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
+pub use endpoints::{EndpointUpdateArgs, EndpointsCommand, RotationArgs};
 pub use nouns::{
-    ApiKeysCommand, EndpointsCommand, EventsArgs, EventsCommand, EvidenceCommand, LedgerCommand,
-    ListenArgs, PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
+    ApiKeysCommand, EventsArgs, EventsCommand, EvidenceCommand, LedgerCommand, ListenArgs,
+    PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
 pub use policies::PoliciesCommand;
 
@@ -337,7 +339,15 @@ mod tests {
             "policies validate policy.json",
             "policies templates",
             "policies schema",
-            "webhook-endpoints create https://example.com/hook --event booking.created",
+            "webhook-endpoints create https://example.com/hook --event booking.created --own-secret --rate-limit 5",
+            "webhook-endpoints update end_1 --address https://example.com/other --event booking.created,booking.protected \
+             --description d --rate-limit 5 --own-secret",
+            "webhook-endpoints update end_1 --all-events --no-description --no-rate-limit --partners-secret",
+            "webhook-endpoints test end_1 --idempotency-key k",
+            "webhook-endpoints enable end_1",
+            "webhook-endpoints disable end_1",
+            "webhook-endpoints rotate-secret end_1 --overlap-seconds 0 --idempotency-key k",
+            "partners rotate-secret --overlap-seconds 604800 --idempotency-key k",
             "webhook-endpoints list",
             "webhook-endpoints get end_1",
             "webhook-endpoints delete end_1",
@@ -401,6 +411,14 @@ mod tests {
             ),
             ("policies put house", ErrorKind::MissingRequiredArgument),
             ("policies validate", ErrorKind::MissingRequiredArgument),
+            (
+                "webhook-endpoints update end_1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "webhook-endpoints update end_1 --rate-limit 5 --no-rate-limit",
+                ErrorKind::ArgumentConflict,
+            ),
             (
                 "webhook verify --body -",
                 ErrorKind::MissingRequiredArgument,

@@ -6,6 +6,7 @@ mod accept_rollback;
 mod amend;
 mod backup;
 mod cancel;
+mod endpoints;
 mod listen;
 mod migrate;
 mod new_booking;
@@ -20,7 +21,6 @@ pub use verify::{Check, lines};
 use bookguard_core::ops::acceptances::GetDisclosure;
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
 use bookguard_core::ops::event_log::ListEvents;
 use bookguard_core::ops::events::{GetEvent, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
@@ -28,6 +28,7 @@ use bookguard_core::ops::health::GetHealth;
 use bookguard_core::ops::partners::{
     ApprovePartner, GetPartner, ListPartners, RegisterPartner, UpdatePartner,
 };
+use bookguard_core::ops::secrets::RotatePartnerSecret;
 use bookguard_core::ops::{self, Request};
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -36,7 +37,7 @@ use tokio::task::block_in_place;
 use crate::args::{
     ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsArgs, EventsCommand,
     EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnerUpdateArgs, PartnersCommand,
-    Place, WebhookCommand,
+    Place, RotationArgs, WebhookCommand,
 };
 use crate::failure::Failure;
 use crate::output::{self, Screen, amendments, bookings, events, nouns};
@@ -76,7 +77,8 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
 async fn on_target(place: &Place, command: Command, screen: &Screen) -> Result<(), Failure> {
     let purpose = match &command {
         Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
-        Command::WebhookEvents(EventsCommand::Retry { .. }) => Purpose::Retry,
+        Command::WebhookEvents(EventsCommand::Retry { .. })
+        | Command::WebhookEndpoints(EndpointsCommand::Test { .. }) => Purpose::Retry,
         _ => Purpose::Work,
     };
     let target = Target::open(settings::place(place, &environment)?, purpose)?;
@@ -96,7 +98,7 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         Command::Bookings(command) => booking(target, command, screen).await,
         Command::Policies(command) => policies::run(target, command, screen).await,
         Command::Resolutions(command) => cancel::resolutions(target, command, screen).await,
-        Command::WebhookEndpoints(command) => endpoints(target, command, screen).await,
+        Command::WebhookEndpoints(command) => endpoints::run(target, command, screen).await,
         Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
         Command::Listen(args) => listen::run(target, args, screen).await,
         Command::Trigger { event_type } => trigger::run(target, event_type, screen).await,
@@ -149,6 +151,12 @@ async fn partners(
             &target.call::<GetPartner>(Request::default()).await?,
             nouns::partner,
         ),
+        PartnersCommand::RotateSecret(args) => screen.show(
+            &target
+                .call::<RotatePartnerSecret>(rotation(Request::default(), args))
+                .await?,
+            nouns::rotated_secret,
+        ),
         PartnersCommand::Update(args) => screen.show(
             &target
                 .call::<UpdatePartner>(with_body(decisions(args)?))
@@ -156,6 +164,16 @@ async fn partners(
             nouns::partner,
         ),
     }
+}
+
+/// The request for another signing secret.
+fn rotation(request: Request, args: RotationArgs) -> Request {
+    let body = with(json!({}), "overlapSeconds", args.overlap_seconds);
+    let request = Request {
+        body: with_body(body).body,
+        ..request
+    };
+    once_only(request, args.once)
 }
 
 /// The body of `PATCH /v1/partners/me`.
@@ -273,46 +291,6 @@ async fn booking(
         BookingsCommand::Accept(args) => amend::accept(target, *args, screen).await,
         BookingsCommand::Evaluate(args) => cancel::evaluate(target, args, screen).await,
         BookingsCommand::Cancel(args) => cancel::run(target, &args, screen).await,
-    }
-}
-
-async fn endpoints(
-    target: &Target,
-    command: EndpointsCommand,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    match command {
-        EndpointsCommand::Create {
-            address,
-            events,
-            description,
-            once,
-        } => {
-            let events = (!events.is_empty()).then_some(events);
-            let body = with(
-                with(json!({ "url": address }), "events", events),
-                "description",
-                description,
-            );
-            screen.show(
-                &target
-                    .call::<CreateEndpoint>(once_only(with_body(body), once))
-                    .await?,
-                nouns::endpoint,
-            )
-        }
-        EndpointsCommand::List(args) => screen.show(
-            &target.call::<ListEndpoints>(page(args)).await?,
-            nouns::endpoints,
-        ),
-        EndpointsCommand::Get { endpoint_id } => screen.show(
-            &target.call::<GetEndpoint>(at(&endpoint_id)).await?,
-            nouns::endpoint,
-        ),
-        EndpointsCommand::Delete { endpoint_id } => screen.show(
-            &target.call::<DeleteEndpoint>(at(&endpoint_id)).await?,
-            nouns::endpoint,
-        ),
     }
 }
 

@@ -132,7 +132,11 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         .output;
     step.done(
         "Webhook receiver up",
-        &format!("{}, registered as {}", receiver.url(), endpoint.endpoint_id),
+        &format!(
+            "{}, registered as {}",
+            receiver.url(),
+            endpoint.endpoint.endpoint_id
+        ),
     )?;
 
     let booking_id = record(&remote, step).await?;

@@ -8,11 +8,11 @@ use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKeyId, BookingId, Endpoint, EndpointId, EventId, EventType, Partner, PartnerId,
-    PartnerSettings, PartnerStatus, Timestamp,
+    ApiKeyId, BookingId, Endpoint, EndpointId, EndpointStatus, EventId, EventType, Partner,
+    PartnerId, PartnerSettings, PartnerStatus, Timestamp,
 };
 use crate::policy::{Resolution, Terms};
-use crate::webhook::Attempt;
+use crate::webhook::{Attempt, SecretTerm};
 use crate::work::Moved;
 
 /// One effect of an accepted command.
@@ -160,10 +160,35 @@ pub enum Change {
         /// The endpoint.
         endpoint: Box<Endpoint>,
     },
-    /// An endpoint's receiver said that it is gone for good.
-    EndpointDisabled {
+    /// An endpoint is otherwise than it was: its address, types, words, limit, or whose secret it uses.
+    EndpointChanged {
+        /// As it is now.
+        endpoint: Box<Endpoint>,
+        /// Since when it takes what it takes now, if that is what changed.
+        since: Option<Timestamp>,
+    },
+    /// An endpoint stands elsewhere.
+    EndpointMoved {
         /// Which.
         endpoint_id: EndpointId,
+        /// Where it stands now.
+        status: EndpointStatus,
+    },
+    /// A further secret signs.
+    SecretAdded {
+        /// A partner's id or an endpoint's.
+        owner: [u8; 16],
+        /// When it was made, and from when on it signs alone.
+        term: SecretTerm,
+        /// The secret.
+        sealed: Vec<u8>,
+    },
+    /// Secrets of one owner that sign nothing any more are forgotten.
+    SecretsForgotten {
+        /// A partner's id or an endpoint's.
+        owner: [u8; 16],
+        /// Those made before; all of them when not given.
+        made_before: Option<Timestamp>,
     },
     /// An endpoint was deleted, and with it what still waited for it is given up.
     EndpointDeleted {

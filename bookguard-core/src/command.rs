@@ -22,7 +22,7 @@ use crate::policy::{
     Actor, EventDate, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Segment, Shelf,
     Terms,
 };
-use crate::webhook::Attempt;
+use crate::webhook::{Attempt, Secret};
 
 /// One thing asked, by whom it may be remembered, and the instant it was received.
 #[derive(Debug)]
@@ -53,6 +53,32 @@ pub struct NewKey {
     pub key: ApiKey,
     /// SHA-256 of the secret.
     pub hash: [u8; 32],
+}
+
+/// A signing secret that nobody has seen yet.
+#[derive(Debug, Clone)]
+pub struct NewSecret {
+    /// The secret, to be shown once.
+    pub secret: Secret,
+    /// The same as the store keeps it.
+    pub sealed: Vec<u8>,
+}
+
+/// What becomes of an endpoint; what is `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct EndpointUpdate {
+    /// Another address, which webhooks may go to.
+    pub url: Option<String>,
+    /// The types it receives from now on; all of them when empty.
+    pub events: Option<Vec<EventType>>,
+    /// Other words, or none.
+    pub description: Option<Option<String>>,
+    /// Another limit, or none.
+    pub rate_limit_per_second: Option<Option<u32>>,
+    /// Whether events that happen from now on go there.
+    pub enabled: Option<bool>,
+    /// A secret of its own, used if it has none, or `None` within for the partner's.
+    pub own_secret: Option<Option<NewSecret>>,
 }
 
 /// A booking with everything prepared that does not depend on its batch.
@@ -333,6 +359,35 @@ pub enum Ask {
         partner_id: PartnerId,
         /// The endpoint.
         endpoint: Endpoint,
+        /// Its own secret, if it has one.
+        secret: Option<NewSecret>,
+    },
+    /// Changes an endpoint, and brings back one that was disabled.
+    UpdateEndpoint {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        endpoint_id: EndpointId,
+        /// What becomes of it.
+        update: Box<EndpointUpdate>,
+    },
+    /// Asks for a test of an endpoint; writes nothing but the answer to be remembered.
+    TestEndpoint {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        endpoint_id: EndpointId,
+    },
+    /// Replaces the secret that a partner's webhooks, or those of one endpoint, are signed with.
+    RotateSecret {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Of which endpoint; the partner's own when not given.
+        endpoint_id: Option<EndpointId>,
+        /// The new one.
+        secret: NewSecret,
+        /// How long the old one goes on signing, milliseconds.
+        overlap_ms: i64,
     },
     /// Ends an endpoint and the deliveries that still wait for it.
     DeleteEndpoint {
@@ -417,8 +472,14 @@ pub enum Reply {
     Accepted(Box<Accepted>),
     /// To a cancellation, and to a decision.
     Resolved(Box<Resolution>),
-    /// To a new or ended endpoint.
+    /// To a new or changed endpoint.
+    EndpointKept(Box<EndpointKept>),
+    /// To an ended endpoint.
     Endpoint(Box<Endpoint>),
+    /// To the test of an endpoint, asked for then, before its outcome is known.
+    Testing(EndpointId, Timestamp),
+    /// To another signing secret.
+    SecretRotated(Box<RotatedSecret>),
     /// To a manual retry, before its outcome is known.
     Retrying(RetryResult),
     /// To the administrator who accepted a loss.
@@ -469,6 +530,39 @@ pub struct NewApiKey {
     pub scopes: Scopes,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+/// Answer to a new endpoint, and to a changed one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct EndpointKept {
+    /// The endpoint.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub endpoint: Endpoint,
+    /// The secret it got of its own. Shown once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub secret: Option<String>,
+    /// When that takes over from the partner's secret, where the partner's signed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub switches_at: Option<Timestamp>,
+}
+
+/// Answer to the rotation of a signing secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct RotatedSecret {
+    /// The new secret. Shown once.
+    pub secret: String,
+    /// Until then `x-service-signature` is made with the old secret, and `webhook-signature` lists one signature of each;
+    /// from then on only the new one signs.
+    pub switches_at: Timestamp,
 }
 
 /// Answer to a new booking (spec: POST /v1/bookings).
@@ -608,8 +702,6 @@ pub struct Parcel {
     pub partner_id: PartnerId,
     /// To which endpoint.
     pub endpoint_id: EndpointId,
-    /// Its address.
-    pub url: Arc<str>,
     /// The exact bytes to send.
     pub body: Arc<[u8]>,
     /// The lease under which the attempt is settled.
@@ -618,6 +710,8 @@ pub struct Parcel {
     pub until: Timestamp,
     /// Attempts made before this one.
     pub attempts: u32,
+    /// Deliveries to this endpoint that may begin per second, if that is limited.
+    pub per_second: Option<u32>,
 }
 
 /// What names a delivery while it is in somebody's hands.

@@ -7,6 +7,7 @@ mod amendments;
 mod bookings;
 mod cancellation;
 mod chain;
+mod endpoints;
 mod log;
 mod partners;
 mod policies;
@@ -126,11 +127,27 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
         Ask::CreateEndpoint {
             partner_id,
             endpoint,
-        } => webhooks::create_endpoint(work, *partner_id, endpoint),
+            secret,
+        } => endpoints::create(work, *partner_id, endpoint, secret.as_ref()),
+        Ask::UpdateEndpoint {
+            partner_id,
+            endpoint_id,
+            update,
+        } => endpoints::update(work, at, *partner_id, *endpoint_id, update),
         Ask::DeleteEndpoint {
             partner_id,
             endpoint_id,
-        } => webhooks::delete_endpoint(work, at, *partner_id, *endpoint_id),
+        } => endpoints::delete(work, at, *partner_id, *endpoint_id),
+        Ask::TestEndpoint {
+            partner_id,
+            endpoint_id,
+        } => endpoints::test(work, at, *partner_id, *endpoint_id),
+        Ask::RotateSecret {
+            partner_id,
+            endpoint_id,
+            secret,
+            overlap_ms,
+        } => endpoints::rotate_secret(work, at, *partner_id, *endpoint_id, secret, *overlap_ms),
         Ask::RetryEvent {
             partner_id,
             event_id,

@@ -42,6 +42,14 @@ pub const SCOPES: usize = 32;
 pub const KEYS_PER_PARTNER: usize = 100;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
+/// Deliveries per second a partner may allow one of its endpoints; more than one node ever begins.
+pub const ENDPOINT_RATE: u32 = 1_000;
+/// Secrets of one owner that sign at a time, those included that have yet to take over: each is a signature more.
+pub const SECRETS_VALID: usize = 4;
+/// Milliseconds for which the old secret goes on signing when the caller does not say.
+pub const SECRET_OVERLAP_DEFAULT_MS: i64 = 24 * 60 * 60 * 1000;
+/// Milliseconds for which the old secret may go on signing.
+pub const SECRET_OVERLAP_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Characters of an Idempotency-Key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
 /// Characters of an Idempotency-Key on an operation that needs no API key: enough not to be guessed.

@@ -8,6 +8,8 @@ pub mod amendments;
 pub mod api_keys;
 pub mod bookings;
 pub mod cancellations;
+pub mod endpoint_changes;
+pub mod endpoint_test;
 pub mod endpoints;
 pub mod evaluations;
 pub mod event_log;
@@ -17,6 +19,7 @@ pub mod health;
 pub mod ledger;
 pub mod partners;
 pub mod policies;
+pub mod secrets;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -26,6 +29,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use self::endpoint_test::TestDelivery;
 use crate::command::{Answer, Ask, Command, Remember, Reply};
 use crate::error::{Error, FieldError};
 use crate::input;
@@ -159,8 +163,17 @@ pub struct Watch<T> {
 pub struct Writing {
     /// The command.
     pub command: Command,
-    /// Set by a manual retry: its answer waits for the outcome of this event's deliveries.
-    pub awaits: Option<EventId>,
+    /// What its answer waits for, once it is written.
+    pub awaits: Option<Awaits>,
+}
+
+/// What an answer waits for that only the courier knows.
+#[derive(Debug, Clone)]
+pub enum Awaits {
+    /// A manual retry: the outcome of this event's deliveries.
+    Outcome(EventId),
+    /// A test of an endpoint: what comes of it.
+    Test(TestDelivery),
 }
 
 /// One operation of the interface.

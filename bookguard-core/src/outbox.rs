@@ -126,11 +126,11 @@ mod tests {
             event_id: EventId::from_bytes([1; 16]),
             partner_id: PartnerId::from_bytes([2; 16]),
             endpoint_id: EndpointId::from_bytes([3; 16]),
-            url: "http://127.0.0.1/".into(),
             body: b"{}".as_slice().into(),
             lease: 1,
             until: Timestamp::from_ms(60_000),
             attempts: 0,
+            per_second: None,
         }
     }
 

@@ -9,6 +9,7 @@ pub mod backup;
 pub(crate) mod commit;
 pub(crate) mod conn;
 pub mod database;
+mod endpoints;
 pub mod events;
 pub mod fsck;
 pub(crate) mod load;

@@ -20,11 +20,13 @@
 
 pub mod attempt;
 pub mod body;
+pub mod keyring;
 pub mod schedule;
 pub mod secret;
 pub mod signature;
 
 pub use attempt::{Attempt, FailureClass, Phase};
+pub use keyring::{DatedSecret, Keyring, SecretTerm};
 pub use schedule::Schedule;
 pub use secret::{NotStandardSecret, Secret};
 pub use signature::{

@@ -15,6 +15,7 @@ use crate::model::{
     PartnerId, PartnerStatus, Timestamp,
 };
 use crate::policy::{Amendment, Edition, Resolution, Terms};
+use crate::webhook::SecretTerm;
 
 /// What the commands of one batch can see.
 #[derive(Debug, Default)]
@@ -35,8 +36,10 @@ pub struct Work {
     pub due: HashMap<EndpointId, Vec<EventId>>,
     /// Deliveries held beyond the end of their leases, the longest first.
     pub lapsed: Vec<(EventId, EndpointId)>,
-    /// Addresses of the endpoints in `due`.
-    pub urls: HashMap<EndpointId, Arc<str>>,
+    /// Limits of the endpoints in `due`, if they have any.
+    pub limits: HashMap<EndpointId, Option<u32>>,
+    /// The terms of secrets that commands replace, in the order they were made, by owner.
+    pub secrets: HashMap<[u8; 16], Vec<SecretTerm>>,
     /// Answers remembered under the commands' keys.
     pub prior: HashMap<[u8; 32], Prior>,
     /// Leaves in the log, those of this batch included.
@@ -321,15 +324,21 @@ impl Work {
                     state.endpoints.push((**endpoint).clone())
                 });
             }
-            Change::EndpointDisabled { endpoint_id } => {
-                for state in self.partners.values_mut() {
-                    for endpoint in state
-                        .endpoints
-                        .iter_mut()
-                        .filter(|e| e.endpoint_id == *endpoint_id)
-                    {
-                        endpoint.enabled = false;
-                    }
+            Change::EndpointMoved {
+                endpoint_id,
+                status,
+            } => self.with_endpoint(endpoint_id, |endpoint| {
+                *endpoint = endpoint.clone().with_status(*status);
+            }),
+            Change::EndpointChanged { endpoint, .. } => {
+                self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
+            }
+            Change::SecretAdded { owner, term, .. } => {
+                self.secrets.entry(*owner).or_default().push(*term);
+            }
+            Change::SecretsForgotten { owner, made_before } => {
+                if let Some(terms) = self.secrets.get_mut(owner) {
+                    terms.retain(|term| made_before.is_some_and(|before| term.made >= before));
                 }
             }
             Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
@@ -344,6 +353,16 @@ impl Work {
         if let Some(state) = self.partners.get_mut(&partner_id) {
             change(state);
         }
+    }
+
+    fn with_endpoint(&mut self, endpoint_id: &EndpointId, change: impl Fn(&mut Endpoint)) {
+        let endpoints = self
+            .partners
+            .values_mut()
+            .flat_map(|state| &mut state.endpoints);
+        endpoints
+            .filter(|endpoint| endpoint.endpoint_id == *endpoint_id)
+            .for_each(change);
     }
 
     /// A delivery that goes into the courier's hands leaves less room for the next.

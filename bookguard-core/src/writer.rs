@@ -455,23 +455,20 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                 let Some((partner_id, body)) = event else {
                     continue;
                 };
-                let url = work.urls.get(endpoint_id).cloned().or_else(|| {
+                let per_second = work.limits.get(endpoint_id).copied().or_else(|| {
                     let endpoints = &work.partners.get(&partner_id)?.endpoints;
-                    endpoints
-                        .iter()
-                        .find(|e| e.endpoint_id == *endpoint_id)
-                        .map(|e| Arc::from(e.url.as_str()))
+                    let endpoint = endpoints.iter().find(|e| e.endpoint_id == *endpoint_id)?;
+                    Some(endpoint.rate_limit_per_second)
                 });
-                let Some(url) = url else { continue };
                 parcels.push(Parcel {
                     event_id: *event_id,
                     partner_id,
                     endpoint_id: *endpoint_id,
-                    url,
                     body,
                     lease,
                     until,
                     attempts: state.attempts,
+                    per_second: per_second.flatten(),
                 });
             }
             _ => {}

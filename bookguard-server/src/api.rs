@@ -17,6 +17,8 @@ use bookguard_core::ops::amendments::RescheduleBooking;
 use bookguard_core::ops::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::ops::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::ops::endpoint_changes::{EndpointChanges, UpdateEndpoint};
+use bookguard_core::ops::endpoint_test::TestEndpoint;
 use bookguard_core::ops::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints, NewEndpoint,
 };
@@ -29,6 +31,7 @@ use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner, Upd
 use bookguard_core::ops::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
 };
+use bookguard_core::ops::secrets::{RotateEndpointSecret, RotatePartnerSecret, SecretRotation};
 use bookguard_core::ops::{Method, Operation, Route};
 use bookguard_core::policy::Policy;
 use poem::EndpointExt as _;
@@ -81,7 +84,11 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<CreateEndpoint>().body::<NewEndpoint>(),
         entry::<ListEndpoints>(),
         entry::<GetEndpoint>(),
+        entry::<UpdateEndpoint>().body::<EndpointChanges>(),
         entry::<DeleteEndpoint>(),
+        entry::<TestEndpoint>(),
+        entry::<RotateEndpointSecret>().body::<SecretRotation>(),
+        entry::<RotatePartnerSecret>().body::<SecretRotation>(),
     ]
 }
 

@@ -15,6 +15,7 @@ mod rota;
 mod rule;
 pub mod sender;
 mod signing;
+mod trial;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,8 @@ use bookguard_core::command::{Parcel, RetryResult};
 use bookguard_core::error::Error;
 use bookguard_core::limits::ATTEMPT_MS;
 use bookguard_core::model::EventId;
-use bookguard_core::ops::events;
+use bookguard_core::ops::events::{self, AttemptRecord};
+use bookguard_core::ops::{self, Awaits};
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
@@ -38,6 +40,8 @@ use carry::Van;
 use dispatch::{Dispatcher, Note};
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
+pub use trial::Trial;
+use trial::Trials;
 
 /// How long an outcome is waited for before the store is asked whether another process settled it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -58,12 +62,23 @@ pub struct Settings {
     pub report: fn(&str),
 }
 
+/// What an answer waits for, ready to be waited for.
+#[derive(Debug)]
+pub enum Awaited {
+    /// The outcome of a manual retry.
+    Outcome(EventId),
+    /// What comes of a test.
+    Test(Trial),
+}
+
 /// A running courier. Dropping it ends every attempt at once; what was in flight is delivered again once its lease
 /// is over.
 pub struct Courier {
     service: Arc<Service>,
     notes: UnboundedSender<Note>,
     waiting: Arc<Waiting<EventId>>,
+    van: Arc<Van>,
+    trials: Arc<Trials>,
     /// Taken by the first [`stop`](Courier::stop).
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
@@ -103,7 +118,8 @@ impl Courier {
             report: settings.report,
             failing: AtomicBool::new(false),
         };
-        let mut dispatcher = Dispatcher::new(Arc::new(van), outbox);
+        let van = Arc::new(van);
+        let mut dispatcher = Dispatcher::new(Arc::clone(&van), outbox);
         if settings.claims {
             dispatcher.claim(notes.clone());
         }
@@ -112,8 +128,44 @@ impl Courier {
             service,
             notes,
             waiting,
+            van,
+            trials: Arc::default(),
             dispatcher: Mutex::new(Some(dispatcher)),
         })
+    }
+
+    /// Makes ready for what an operation's answer waits for, before the operation is written.
+    ///
+    /// # Errors
+    /// `test_running` and `busy`, for a test.
+    pub fn ready(&self, awaits: Awaits) -> Result<Awaited, Error> {
+        Ok(match awaits {
+            Awaits::Outcome(event_id) => Awaited::Outcome(event_id),
+            Awaits::Test(test) => Awaited::Test(self.trials.begin(test)?),
+        })
+    }
+
+    /// The answer that was waited for, as JSON; `None` when it is not known by the end of `patience`. A test takes as long as an
+    /// attempt may.
+    ///
+    /// # Errors
+    /// Those of [`outcome_of`](Self::outcome_of).
+    pub async fn answer(
+        &self,
+        awaited: Awaited,
+        patience: Duration,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        match awaited {
+            Awaited::Outcome(event_id) => {
+                let outcome = self.outcome_of(event_id, patience).await?;
+                Ok(outcome.as_ref().map(ops::to_json))
+            }
+            Awaited::Test(trial) => {
+                let attempt = trial.run(&self.van).await;
+                let record = AttemptRecord::of(trial.endpoint_id(), 1, &attempt);
+                Ok(Some(ops::to_json(&record)))
+            }
+        }
     }
 
     /// Waits until none of the event's deliveries is being attempted, by this process or another, but no longer than

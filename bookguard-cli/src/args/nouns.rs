@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{OnceArgs, PageArgs};
+use super::{OnceArgs, PageArgs, RotationArgs};
 
 /// What can be done with partners.
 #[derive(Debug, Subcommand)]
@@ -36,6 +36,8 @@ pub enum PartnersCommand {
     },
     /// Show the partner the key belongs to, or --partner names
     Me,
+    /// Replace the secret that webhooks are signed with; shows the new one this once
+    RotateSecret(RotationArgs),
     /// Choose what holds for bookings that do not say it themselves
     Update(PartnerUpdateArgs),
 }
@@ -80,38 +82,6 @@ pub enum ApiKeysCommand {
     Revoke {
         /// The key's id, not the key
         api_key_id: String,
-    },
-}
-
-/// What can be done with webhook endpoints.
-#[derive(Debug, Subcommand)]
-pub enum EndpointsCommand {
-    /// Add an endpoint
-    Create {
-        /// Where events are posted
-        address: String,
-        /// A type to receive: booking.created, booking.protected, resolution.created; may be given several times
-        /// [default: all]
-        #[arg(long = "event", value_name = "TYPE", value_delimiter = ',')]
-        events: Vec<String>,
-        /// Your own words
-        #[arg(long, value_name = "TEXT")]
-        description: Option<String>,
-        /// Harmless repetition.
-        #[command(flatten)]
-        once: OnceArgs,
-    },
-    /// List endpoints, newest first
-    List(PageArgs),
-    /// Show an endpoint
-    Get {
-        /// The endpoint's id
-        endpoint_id: String,
-    },
-    /// Delete an endpoint; deliveries that wait for it are given up
-    Delete {
-        /// The endpoint's id
-        endpoint_id: String,
     },
 }
 

@@ -3,7 +3,7 @@
 use bookguard_core::command::RetryResult;
 use bookguard_core::model::{Delivery, Event};
 use bookguard_core::ops::event_log::EventLog;
-use bookguard_core::ops::events::EventWithAttempts;
+use bookguard_core::ops::events::{AttemptRecord, EventWithAttempts};
 
 use super::sheet::{Style, list, record, time};
 
@@ -72,11 +72,6 @@ pub fn event(answer: &EventWithAttempts, style: Style) -> String {
     }
     if !answer.attempts.is_empty() {
         let rows = answer.attempts.iter().map(|attempt| {
-            let outcome = match (&attempt.error, attempt.delivered) {
-                (_, true) => "delivered".to_owned(),
-                (Some(error), _) => error.clone(),
-                (None, _) => "failed".to_owned(),
-            };
             [
                 attempt.endpoint_id.to_string(),
                 attempt.number.to_string(),
@@ -85,7 +80,7 @@ pub fn event(answer: &EventWithAttempts, style: Style) -> String {
                 attempt
                     .status_code
                     .map_or_else(|| "-".to_owned(), |status| status.to_string()),
-                outcome,
+                outcome(attempt),
                 attempt.detail.clone().unwrap_or_default(),
             ]
         });
@@ -96,6 +91,32 @@ pub fn event(answer: &EventWithAttempts, style: Style) -> String {
         text.push_str(&list(style, "attempts", header, rows.collect()));
     }
     text
+}
+
+/// What came of a test of an endpoint.
+pub fn tested(attempt: &AttemptRecord, style: Style) -> String {
+    let status = attempt.status_code.map(|status| status.to_string());
+    let answer = (!attempt.response_head.is_empty()).then(|| attempt.response_head.clone());
+    record(
+        style,
+        &[
+            ("endpoint", Some(attempt.endpoint_id.to_string())),
+            ("outcome", Some(outcome(attempt))),
+            ("detail", attempt.detail.clone()),
+            ("status", status),
+            ("answer", answer),
+            ("at", Some(time(attempt.started_at))),
+            ("took", Some(format!("{} ms", attempt.duration_ms))),
+        ],
+    )
+}
+
+fn outcome(attempt: &AttemptRecord) -> String {
+    match (&attempt.error, attempt.delivered) {
+        (_, true) => "delivered".to_owned(),
+        (Some(error), _) => error.clone(),
+        (None, _) => "failed".to_owned(),
+    }
 }
 
 fn fields(event: &Event, style: Style) -> String {

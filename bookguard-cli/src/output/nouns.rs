@@ -1,6 +1,6 @@
 //! Partners, API keys, webhook endpoints, health: how they are shown.
 
-use bookguard_core::command::{NewApiKey, Registration};
+use bookguard_core::command::{EndpointKept, NewApiKey, Registration, RotatedSecret};
 use bookguard_core::model::{ApiKey, Endpoint, Page, Partner};
 use bookguard_core::ops::health::Health;
 
@@ -128,17 +128,47 @@ pub fn keys(page: &Page<ApiKey>, style: Style) -> String {
 
 /// One endpoint.
 pub fn endpoint(endpoint: &Endpoint, style: Style) -> String {
-    record(
-        style,
-        &[
-            ("endpoint", Some(endpoint.endpoint_id.to_string())),
-            ("address", Some(endpoint.url.clone())),
-            ("events", Some(types(endpoint))),
-            ("description", endpoint.description.clone()),
-            ("enabled", Some(yes_no(endpoint.enabled))),
-            ("created", Some(time(endpoint.created_at))),
-        ],
-    )
+    record(style, &endpoint_fields(endpoint))
+}
+
+fn endpoint_fields(endpoint: &Endpoint) -> Vec<(&'static str, Option<String>)> {
+    let limit = endpoint.rate_limit_per_second;
+    let secret = match endpoint.own_secret {
+        true => "its own",
+        false => "the partner's",
+    };
+    vec![
+        ("endpoint", Some(endpoint.endpoint_id.to_string())),
+        ("address", Some(endpoint.url.clone())),
+        ("events", Some(types(endpoint))),
+        ("description", endpoint.description.clone()),
+        ("status", Some(word(&endpoint.status))),
+        ("rate limit", limit.map(|n| format!("{n} per second"))),
+        ("signed with", Some(format!("{secret} secret"))),
+        ("created", Some(time(endpoint.created_at))),
+    ]
+}
+
+/// A new or changed endpoint, with its own secret if it got one.
+pub fn endpoint_kept(kept: &EndpointKept, style: Style) -> String {
+    let mut fields = endpoint_fields(&kept.endpoint);
+    fields.push(("signing secret", kept.secret.clone()));
+    fields.push(("takes over", kept.switches_at.map(time)));
+    let after = match kept.secret {
+        Some(_) => "\n\nKeep the secret now: it is not shown again.",
+        None => "",
+    };
+    record(style, &fields) + after
+}
+
+/// Another signing secret.
+pub fn rotated_secret(rotated: &RotatedSecret, style: Style) -> String {
+    let fields = [
+        ("signing secret", Some(rotated.secret.clone())),
+        ("takes over", Some(time(rotated.switches_at))),
+    ];
+    record(style, &fields)
+        + "\n\nKeep the secret now: it is not shown again. Until it takes over, webhook-signature lists a signature of each."
 }
 
 /// A page of endpoints.
@@ -146,7 +176,7 @@ pub fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
     let rows = page.data.iter().map(|endpoint| {
         [
             endpoint.endpoint_id.to_string(),
-            yes_no(endpoint.enabled),
+            word(&endpoint.status),
             endpoint.url.clone(),
             types(endpoint),
             endpoint.description.clone().unwrap_or_default(),
@@ -155,7 +185,7 @@ pub fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
     });
     let header = [
         "ENDPOINT",
-        "ENABLED",
+        "STATUS",
         "ADDRESS",
         "EVENTS",
         "DESCRIPTION",

@@ -10,14 +10,14 @@ use std::time::Duration;
 use bookguard_core::command::Answer as Written;
 use bookguard_core::error::Error;
 use bookguard_core::limits::RETRY_WAIT_MS;
-use bookguard_core::model::{EventId, PartnerId};
+use bookguard_core::model::PartnerId;
 use bookguard_core::ops::{self, Action, Operation, Request, Writing};
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::{self, Closing, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_core::webhook::Secret;
 use bookguard_server::config::Config;
-use bookguard_server::courier::{self, Courier, endpoint_rule};
+use bookguard_server::courier::{self, Awaited, Courier, endpoint_rule};
 use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
 
@@ -108,7 +108,10 @@ impl Local {
         let service = &self.session.service;
         let secret = block_in_place(|| {
             let mut reader = service.reader()?;
-            reader.secret(&partner_id).map_err(|e| service.fault(&e))
+            let now = service.clock().now();
+            reader
+                .secret(&partner_id, now)
+                .map_err(|e| service.fault(&e))
         })?;
         secret.ok_or_else(|| Error::not_found("partner").into())
     }
@@ -132,32 +135,31 @@ impl Local {
     async fn write<O: Operation>(&self, writing: Writing) -> Result<Vec<u8>, Failure> {
         let Writing { command, awaits } = writing;
         let key = command.remember.as_ref().map(|remember| remember.key);
+        let awaited = match (&self.courier, awaits) {
+            (Some(courier), Some(awaits)) => Some((courier, courier.ready(awaits)?)),
+            _ => None,
+        };
         let written = self.session.service.submit_patiently(command).await?;
         let fresh = matches!(written, Written::Fresh(_));
         let body = ops::finish_write::<O>(written)?.body;
-        match awaits {
-            Some(event_id) if fresh => self.await_outcome(event_id, key, body).await,
+        match awaited {
+            Some((courier, awaited)) if fresh => self.answer(courier, awaited, key, body).await,
             _ => Ok(body),
         }
     }
 
-    /// What a manual retry came to; the answer before it is known, if it stays unknown.
-    async fn await_outcome(
+    /// What a manual retry or a test came to; the answer before it is known, if it stays unknown.
+    async fn answer(
         &self,
-        event_id: EventId,
+        courier: &Courier,
+        awaited: Awaited,
         key: Option<[u8; 32]>,
         pending: Vec<u8>,
     ) -> Result<Vec<u8>, Failure> {
-        let Some(courier) = &self.courier else {
+        let patience = Duration::from_millis(RETRY_WAIT_MS);
+        let Some(body) = courier.answer(awaited, patience).await? else {
             return Ok(pending);
         };
-        let Some(outcome) = courier
-            .outcome_of(event_id, Duration::from_millis(RETRY_WAIT_MS))
-            .await?
-        else {
-            return Ok(pending);
-        };
-        let body = ops::to_json(&outcome);
         if let Some(key) = key {
             let amend = ops::events::amend(&self.session, key, &body);
             self.session.service.submit_patiently(amend).await?;

@@ -1,5 +1,6 @@
 //! The rules as tables, on state made by hand.
 
+mod endpoints;
 mod leases;
 mod losses;
 mod policies;
@@ -31,7 +32,10 @@ fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
         url: format!("https://example.com/{n}"),
         events: events.to_vec(),
         description: None,
+        rate_limit_per_second: None,
+        own_secret: false,
         enabled: true,
+        status: EndpointStatus::Active,
         created_at: NOW,
     }
 }
@@ -311,9 +315,13 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
             Change::AttemptAdded { number: 2, .. }
         ));
         assert_eq!(
-            changes
-                .iter()
-                .any(|c| matches!(c, Change::EndpointDisabled { .. })),
+            changes.iter().any(|c| matches!(
+                c,
+                Change::EndpointMoved {
+                    status: EndpointStatus::Gone,
+                    ..
+                }
+            )),
             disabled
         );
     }
@@ -562,6 +570,7 @@ fn endpoints_are_limited() {
     let create = command(Ask::CreateEndpoint {
         partner_id: id(1),
         endpoint: endpoint(9, &[]),
+        secret: None,
     });
     let full: Vec<Endpoint> = (0..crate::limits::ENDPOINTS_PER_PARTNER as u8)
         .map(|n| endpoint(n, &[]))

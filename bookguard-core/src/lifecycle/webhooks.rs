@@ -1,4 +1,4 @@
-//! Endpoints, and the way of an event: born with its deliveries, leased, attempted, settled, retried.
+//! The way of an event: born with its deliveries, leased, attempted, settled, retried.
 
 use std::sync::Arc;
 
@@ -8,56 +8,10 @@ use crate::command::{Held, NewEvent, Reply, RetryResult};
 use crate::error::Error;
 use crate::limits;
 use crate::model::{
-    BookingId, DeliveryStatus, Endpoint, EndpointId, EventId, PartnerId, Timestamp,
+    BookingId, DeliveryStatus, EndpointId, EndpointStatus, EventId, PartnerId, Timestamp,
 };
 use crate::webhook::{Attempt, FailureClass, Schedule, body};
 use crate::work::{EventState, PartnerState, Work};
-
-pub(super) fn create_endpoint(work: &Work, partner_id: PartnerId, endpoint: &Endpoint) -> Decided {
-    let state = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
-        return Err(Error::conflict(
-            "too_many_endpoints",
-            format!(
-                "The partner has {} webhook endpoints, the most allowed. Delete one first.",
-                state.endpoints.len()
-            ),
-        ));
-    }
-    let change = Change::EndpointAdded {
-        partner_id,
-        endpoint: Box::new(endpoint.clone()),
-    };
-    Ok((vec![change], Reply::Endpoint(Box::new(endpoint.clone()))))
-}
-
-pub(super) fn delete_endpoint(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    endpoint_id: EndpointId,
-) -> Decided {
-    let endpoint = work
-        .partners
-        .get(&partner_id)
-        .and_then(|state| {
-            state
-                .endpoints
-                .iter()
-                .find(|e| e.endpoint_id == endpoint_id)
-        })
-        .ok_or_else(|| Error::not_found("webhook endpoint"))?;
-    let ended = Endpoint {
-        enabled: false,
-        ..endpoint.clone()
-    };
-    Ok((
-        vec![Change::EndpointDeleted { endpoint_id, at }],
-        Reply::Endpoint(Box::new(ended)),
-    ))
-}
 
 /// Adds an event and one delivery per endpoint that takes its type.
 ///
@@ -159,7 +113,8 @@ pub(super) fn retry(
     let Some(mut changes) = changes else {
         return Err(Error::conflict(
             "no_endpoints",
-            "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints and retry.",
+            "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints, or bring one back: PATCH it with \
+             {\"enabled\": true}. Then retry.",
         ));
     };
     let retries = event.retries + 1;
@@ -181,7 +136,8 @@ struct Retry<'a> {
 }
 
 impl Retry<'_> {
-    /// Takes every open delivery that nobody is attempting right now; `None` when no open one has an endpoint left.
+    /// Takes every open delivery that nobody is attempting right now; `None` when no open one has an
+    /// endpoint that is enabled.
     ///
     /// One in flight is left to end: its outcome is what the retry waits for, and a second request beside it would
     /// only be a duplicate.
@@ -213,15 +169,15 @@ impl Retry<'_> {
                 ),
             ));
         }
-        let exists = |endpoint_id: &EndpointId| {
+        let is_there = |endpoint_id: &EndpointId| {
             partner
                 .endpoints
                 .iter()
-                .any(|e| e.endpoint_id == *endpoint_id)
+                .any(|e| e.endpoint_id == *endpoint_id && e.enabled)
         };
         let open: Vec<_> = deliveries
             .iter()
-            .filter(|(endpoint_id, state)| state.phase != Phase::Delivered && exists(endpoint_id))
+            .filter(|(endpoint_id, state)| state.phase != Phase::Delivered && is_there(endpoint_id))
             .collect();
         if open.is_empty() {
             return Ok(None);
@@ -387,7 +343,10 @@ pub(super) fn settle(
         },
     ];
     if attempt.class == Some(FailureClass::Gone) {
-        changes.push(Change::EndpointDisabled { endpoint_id });
+        changes.push(Change::EndpointMoved {
+            endpoint_id,
+            status: EndpointStatus::Gone,
+        });
     }
     changes
 }

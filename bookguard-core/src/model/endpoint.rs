@@ -4,6 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use super::{EndpointId, EventType, Timestamp};
 
+/// Where an endpoint stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
+pub enum EndpointStatus {
+    /// Events go there.
+    Active,
+    /// The partner disabled it: nothing new goes there, and what waits goes on waiting.
+    Disabled,
+    /// Its receiver answered 410 Gone; as disabled.
+    Gone,
+}
+
+impl EndpointStatus {
+    /// Whether events that happen now are for it.
+    pub fn takes_events(self) -> bool {
+        match self {
+            Self::Active => true,
+            Self::Disabled | Self::Gone => false,
+        }
+    }
+}
+
 /// An endpoint as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
@@ -20,8 +44,16 @@ pub struct Endpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub description: Option<String>,
-    /// False after a receiver answered 410 Gone.
+    /// Deliveries begun per second at most, on each node; as many as it takes when not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub rate_limit_per_second: Option<u32>,
+    /// Whether it has a signing secret of its own; else deliveries are signed with the partner's.
+    pub own_secret: bool,
+    /// Whether events that happen now go there: false once it was disabled, or its receiver answered 410 Gone.
     pub enabled: bool,
+    /// Where it stands, and why it is disabled if it is.
+    pub status: EndpointStatus,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -29,6 +61,21 @@ pub struct Endpoint {
 impl Endpoint {
     /// Whether an event of this type goes to this endpoint.
     pub fn takes(&self, event_type: EventType) -> bool {
-        self.enabled && (self.events.is_empty() || self.events.contains(&event_type))
+        self.enabled && self.subscribes(event_type)
+    }
+
+    /// Whether it wants events of this type, enabled or not.
+    pub fn subscribes(&self, event_type: EventType) -> bool {
+        self.events.is_empty() || self.events.contains(&event_type)
+    }
+
+    /// The same endpoint standing elsewhere.
+    #[must_use]
+    pub fn with_status(self, status: EndpointStatus) -> Self {
+        Self {
+            enabled: status.takes_events(),
+            status,
+            ..self
+        }
     }
 }

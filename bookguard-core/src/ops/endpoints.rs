@@ -4,13 +4,14 @@ use super::{
     Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
     query_one, read, write,
 };
-use crate::command::{Ask, Reply};
+use crate::command::{Ask, EndpointKept, NewSecret, Reply};
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Value};
 use crate::limits;
-use crate::model::{Endpoint, EndpointId, EventType, Page, Scope};
+use crate::model::{Endpoint, EndpointId, EndpointStatus, EventType, Page, Scope};
 use crate::session::Session;
+use crate::webhook::Secret;
 
 /// `POST /v1/webhook-endpoints`
 pub struct CreateEndpoint;
@@ -18,6 +19,7 @@ pub struct CreateEndpoint;
 /// Body of [`CreateEndpoint`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewEndpoint {
     /// Where events are posted: an https address on the public internet, unless the operator allows others.
     pub url: String,
@@ -25,6 +27,10 @@ pub struct NewEndpoint {
     pub events: Option<Vec<EventType>>,
     /// Your own words: at most 2,000 characters.
     pub description: Option<String>,
+    /// Deliveries begun per second at most, on each node: 1 to 1,000; as many as it takes when not given.
+    pub rate_limit_per_second: Option<u32>,
+    /// Whether it gets a signing secret of its own, shown this once; else deliveries are signed with the partner's.
+    pub own_secret: Option<bool>,
 }
 
 impl Operation for CreateEndpoint {
@@ -40,21 +46,27 @@ impl Operation for CreateEndpoint {
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
         description: "Every later event of a type it takes is posted there, signed. The address must be one webhooks may go to: \
-                      https, and no private or special-purpose network, unless the operator allows it.",
+                      https, and no private or special-purpose network, unless the operator allows it. With `\"ownSecret\": true` the \
+                      answer also holds the endpoint's own signing secret.",
     };
-    type Output = Endpoint;
+    type Output = EndpointKept;
 
-    fn prepare(session: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
+    fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let partner_id = session.partner_id()?;
         let judge = session.service.endpoint_rule();
         let new = NewEndpoint::read(&request.body, judge.as_ref())?;
         let at = session.service.clock().now();
+        let endpoint_id = EndpointId::new(at, entropy::bytes());
+        let own_secret = new.own_secret == Some(true);
         let endpoint = Endpoint {
-            endpoint_id: EndpointId::new(at, entropy::bytes()),
+            endpoint_id,
             url: new.url,
             events: new.events.unwrap_or_default(),
             description: new.description,
+            rate_limit_per_second: new.rate_limit_per_second,
+            own_secret,
             enabled: true,
+            status: EndpointStatus::Active,
             created_at: at,
         };
         Ok(write(
@@ -62,19 +74,21 @@ impl Operation for CreateEndpoint {
             Ask::CreateEndpoint {
                 partner_id,
                 endpoint,
+                secret: own_secret.then(|| new_secret(session, endpoint_id.as_bytes())),
             },
         ))
     }
 
-    fn pick(reply: Reply) -> Option<Endpoint> {
+    fn pick(reply: Reply) -> Option<EndpointKept> {
         match reply {
-            Reply::Endpoint(endpoint) => Some(*endpoint),
+            Reply::EndpointKept(kept) => Some(*kept),
             _ => None,
         }
     }
 
-    fn location(endpoint: &Endpoint) -> Option<String> {
-        Some(format!("/v1/webhook-endpoints/{}", endpoint.endpoint_id))
+    fn location(kept: &EndpointKept) -> Option<String> {
+        let id = kept.endpoint.endpoint_id;
+        Some(format!("/v1/webhook-endpoints/{id}"))
     }
 }
 
@@ -88,13 +102,27 @@ impl NewEndpoint {
             let url = form.required("url", |v| address(v, judge));
             let events = form.optional("events", events);
             let description = form.optional("description", |v| v.text(limits::TEXT_CHARS));
+            let rate_limit_per_second = form.optional("rateLimitPerSecond", rate_limit);
+            let own_secret = form.optional("ownSecret", |v| v.boolean());
             Some(Self {
                 url: url?,
                 events,
                 description,
+                rate_limit_per_second,
+                own_secret,
             })
         })
     }
+}
+
+/// A fresh signing secret, sealed for its owner.
+pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
+    let secret = Secret::from_bytes(entropy::bytes());
+    let sealed = session
+        .service
+        .seal()
+        .seal(owner, secret.reveal().as_bytes());
+    NewSecret { secret, sealed }
 }
 
 /// Why webhooks may not go to an address.
@@ -108,7 +136,7 @@ pub struct AddressRefused {
     pub fix: String,
 }
 
-fn address(
+pub(super) fn address(
     v: &mut Value<'_, '_>,
     judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
 ) -> Option<String> {
@@ -119,7 +147,12 @@ fn address(
     }
 }
 
-fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
+pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
+    let limit = v.integer(1, i64::from(limits::ENDPOINT_RATE))?;
+    u32::try_from(limit).ok()
+}
+
+pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
     let types = v.reborrow().array(EventType::WORDS.len(), |mut item| {
         item.choice(&EventType::WORDS)
     })?;
@@ -181,7 +214,7 @@ impl Operation for GetEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
-        description: "`enabled` is false after its receiver answered 410 Gone.",
+        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which.",
     };
     type Output = Endpoint;
 
@@ -230,6 +263,9 @@ impl Operation for DeleteEndpoint {
     }
 
     fn pick(reply: Reply) -> Option<Endpoint> {
-        CreateEndpoint::pick(reply)
+        match reply {
+            Reply::Endpoint(endpoint) => Some(*endpoint),
+            _ => None,
+        }
     }
 }

@@ -126,9 +126,10 @@ fn page(
     after: u64,
     limit: u32,
 ) -> Result<EventLog, Error> {
+    let now = session.service.clock().now();
     let (page, secret) = query(session, |reader| {
         let page = reader.event_log(filter, after, limit)?;
-        Ok((page, reader.secret(&filter.partner_id)?))
+        Ok((page, reader.secret(&filter.partner_id, now)?))
     })?;
     let secret = secret.ok_or_else(|| {
         Error::internal(format!(

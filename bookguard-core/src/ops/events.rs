@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Access, Action, Body, Method, Operation, Request, Route, Writing, path_id, query, query_one,
-    read,
+    Access, Action, Awaits, Body, Method, Operation, Request, Route, Writing, path_id, query,
+    query_one, read,
 };
 use crate::command::{Ask, Command, Reply, RetryResult};
 use crate::entropy;
@@ -52,8 +52,9 @@ impl Operation for ListBookingEvents {
             let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?
                 .filter(|owner| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?;
+            let now = session.service.clock().now();
             let (events, secret) = query(session, |reader| {
-                Ok((reader.events_of(&booking_id)?, reader.secret(&owner)?))
+                Ok((reader.events_of(&booking_id)?, reader.secret(&owner, now)?))
             })?;
             let secret = secret
                 .ok_or_else(|| Error::internal(format!("partner {owner} has no signing secret")))?;
@@ -175,7 +176,8 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
-    fn of(endpoint_id: EndpointId, number: u32, attempt: &Attempt) -> Self {
+    /// Attempt `number` to deliver something to an endpoint.
+    pub fn of(endpoint_id: EndpointId, number: u32, attempt: &Attempt) -> Self {
         Self {
             endpoint_id,
             number,
@@ -213,7 +215,8 @@ impl Operation for GetEvent {
         let event_id: EventId = path_id(request, 0)?;
         Ok(read(move |session| {
             let event = owned(session, &event_id)?;
-            let secret = query_one(session, |reader| reader.secret(&event.partner_id))?
+            let now = session.service.clock().now();
+            let secret = query_one(session, |reader| reader.secret(&event.partner_id, now))?
                 .ok_or_else(|| {
                     Error::internal(format!(
                         "partner {} has no signing secret",
@@ -279,7 +282,7 @@ impl Operation for RetryEvent {
         };
         Ok(Action::Write(Box::new(Writing {
             command,
-            awaits: Some(event_id),
+            awaits: Some(Awaits::Outcome(event_id)),
         })))
     }
 

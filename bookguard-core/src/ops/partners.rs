@@ -230,11 +230,12 @@ impl Operation for ApprovePartner {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Registered>, Error> {
         let partner_id: PartnerId = path_id(request, 0)?;
+        let at = session.service.clock().now();
         let (partner, secret) = query(session, |reader| {
-            Ok((reader.partner(&partner_id)?, reader.secret(&partner_id)?))
+            let secret = reader.secret(&partner_id, at)?;
+            Ok((reader.partner(&partner_id)?, secret))
         })?;
         let partner = partner.ok_or_else(|| Error::not_found("partner"))?;
-        let at = session.service.clock().now();
         let (key, api_key) = new_key(at, "Initial key", Scopes::all());
         let reply = Registered {
             partner_id,

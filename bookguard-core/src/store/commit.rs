@@ -1,12 +1,12 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, update};
-use super::policies;
+use super::{endpoints, policies};
 use crate::change::{Change, DeliveryState, Entry, EventRow};
 use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
 use crate::model::{
-    BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
+    BookingId, BookingStatus, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
 };
 use crate::policy::Resolution;
 use crate::webhook::Attempt;
@@ -62,7 +62,6 @@ pub(crate) struct Writes<'a> {
     /// Where deliveries stand that were there before, each once.
     moved: Vec<(EventId, EndpointId, DeliveryState)>,
     attempts: Vec<(EventId, EndpointId, u32, String)>,
-    endpoints: Vec<(PartnerId, &'a Endpoint)>,
     /// What does not come in groups.
     single: Vec<Statement<'a>>,
 }
@@ -177,16 +176,16 @@ impl<'a> Writes<'a> {
                 "UPDATE event SET retries = $1 WHERE id = $2",
                 vec![i64::from(*retries).into(), event_id.into()],
             )),
-            Change::EndpointAdded { partner_id, endpoint } => self.endpoints.push((*partner_id, endpoint)),
-            Change::EndpointDisabled { endpoint_id } => self.single.push(Statement::new(
-                "UPDATE endpoint SET enabled = 0 WHERE id = $1",
-                vec![endpoint_id.into()],
-            )),
-            // What still waited for it is judged given up when it is read: there may be any number of such rows.
-            Change::EndpointDeleted { endpoint_id, at } => self.single.push(Statement::new(
-                "UPDATE endpoint SET deleted_ms = $1, enabled = 0 WHERE id = $2",
-                vec![at.ms().into(), endpoint_id.into()],
-            )),
+            Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
+            Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
+            Change::EndpointMoved { endpoint_id, status } => self.single.push(endpoints::moved(endpoint_id, *status)),
+            Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
+            Change::SecretAdded { owner, term, sealed } => {
+                self.single.push(endpoints::secret_added(owner, *term, sealed));
+            }
+            Change::SecretsForgotten { owner, made_before } => {
+                self.single.push(endpoints::secrets_forgotten(owner, *made_before));
+            }
             Change::AnswerAmended { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
@@ -278,9 +277,10 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
             ],
         ));
         statements.push(Statement::new(
-            "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+            "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, $3, $4)",
             vec![
                 (&partner.partner_id).into(),
+                partner.created_at.ms().into(),
                 partner.created_at.ms().into(),
                 (*secret).into(),
             ],
@@ -296,19 +296,6 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
                 partner_id.into(),
                 (&key.hash).into(),
                 json(&key.key).into(),
-            ]);
-        },
-    );
-    insert(
-        &mut statements,
-        "INSERT INTO endpoint (id, partner_id, enabled, body) VALUES {}",
-        &writes.endpoints,
-        |(partner_id, endpoint), args| {
-            args.extend([
-                (&endpoint.endpoint_id).into(),
-                partner_id.into(),
-                i64::from(endpoint.enabled).into(),
-                json(*endpoint).into(),
             ]);
         },
     );

@@ -6,20 +6,19 @@
 use std::collections::HashMap;
 
 use super::conn::{Row, StoreError, select_in};
+use super::endpoints;
 use super::load::{delivery, event_type};
 use super::read::{Read, Reader};
 use crate::change::{DeliveryState, Phase};
 use crate::limits::EVENTS_EXAMINED;
-use crate::model::{
-    BookingId, DeliveryStatus, Endpoint, EndpointId, EventId, EventType, PartnerId,
-};
+use crate::model::{BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId};
 use crate::webhook::Attempt;
 
 const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
      WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
      WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.body, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease \
+const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.body, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, n.status \
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
 const ATTEMPTS: &str =
     "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
@@ -228,7 +227,7 @@ fn keys(events: &[StoredEvent]) -> Vec<[u8; 16]> {
 }
 
 fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
-    let endpoint: Endpoint = row.json(2)?;
+    let endpoint = endpoints::read(row, 9, 2)?;
     let mut state = delivery(row, 4)?;
     if row.maybe_int(3)?.is_some() && state.phase != Phase::Delivered {
         // Nobody is there to deliver to any more.
@@ -238,6 +237,9 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
             lease: None,
             ..state
         };
+    } else if !endpoint.enabled && state.lease.is_none() {
+        // It waits until the endpoint is brought back, and is not due until then.
+        state.due = None;
     }
     Ok(StoredDelivery {
         endpoint_id: row.id(1)?,

@@ -18,7 +18,7 @@ mod shelf;
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ pub(crate) fn verify(
             total: 0,
         },
         counts: Counts::default(),
-        gone: HashSet::new(),
+        gone: HashMap::new(),
         absent: HashMap::new(),
     };
     check.run(store)?;
@@ -139,8 +139,8 @@ struct Check<'a> {
     findings: Findings,
     progress: Progress<'a>,
     counts: Counts,
-    /// Endpoints of which an attempt said 410 Gone.
-    gone: HashSet<EndpointId>,
+    /// Endpoints of which an attempt said 410 Gone, and when the last of them ended, milliseconds.
+    gone: HashMap<EndpointId, i64>,
     /// As [`Findings::absent`], over all pages.
     absent: HashMap<EndpointId, EventId>,
 }
@@ -284,7 +284,7 @@ fn spelled<T: Serialize>(row: &Row, column: usize, document: &T) -> bool {
 struct Findings {
     kept: Vec<Finding>,
     more: u64,
-    /// Disabled endpoints with the first event that should have gone there, unless they were gone already.
+    /// Deleted endpoints with the first event that should have gone there, unless they were gone already.
     absent: HashMap<EndpointId, EventId>,
 }
 

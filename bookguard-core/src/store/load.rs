@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
-use super::{StoredHead, head_statement, policies, read_head, terms, tree};
+use super::{StoredHead, endpoints, head_statement, policies, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command};
 use crate::evidence::facts::RESOLUTION;
@@ -16,8 +16,8 @@ use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
 use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED};
 use crate::model::{
-    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, EventType,
-    Partner, PartnerId, PartnerStatus, Timestamp,
+    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
+    PartnerId, PartnerStatus, Timestamp,
 };
 use crate::policy::Resolution;
 use crate::work::{BookingState, EventState, KeyState, Moved, PartnerState, Prior, Work};
@@ -30,6 +30,8 @@ struct Needs {
     key_owners: Vec<PartnerId>,
     /// Partners whose policies are put or chosen among.
     policy_owners: Vec<PartnerId>,
+    /// Partners and endpoints whose secrets are replaced.
+    secret_owners: Vec<[u8; 16]>,
     keys: Vec<ApiKeyId>,
     bookings: Vec<BookingId>,
     /// Bookings whose acceptances are looked at.
@@ -58,7 +60,18 @@ impl Needs {
                 | Ask::ContinueLog(_) => {}
                 Ask::ApprovePartner { partner_id, .. }
                 | Ask::CreateEndpoint { partner_id, .. }
+                | Ask::UpdateEndpoint { partner_id, .. }
+                | Ask::TestEndpoint { partner_id, .. }
                 | Ask::DeleteEndpoint { partner_id, .. } => needs.partners.push(*partner_id),
+                Ask::RotateSecret {
+                    partner_id,
+                    endpoint_id,
+                    ..
+                } => {
+                    needs.partners.push(*partner_id);
+                    let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
+                    needs.secret_owners.push(owner);
+                }
                 Ask::CreateApiKey { partner_id, .. } => {
                     needs.partners.push(*partner_id);
                     needs.key_owners.push(*partner_id);
@@ -120,6 +133,7 @@ impl Needs {
         distinct(&mut needs.partners);
         distinct(&mut needs.key_owners);
         distinct(&mut needs.policy_owners);
+        distinct(&mut needs.secret_owners);
         distinct(&mut needs.keys);
         distinct(&mut needs.bookings);
         distinct(&mut needs.accepted);
@@ -191,11 +205,12 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         read_partner,
     );
     ask(
-        keys_in(
-            "SELECT partner_id, enabled, body FROM endpoint WHERE partner_id IN ({}) AND deleted_ms IS NULL",
-            &needs.partners,
-        ),
-        read_endpoint,
+        keys_in(endpoints::OF_PARTNERS, &needs.partners),
+        endpoints::read_of_partner,
+    );
+    ask(
+        keys_in(endpoints::TERMS, &needs.secret_owners),
+        endpoints::read_term,
     );
     ask(
         keys_in(
@@ -277,8 +292,8 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
-const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, e.body, \
-     n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, \
+     e.body, n.status, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
 const LAPSED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
@@ -304,7 +319,7 @@ impl<N: crate::model::id::Noun> AsKey for crate::model::Id<N> {
     }
 }
 
-impl AsKey for [u8; 32] {
+impl<const N: usize> AsKey for [u8; N] {
     fn key(&self) -> &[u8] {
         self
     }
@@ -343,19 +358,6 @@ fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), Store
         policies: BTreeMap::new(),
     };
     work.partners.insert(row.id(0)?, state);
-    Ok(())
-}
-
-pub(crate) fn endpoint(row: &Row, enabled: usize, body: usize) -> Result<Endpoint, StoreError> {
-    let mut endpoint: Endpoint = row.json(body)?;
-    endpoint.enabled = row.int(enabled)? != 0;
-    Ok(endpoint)
-}
-
-fn read_endpoint(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    if let Some(state) = work.partners.get_mut(&row.id(0)?) {
-        state.endpoints.push(endpoint(row, 1, 2)?);
-    }
     Ok(())
 }
 
@@ -551,9 +553,8 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
         .insert((event_id, endpoint_id), delivery(row, 2)?);
     add_event(work, event_id, row, 7)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
-    if let Entry::Vacant(url) = work.urls.entry(endpoint_id) {
-        let endpoint: Endpoint = row.json(11)?;
-        url.insert(Arc::from(endpoint.url));
+    if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
+        limit.insert(endpoints::read(row, 11, 12)?.rate_limit_per_second);
     }
     Ok(())
 }

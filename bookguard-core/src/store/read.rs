@@ -15,12 +15,10 @@ use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
-    ApiKey, BookingId, BookingStatus, Endpoint, EndpointId, Partner, PartnerId, ResolutionId,
-    Timestamp,
+    ApiKey, BookingId, BookingStatus, EndpointId, Partner, PartnerId, ResolutionId, Timestamp,
 };
 use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
-use crate::webhook::Secret;
 use crate::work::BookingState;
 
 /// A connection that reads.
@@ -119,6 +117,11 @@ impl<'a> Reader<'a> {
         self.to_begin = true;
     }
 
+    /// Opens what is sealed.
+    pub(super) fn seal(&self) -> &'a Seal {
+        self.seal
+    }
+
     pub(super) fn ask(&mut self, statement: Statement<'_>) -> Read<Rows> {
         if !std::mem::take(&mut self.to_begin) {
             return self.conn.one(statement);
@@ -197,25 +200,6 @@ impl<'a> Reader<'a> {
             vec![api_key_id.into()],
         )?;
         row.map(|row| row.id(0)).transpose()
-    }
-
-    /// The secret webhooks of this owner are signed with.
-    pub fn secret(&mut self, owner: &PartnerId) -> Read<Option<Secret>> {
-        let row = self.first(
-            "SELECT sealed FROM secret WHERE owner = $1 ORDER BY made_ms DESC LIMIT 1",
-            vec![owner.into()],
-        )?;
-        let Some(row) = row else { return Ok(None) };
-        let opened = self
-            .seal
-            .open(owner.as_bytes(), row.blob(0)?)
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .ok_or_else(|| {
-                StoreError::Corrupt(format!(
-                    "the signing secret of {owner} does not open under the ledger key"
-                ))
-            })?;
-        Ok(Some(Secret::new(opened)))
     }
 
     /// One booking with its terms and chain.
@@ -321,32 +305,6 @@ impl<'a> Reader<'a> {
         Ok(Some((row.id(0)?, resolution)))
     }
 
-    /// A partner's endpoints, newest first, from below `before`.
-    pub fn endpoints(
-        &mut self,
-        partner_id: &PartnerId,
-        before: Option<EndpointId>,
-        rows: u32,
-    ) -> Read<Vec<Endpoint>> {
-        let before = before.unwrap_or(EndpointId::from_bytes([0xff; 16]));
-        let rows = self.all(
-            "SELECT enabled, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
-             ORDER BY id DESC LIMIT $3",
-            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
-        )?;
-        rows.iter().map(|row| load::endpoint(row, 0, 1)).collect()
-    }
-
-    /// One endpoint and its owner, unless it is deleted.
-    pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
-        let row = self.first(
-            "SELECT partner_id, enabled, body FROM endpoint WHERE id = $1 AND deleted_ms IS NULL",
-            vec![endpoint_id.into()],
-        )?;
-        row.map(|row| Ok((row.id(0)?, load::endpoint(&row, 1, 2)?)))
-            .transpose()
-    }
-
     /// Enabled endpoints that have a delivery due at `now` which is in nobody's hands.
     ///
     /// Asked by every node several times a second, so it costs two steps in an index per endpoint for which something
@@ -360,7 +318,7 @@ impl<'a> Reader<'a> {
              SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
                      AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1) \
              FROM waiting w WHERE w.endpoint_id IS NOT NULL) \
-             SELECT w.endpoint_id FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE n.enabled = 1 AND \
+             SELECT w.endpoint_id FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE n.status = 1 AND \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
               ORDER BY d.due_ms LIMIT 1) <= $1",
             vec![now.ms().into()],
@@ -520,6 +478,7 @@ mod tests {
             .chain(select_texts(include_str!("load.rs")))
             .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("events.rs")))
+            .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
@@ -570,6 +529,7 @@ mod tests {
             .chain(select_texts(include_str!("load.rs")))
             .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("events.rs")))
+            .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

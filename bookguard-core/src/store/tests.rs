@@ -29,7 +29,7 @@ fn on_every_store(test: impl Fn(&Store)) {
 fn secret(owner: &[u8], sealed: &[u8]) -> Statement<'static> {
     let args = vec![owner.to_vec().into(), Arg::Int(1), sealed.to_vec().into()];
     Statement::new(
-        "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+        "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, 0, $3)",
         args,
     )
 }
@@ -65,7 +65,7 @@ fn values_come_back_as_they_went() {
         let numbers = [i64::MIN, -1, 0, i64::MAX];
         let insert = |(n, owner): (i64, &[u8])| {
             Statement::new(
-                "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+                "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, 0, $3)",
                 vec![owner.to_vec().into(), n.into(), every_byte.clone().into()],
             )
         };

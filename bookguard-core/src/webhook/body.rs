@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::model::{Booking, BookingId, EventId, EventType, PartnerId, Timestamp};
+use crate::model::{Booking, BookingId, EndpointId, EventId, EventType, PartnerId, Timestamp};
 use crate::policy::Resolution;
 
 /// The head of `booking.created`.
@@ -99,6 +99,18 @@ pub fn resolved(event_id: EventId, resolution: &Resolution, packet_url: &str) ->
         resolution.booking_id,
         resolution.made_at(),
         &payload.to_string(),
+    )
+}
+
+/// The whole body of a test: it is about no booking, and none of the partner's numbered events.
+pub fn test(
+    event_id: EventId,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+    at: Timestamp,
+) -> String {
+    format!(
+        r#"{{"eventId":"{event_id}","type":"endpoint.test","bookingId":null,"timestamp":"{at}","status":"pending","payload":{{"partnerId":"{partner_id}","endpointId":"{endpoint_id}"}}}}"#
     )
 }
 

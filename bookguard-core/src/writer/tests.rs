@@ -334,10 +334,10 @@ fn a_delivery_is_born_in_the_couriers_hands_only_while_there_is_room() {
         event_id: EventId::new(Timestamp::EPOCH, [1; 10]),
         partner_id: PartnerId::new(Timestamp::EPOCH, [1; 10]),
         endpoint_id,
-        url: Arc::from("https://example.com"),
         body: Arc::from(&b"{}"[..]),
         lease: 1,
         until: Timestamp::EPOCH,
+        per_second: None,
         attempts: 0,
     };
     let births = limits::QUEUED_PER_ENDPOINT - limits::CLAIMED_PER_ENDPOINT;

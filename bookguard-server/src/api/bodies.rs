@@ -130,8 +130,10 @@ mod tests {
     use bookguard_core::ops::api_keys::KeyRequest;
     use bookguard_core::ops::bookings::BookingRequest;
     use bookguard_core::ops::cancellations::{CancelRequest, DecisionRequest};
+    use bookguard_core::ops::endpoint_changes::EndpointChanges;
     use bookguard_core::ops::endpoints::NewEndpoint;
     use bookguard_core::ops::partners::NewPartner;
+    use bookguard_core::ops::secrets::SecretRotation;
     use bookguard_core::policy::Shelf;
     use poem_openapi::registry::Registry;
     use poem_openapi::types::Type;
@@ -197,6 +199,14 @@ mod tests {
         documented::<DecisionBody>(&|body| DecisionRequest::read(body).err());
         documented::<NewPartner>(&|body| NewPartner::read(body).err());
         documented::<KeyRequest>(&|body| KeyRequest::read(body).err());
+        documented::<SecretRotation>(&|body| SecretRotation::read(body).err());
+        let judge = |url: &str| Ok(url.to_owned());
+        let changes = |body: &[u8]| EndpointChanges::read(body, &judge).err();
+        let all = properties::<EndpointChanges>();
+        let wrong = |value| all.iter().map(move |name| format!("\"{name}\":{value}"));
+        let body = format!("{{{}}}", wrong("{}").collect::<Vec<_>>().join(","));
+        assert_eq!(reported(&changes, &body, "wrong_type"), all);
+        assert_eq!(reported(&changes, "{}", "missing_field"), Fields::new());
         // Null is a value here.
         let changes = |body: &[u8]| PartnerUpdate::read(body).err();
         let numbers = r#"{"defaultPolicies":1,"timeZone":1,"other":1}"#;

@@ -137,12 +137,14 @@ impl<O: Operation> Served<O> {
             .as_ref()
             .filter(|_| awaits.is_some())
             .map(|remember| remember.key);
+        let courier = &self.app.courier;
+        let awaited = awaits.map(|awaits| courier.ready(awaits)).transpose()?;
         let outcome = Service::outcome(session.service.submit(command)?).await?;
         let mut finished = ops::finish_write::<O>(outcome)?;
-        if let Some(event_id) = awaits.filter(|_| !finished.replayed)
-            && let Some(result) = self.app.courier.outcome_of(event_id, RETRY_WAIT).await?
+        if let Some(awaited) = awaited.filter(|_| !finished.replayed)
+            && let Some(body) = courier.answer(awaited, RETRY_WAIT).await?
         {
-            finished.body = ops::to_json(&result);
+            finished.body = body;
             if let Some(key) = remembered {
                 // Before it leaves: a repetition must find what was sent.
                 let amend = events::amend(session, key, &finished.body);

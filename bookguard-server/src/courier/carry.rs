@@ -13,15 +13,14 @@ use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointId, EventId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::waiting::Waiting;
-use bookguard_core::webhook::{Attempt, FailureClass, Phase, Secret};
+use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
-use reqwest::Url;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
 use super::rota::Ended;
 use super::sender::Sender;
-use super::signing::{self, Receiver, ReceiverCell};
+use super::signing::{self, Destination, Receiver, ReceiverCell};
 
 /// An attempt that takes longer than this holds its place as a timeout does, whatever comes of it.
 const SLOW_MS: u64 = 2_000;
@@ -101,15 +100,16 @@ impl Van {
             notes: self.notes.clone(),
             sent: false,
         };
-        let secret = match signing::receiver(&receiver, &self.service, &parcel).await {
-            Receiver::Open(secret) => Some(secret),
+        let destination = match signing::receiver(&receiver, &self.service, &parcel).await {
+            Receiver::Open(destination) => Some(destination),
             Receiver::Unknown => None,
             Receiver::Closed => {
                 slip.sent(Ended::Closed, 0);
                 return self.give_back(vec![parcel.held()]).await;
             }
         };
-        let attempt = self.attempt(&parcel, secret).await;
+        let (event_id, body) = (&parcel.event_id, &parcel.body);
+        let attempt = self.attempt(event_id, body, destination).await;
         let ended = match attempt.class {
             Some(FailureClass::Gone) => Ended::Gone,
             Some(FailureClass::Timeout) => Ended::TimedOut,
@@ -122,18 +122,28 @@ impl Van {
         }
     }
 
-    async fn attempt(&self, parcel: &Parcel, secret: Option<&Secret>) -> Attempt {
+    /// Signs these bytes and sends them once.
+    pub(super) async fn attempt(
+        &self,
+        event_id: &EventId,
+        body: &Arc<[u8]>,
+        destination: Option<&Destination>,
+    ) -> Attempt {
         let now = self.service.clock().now();
-        let Some(headers) = secret.and_then(|secret| signing::headers(secret, parcel, now)) else {
-            let why = "the partner's signing secret could not be used; nothing was sent";
+        let signed = destination.and_then(|to| {
+            let headers = signing::headers(&to.keyring, event_id, body, now)?;
+            Some((to, headers))
+        });
+        let Some((to, headers)) = signed else {
+            let why = "the signing secret could not be used; nothing was sent";
             return unsent(now, FailureClass::OurFault, why);
         };
-        let Ok(url) = Url::parse(&parcel.url) else {
-            let why = "the endpoint's address cannot be read; delete the endpoint and add it anew";
+        let Some(url) = &to.url else {
+            let why = "the endpoint's address cannot be read; change it";
             return unsent(now, FailureClass::BlockedAddress, why);
         };
-        let body = Bytes::from_owner(Arc::clone(&parcel.body));
-        self.sender.send(&url, headers, body, now.ms()).await
+        let body = Bytes::from_owner(Arc::clone(body));
+        self.sender.send(url, headers, body, now.ms()).await
     }
 
     /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the

@@ -101,6 +101,7 @@ impl Dispatcher {
                     }
                     arrived.drain(..).flatten().for_each(|parcel| self.take(parcel));
                 }
+                () = sleep_until(self.rota.wake_at()) => {}
                 () = sleep_until(self.stop) => break,
             }
             self.send();
@@ -173,6 +174,7 @@ impl Dispatcher {
         if self.stop.is_some() {
             self.put_back(vec![parcel]);
         } else {
+            self.receivers.came(&parcel.endpoint_id);
             self.rota.add(parcel);
         }
     }
@@ -202,7 +204,8 @@ impl Dispatcher {
     fn send(&mut self) {
         let now = self.van.service.clock().now();
         let mut late = Vec::new();
-        while let Some(parcel) = self.rota.next() {
+        let began = Instant::now();
+        while let Some(parcel) = self.rota.next(began) {
             if self.van.in_time(&parcel, now) {
                 let receiver = self.receivers.of(parcel.endpoint_id, now);
                 self.tasks

@@ -1,11 +1,13 @@
 //! Whose turn it is: the deliveries one node holds, queued per endpoint, and how many of them may be in flight.
 //!
 //! Pure: no clock, no I/O; the dispatcher asks and tells. Invariants: no endpoint has more in flight than its share
-//! and all together no more than the limit; endpoints take turns, so a slow one delays only itself; of an endpoint's
+//! and all together no more than the limit; of an endpoint with a rate limit no attempt begins sooner after the last than that
+//! allows, however long nothing was sent; endpoints take turns, so a slow one delays only itself; of an endpoint's
 //! turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise; no more is held for an
 //! endpoint than it takes, at the pace of its last attempts, within half a lease.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 use bookguard_core::command::Parcel;
 use bookguard_core::limits::{
@@ -13,9 +15,13 @@ use bookguard_core::limits::{
 };
 use bookguard_core::model::EndpointId;
 use bookguard_core::outbox::whole_claim;
+use tokio::time::Instant;
 
 /// First tries go before retries; every this many turns it is the other way round.
 const RETRY_TURN: u32 = 4;
+
+/// Moments remembered beyond those of endpoints that have anything here, before those gone by are forgotten.
+const PACES: usize = 1_024;
 
 /// How an attempt ended, as far as its endpoint's queue is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +44,10 @@ pub(super) struct Rota {
     lanes: HashMap<EndpointId, Lane>,
     /// Endpoints that have something to send and a place to send it, each once, the next one first.
     turns: VecDeque<EndpointId>,
+    /// Endpoints that have something to send, each once, and the moment before which their rate limit lets nothing begin.
+    paced: BTreeSet<(Instant, EndpointId)>,
+    /// When an endpoint with a rate limit may begin its next attempt.
+    paces: HashMap<EndpointId, Instant>,
     in_flight: usize,
 }
 
@@ -57,6 +67,9 @@ struct Lane {
     takes_ms: u64,
     /// How many may be held: a power of two, so that it changes seldom.
     most: usize,
+    /// Attempts that may begin per second, as of the last delivery to come.
+    per_second: Option<u32>,
+    /// Whether it has its turn, or a moment to wait for.
     in_turns: bool,
     /// Whether the store holds more for this endpoint than there was room for.
     backlog: bool,
@@ -74,6 +87,7 @@ impl Lane {
             share: IN_FLIGHT_PER_ENDPOINT,
             takes_ms: 0,
             most: QUEUED_PER_ENDPOINT,
+            per_second: None,
             in_turns: false,
             backlog: false,
             gone: false,
@@ -92,7 +106,10 @@ impl Lane {
     fn pace(&mut self, took_ms: u64) -> Option<usize> {
         self.takes_ms = (self.takes_ms * 7 + took_ms) / 8;
         let in_time = (self.share as u64 * QUEUE_MS).checked_div(self.takes_ms);
-        let most = usize::try_from(in_time.unwrap_or(u64::MAX))
+        let limited = self
+            .per_second
+            .map_or(u64::MAX, |n| u64::from(n) * QUEUE_MS / 1000);
+        let most = usize::try_from(in_time.unwrap_or(u64::MAX).min(limited))
             .unwrap_or(usize::MAX)
             .clamp(QUEUED_PER_SLOW_ENDPOINT, QUEUED_PER_ENDPOINT);
         let most = 1 << most.ilog2();
@@ -128,6 +145,7 @@ impl Rota {
     pub(super) fn add(&mut self, parcel: Parcel) {
         let endpoint_id = parcel.endpoint_id;
         let lane = self.lanes.entry(endpoint_id).or_insert_with(Lane::new);
+        lane.per_second = parcel.per_second;
         if parcel.attempts == 0 {
             lane.first_tries.push_back(parcel);
         } else {
@@ -137,9 +155,15 @@ impl Rota {
     }
 
     /// The delivery to be attempted next, which from now on is in flight; `None` while nothing may be sent.
-    pub(super) fn next(&mut self) -> Option<Parcel> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<Parcel> {
         if self.in_flight >= IN_FLIGHT {
             return None;
+        }
+        while let Some((at, endpoint_id)) = self.paced.first().copied()
+            && at <= now
+        {
+            self.paced.pop_first();
+            self.turns.push_back(endpoint_id);
         }
         while let Some(endpoint_id) = self.turns.pop_front() {
             let Some(lane) = self.lanes.get_mut(&endpoint_id) else {
@@ -149,13 +173,33 @@ impl Rota {
             if !lane.may_send() {
                 continue;
             }
+            if let Some(at) = self.paces.get(&endpoint_id).filter(|at| **at > now)
+                && lane.per_second.is_some()
+            {
+                lane.in_turns = true;
+                self.paced.insert((*at, endpoint_id));
+                continue;
+            }
             let Some(parcel) = lane.take() else { continue };
             lane.in_flight += 1;
             self.in_flight += 1;
+            if let Some(per_second) = lane.per_second {
+                let next = now + Duration::from_secs(1) / per_second.max(1);
+                self.paces.insert(endpoint_id, next);
+            }
             queue_up(lane, endpoint_id, &mut self.turns);
+            if self.paces.len() > self.lanes.len() + PACES {
+                self.paces.retain(|_, at| *at > now);
+            }
             return Some(parcel);
         }
         None
+    }
+
+    /// When to ask for the next delivery though nothing has happened: a rate limit lets one begin then.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        let (at, _) = self.paced.first()?;
+        (self.in_flight < IN_FLIGHT).then_some(*at)
     }
 
     /// An attempt is over: its place is free, though the delivery is still held until it is [`done`](Self::done). How

@@ -1,7 +1,7 @@
-//! What must be known of an endpoint before anything is sent to it: whether it still takes deliveries, and the secret
-//! its deliveries are signed with.
+//! What must be known of an endpoint before anything is sent to it: whether it still takes deliveries, at which address,
+//! and the secrets its deliveries are signed with.
 //!
-//! Another node may have deleted the endpoint since the delivery was queued here. What is read is remembered for
+//! Another node may have deleted or changed the endpoint since the delivery was queued here. What is read is remembered for
 //! [`KNOWN_MS`], a failure to read it too, so that sending costs hardly any database work. What is signed how is
 //! `bookguard_core::webhook`'s. Invariant: no more than [`KNOWN`] endpoints are remembered.
 
@@ -9,15 +9,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bookguard_core::command::Parcel;
-use bookguard_core::model::{EndpointId, Timestamp};
+use bookguard_core::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::webhook::{Secret, sign_body, sign_standard};
+use bookguard_core::webhook::{Keyring, sign_body, sign_standard};
+use reqwest::Url;
 use reqwest::header::HeaderValue;
 use tokio::sync::OnceCell;
 
 use super::sender::DeliveryHeaders;
 
-/// How long what was read is remembered, in milliseconds: a deleted endpoint gets nothing more after this.
+/// How long what was read is remembered, in milliseconds: a deleted endpoint gets nothing more after this, and nothing goes
+/// to the address that one had before.
 const KNOWN_MS: i64 = 3_000;
 
 /// How many endpoints are remembered.
@@ -26,12 +28,21 @@ const KNOWN: usize = 4_096;
 /// What is known of a delivery's other end.
 #[derive(Debug)]
 pub(super) enum Receiver {
-    /// It takes deliveries, signed with this.
-    Open(Secret),
+    /// It takes deliveries, there and so signed.
+    Open(Destination),
     /// It was deleted or disabled.
     Closed,
     /// The store did not tell, or the secret cannot be used; reported by the service.
     Unknown,
+}
+
+/// Where a delivery goes.
+#[derive(Debug)]
+pub(super) struct Destination {
+    /// The address; `None` for what is stored as one and cannot be read.
+    pub url: Option<Url>,
+    /// What signs.
+    pub keyring: Keyring,
 }
 
 /// What is known of an endpoint once somebody has read it.
@@ -42,6 +53,18 @@ pub(super) type ReceiverCell = Arc<OnceCell<Receiver>>;
 pub(super) struct Receivers(HashMap<EndpointId, (Timestamp, ReceiverCell)>);
 
 impl Receivers {
+    /// A delivery to the endpoint has come: it took some when that was leased. What says otherwise is looked at again, or what is
+    /// claimed for one that was just brought back would be given back and claimed again all the while.
+    pub(super) fn came(&mut self, endpoint_id: &EndpointId) {
+        let closed = self
+            .0
+            .get(endpoint_id)
+            .is_some_and(|(_, cell)| matches!(cell.get(), Some(Receiver::Closed)));
+        if closed {
+            self.0.remove(endpoint_id);
+        }
+    }
+
     /// Where that is, or will be once somebody reads it.
     pub(super) fn of(&mut self, endpoint_id: EndpointId, now: Timestamp) -> ReceiverCell {
         if let Some((since, cell)) = self.0.get(&endpoint_id)
@@ -72,32 +95,73 @@ pub(super) async fn receiver<'c>(
     service: &Arc<Service>,
     parcel: &Parcel,
 ) -> &'c Receiver {
-    let (partner_id, endpoint_id) = (parcel.partner_id, parcel.endpoint_id);
-    let read = || async {
-        let service = Arc::clone(service);
-        let read = tokio::task::spawn_blocking(move || {
-            let mut reader = service.reader().ok()?;
-            let open = reader
-                .endpoint(&endpoint_id)
-                .map(|found| found.is_some_and(|(_, endpoint)| endpoint.enabled));
-            let read = open.and_then(|open| Ok((open, reader.secret(&partner_id)?)));
-            match read.map_err(|error| service.fault(&error)).ok()? {
-                (false, _) => Some(Receiver::Closed),
-                (true, secret) => secret.map(Receiver::Open),
-            }
-        });
-        read.await.ok().flatten().unwrap_or(Receiver::Unknown)
+    let look = || async {
+        let read = read(service, parcel.partner_id, parcel.endpoint_id).await;
+        match read {
+            Some(Some((endpoint, destination))) if endpoint.enabled => Receiver::Open(destination),
+            Some(_) => Receiver::Closed,
+            None => Receiver::Unknown,
+        }
     };
-    cell.get_or_init(read).await
+    cell.get_or_init(look).await
 }
 
-/// The headers of an attempt that begins at `now`; `None` when the secret cannot key them.
-pub(super) fn headers(secret: &Secret, parcel: &Parcel, now: Timestamp) -> Option<DeliveryHeaders> {
-    let id = parcel.event_id.to_string();
+/// Where a test of this endpoint goes, enabled or not; `None` when it is deleted, or the store did not tell.
+pub(super) async fn destination(
+    service: &Arc<Service>,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+) -> Option<Destination> {
+    let (_, destination) = read(service, partner_id, endpoint_id).await??;
+    Some(destination)
+}
+
+/// An endpoint and where its deliveries go, as the store has it now; `None` within when it is deleted.
+async fn read(
+    service: &Arc<Service>,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+) -> Option<Option<(Endpoint, Destination)>> {
+    let service = Arc::clone(service);
+    let read = tokio::task::spawn_blocking(move || {
+        let mut reader = service.reader().ok()?;
+        reader.snapshot();
+        let read = reader.endpoint(&endpoint_id).and_then(|found| {
+            let Some((_, endpoint)) = found else {
+                return Ok(None);
+            };
+            let own = endpoint.own_secret.then_some(&endpoint_id);
+            let destination = Destination {
+                keyring: reader.keyring(&partner_id, own)?,
+                url: Url::parse(&endpoint.url).ok(),
+            };
+            Ok(Some((endpoint, destination)))
+        });
+        read.map_err(|error| service.fault(&error)).ok()
+    });
+    read.await.ok().flatten()
+}
+
+/// The headers of an attempt that begins at `now`; `None` when there is no secret, or one that cannot key them.
+pub(super) fn headers(
+    keyring: &Keyring,
+    event_id: &EventId,
+    body: &[u8],
+    now: Timestamp,
+) -> Option<DeliveryHeaders> {
+    let id = event_id.to_string();
     let timestamp = now.unix_seconds();
-    let standard = sign_standard(secret, &id, timestamp, &parcel.body).ok()?;
+    let signing = keyring.signing(now);
+    let first = signing.first()?;
+    let mut standard = String::new();
+    for secret in &signing {
+        if !standard.is_empty() {
+            standard.push(' ');
+        }
+        standard += &sign_standard(secret, &id, timestamp, body).ok()?;
+    }
     Some(DeliveryHeaders {
-        service_signature: HeaderValue::try_from(sign_body(secret, &parcel.body)).ok()?,
+        service_signature: HeaderValue::try_from(sign_body(first, body)).ok()?,
         webhook_id: HeaderValue::try_from(id).ok()?,
         webhook_timestamp: HeaderValue::from(timestamp),
         webhook_signature: HeaderValue::try_from(standard).ok()?,
@@ -128,6 +192,19 @@ mod tests {
         }
         let second = known.of(endpoint(1), at(13_000));
         assert!(!Arc::ptr_eq(&second, &known.of(endpoint(1), at(12_999))));
+    }
+
+    #[test]
+    fn an_endpoint_known_as_closed_is_looked_at_again_once_something_comes_for_it() {
+        let mut known = Receivers::default();
+        let now = Timestamp::from_ms(0);
+        let open = known.of(endpoint(1), now);
+        known.came(&endpoint(1));
+        assert!(Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
+        open.set(Receiver::Closed).unwrap();
+        assert!(Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
+        known.came(&endpoint(1));
+        assert!(!Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
 //! | `reading` | bookings in pages, and told apart when nothing changed |
 //! | `event_log` | a partner's events as a log to read from and to wait at |
+//! | `endpoints` | endpoints that change and come back, secrets that replace each other |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `retries` | what a manual retry comes to |
 
@@ -17,6 +18,7 @@
 mod acceptances;
 mod amendments;
 mod cancellation;
+mod endpoints;
 mod event_log;
 mod keys;
 mod outcomes;

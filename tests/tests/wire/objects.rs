@@ -250,6 +250,21 @@ async fn wrong_members_of_the_other_bodies_are_named_too() {
                 "too_long",
             ),
             (endpoint("secret", json!("x")), "/secret", "unknown_field"),
+            (
+                endpoint("rateLimitPerSecond", json!(0)),
+                "/rateLimitPerSecond",
+                "out_of_range",
+            ),
+            (
+                endpoint("rateLimitPerSecond", json!(1001)),
+                "/rateLimitPerSecond",
+                "out_of_range",
+            ),
+            (
+                endpoint("ownSecret", json!("yes")),
+                "/ownSecret",
+                "wrong_type",
+            ),
         ] {
             let reply = acme.caller.post(path, &body).await;
             assert_eq!(reply.status, 400, "{body}: {}", reply.text());

@@ -11,6 +11,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Site, on_every_engine};
 use bookguard_tests::house::House;
+use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use serde_json::json;
 
@@ -243,6 +244,38 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let reply = ask(&filler.caller, operation, path, &[]).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "too_many_endpoints");
+        }
+        "testWebhookEndpoint" => {
+            let silent = Receiver::start().await;
+            silent.answer(Answer::Silence);
+            let endpoint = filler.endpoint(&silent.url()).await;
+            let path = operation.path.replace("{endpointId}", &endpoint);
+            let first = ask(&filler.caller, operation, &path, &[]);
+            let second = async {
+                silent.wait_for(1).await;
+                let second = ask(&filler.caller, operation, &path, &[]).await;
+                silent.answer(Answer::Status(200));
+                second
+            };
+            let (first, second) = tokio::join!(first, second);
+            first.ok(200);
+            seen.see(&second, 409);
+            assert_eq!(second.code(), "test_running");
+        }
+        "rotateWebhookEndpointSecret" => {
+            let endpoint = filler.endpoint("http://127.0.0.1:9/").await;
+            let path = operation.path.replace("{endpointId}", &endpoint);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "no_own_secret");
+        }
+        "rotatePartnerSecret" => {
+            for _ in 1..4 {
+                ask(&filler.caller, operation, path, &[]).await.ok(200);
+            }
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_secrets");
         }
         "retryWebhookEvent" => {
             let booking = filler.book().await;

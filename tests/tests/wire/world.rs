@@ -83,6 +83,11 @@ impl World {
                 policy_id
             }
             "resolutionId" => partner.leave_open().await,
+            "endpointId" if operation.id == "rotateWebhookEndpointSecret" => {
+                let body = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
+                let made = partner.caller.post("/v1/webhook-endpoints", &body).await;
+                made.string("endpointId")
+            }
             "endpointId" => partner.endpoint("http://127.0.0.1:9/").await,
             "path" => "entries/000.p/1".to_owned(),
             _ => panic!("how is a {name} made?"),
@@ -134,6 +139,8 @@ fn body(operation: &Documented) -> Option<Value> {
         "rescheduleBooking" => samples::new_date(),
         "cancelBooking" => samples::cancellation(),
         "decideResolution" => samples::decision(),
+        "updateWebhookEndpoint" => json!({"description": "another"}),
+        "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 60}),
         other => panic!("what is a body of {other}?"),
     })
 }

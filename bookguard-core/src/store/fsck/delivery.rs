@@ -4,11 +4,11 @@
 use sha2::{Digest as _, Sha256};
 
 use super::event::Told;
-use super::page::Belongings;
+use super::page::{Belongings, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, spelled};
 use crate::change::{DeliveryState, Phase};
 use crate::limits::{DELIVERY_AGE_MS, LEASE_MS, RESPONSE_HEAD_BYTES};
-use crate::model::{EndpointId, EventId, Timestamp};
+use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
 use crate::store::conn::{Row, StoreError};
 use crate::store::load;
 use crate::webhook::{Attempt, FailureClass, Schedule};
@@ -38,7 +38,9 @@ pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings:
             fault("the endpoint is not one of the event's partner".to_owned());
             continue;
         };
-        if !receiver.subscribes(event.event_type) {
+        // What it took before that was changed is not known any more.
+        let known = receiver.since.is_none_or(|at| event.clearly_after(at));
+        if known && !receiver.subscribes(event.event_type) {
             fault(format!("the endpoint takes no {}", event.event_type.word()));
         }
         if event.clearly_before(receiver.created_at) && event.retries == 0 {
@@ -50,21 +52,24 @@ pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings:
         {
             fault("the endpoint was deleted before the event".to_owned());
         }
+        if receiver.is_off_since_then(event) && event.retries == 0 {
+            fault("the endpoint was disabled before the event".to_owned());
+        }
         let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
         judge(event, &state, &attempts, belongings.now, &mut fault);
     }
     for receiver in receivers {
         let must = receiver.subscribes(event.event_type)
-            && event.clearly_after(receiver.created_at)
+            && event.clearly_after(receiver.since.unwrap_or(receiver.created_at))
             && receiver
                 .deleted_at
                 .is_none_or(|at| event.clearly_before(at));
         if !must || met.contains(&receiver.endpoint_id) {
             continue;
         }
-        if receiver.enabled {
+        if receiver.status.takes_events() {
             findings.missing_delivery(event.event_id, receiver.endpoint_id);
-        } else {
+        } else if receiver.deleted_at.is_some() && receiver.since.is_none() {
             findings
                 .absent
                 .entry(receiver.endpoint_id)
@@ -79,6 +84,15 @@ pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings:
             let place = format!("an attempt to deliver event {}", event.event_id);
             findings.add("attempt", place, "there is no delivery it belongs to");
         }
+    }
+}
+
+impl Receiver {
+    /// Whether its partner had disabled it when the event happened, and has left it so.
+    fn is_off_since_then(&self, event: &Told<'_>) -> bool {
+        self.status == EndpointStatus::Disabled
+            && self.deleted_at.is_none()
+            && self.since.is_some_and(|at| event.clearly_after(at))
     }
 }
 

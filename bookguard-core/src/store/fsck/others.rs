@@ -4,11 +4,13 @@
 //! an id tells when it was made, a secret opens only where it was sealed, a count counts what is there.
 
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
+use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
-use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
+use crate::model::{EndpointStatus, Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
-use crate::store::{MIGRATIONS, load};
+use crate::store::{MIGRATIONS, endpoints, load};
+use crate::webhook::SecretTerm;
 
 const MISSPELLED: &str = "it is not as Bookguard writes it";
 
@@ -27,7 +29,7 @@ impl Check<'_> {
         )?;
         self.each(
             "SELECT COUNT(*) FROM endpoint",
-            "SELECT id, enabled, deleted_ms, body FROM endpoint WHERE id > $1 ORDER BY id LIMIT $2",
+            "SELECT id, status, deleted_ms, body, since_ms FROM endpoint WHERE id > $1 ORDER BY id LIMIT $2",
             Self::endpoint,
         )?;
         self.each(
@@ -152,19 +154,15 @@ impl Check<'_> {
                 format!("row says {said}; there are {events}, numbered {first} to {last}"),
             );
         }
-        let secrets = self.rows(Statement::new(
-            "SELECT made_ms, sealed FROM secret WHERE owner = $1",
-            vec![(&id).into()],
-        ))?;
-        let whole = match secrets.as_slice() {
-            [secret] => {
-                secret.int(0)? == partner.created_at.ms()
-                    && self.seal.open(id.as_bytes(), secret.blob(1)?).is_some()
-            }
-            _ => false,
+        let whole = match self.secrets_of(id.as_bytes())?.as_slice() {
+            [] => false,
+            terms => terms.iter().all(|term| {
+                term.made >= partner.created_at && born_in_force(*term, partner.created_at)
+            }),
         };
         if !whole {
-            let detail = "it is not the one secret made with the partner and sealed for it";
+            let detail =
+                "its signing secrets are not the one made with it, or those that replaced that";
             self.findings
                 .add("secret", format!("secret of partner {id}"), detail);
         }
@@ -193,7 +191,7 @@ impl Check<'_> {
 
     fn endpoint(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: crate::model::EndpointId = row.id(0)?;
-        let endpoint = load::endpoint(row, 1, 3)?;
+        let endpoint = endpoints::read(row, 1, 3)?;
         let born: crate::model::Endpoint = row.json(3)?;
         identity(
             &mut self.findings,
@@ -208,19 +206,39 @@ impl Check<'_> {
         }
         let deleted = row.maybe_int(2)?.map(Timestamp::from_ms);
         self.not_before("endpoint", &id, "deleted_ms", deleted, endpoint.created_at);
-        let over = deleted.is_some() || self.gone.contains(&id);
-        if !self.gone.contains(&id)
+        let since = row.maybe_int(4)?.map(Timestamp::from_ms);
+        self.not_before("endpoint", &id, "since_ms", since, endpoint.created_at);
+        let gone = self.gone.get(&id).copied();
+        if gone.is_none()
             && let Some(event_id) = self.absent.get(&id)
         {
             self.findings.missing_delivery(*event_id, id);
         }
-        let enabled = row.int(1)?;
-        if !born.enabled || enabled != i64::from(!over) {
+        let born_active = born.enabled && born.status == EndpointStatus::Active;
+        let changed = since.unwrap_or(endpoint.created_at).ms();
+        let fitting = match endpoint.status {
+            _ if deleted.is_some() => endpoint.status == EndpointStatus::Disabled,
+            EndpointStatus::Active => gone.is_none_or(|at| at <= changed + CLOCK_SLACK_MS),
+            EndpointStatus::Disabled => since.is_some(),
+            EndpointStatus::Gone => gone.is_some(),
+        };
+        if !born_active || !fitting {
             let detail = format!(
-                "row says {enabled}; an endpoint is disabled by its deletion or by an answer 410, and by nothing else"
+                "row says {:?}; an endpoint is disabled by its partner, by its deletion or by an answer 410, and by nothing else",
+                endpoint.status
             );
             self.findings
-                .add("endpoint", format!("endpoint {id} field enabled"), detail);
+                .add("endpoint", format!("endpoint {id} field status"), detail);
+        }
+        let secrets = self.secrets_of(id.as_bytes())?;
+        let made = endpoint.created_at;
+        let in_order = secrets
+            .iter()
+            .all(|term| term.made.ms() >= made.ms() - CLOCK_SLACK_MS && born_in_force(*term, made));
+        if secrets.is_empty() == (born.own_secret && deleted.is_none()) || !in_order {
+            let detail = "its own signing secrets are not those it says it has";
+            self.findings
+                .add("secret", format!("secret of endpoint {id}"), detail);
         }
         Ok(())
     }
@@ -236,10 +254,42 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Secrets of nobody; those of partners are judged with them.
+    /// The terms of an owner's secrets; those that cannot be are findings.
+    fn secrets_of(&mut self, owner: &[u8; 16]) -> Result<Vec<SecretTerm>, StoreError> {
+        let rows = self.rows(Statement::new(
+            "SELECT made_ms, from_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
+            vec![owner.into()],
+        ))?;
+        let mut terms = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let term = endpoints::term(row, 0)?;
+            let overlap = term.from.ms() - term.made.ms();
+            if !(0..=SECRET_OVERLAP_MS).contains(&overlap)
+                || self.seal.open(owner, row.blob(2)?).is_none()
+            {
+                let place = format!("secret of {} made {}", hex::encode(owner), term.made);
+                let detail =
+                    "it was not sealed for its owner, or takes over at a time no rotation gives it";
+                self.findings.add("secret", place, detail);
+            }
+            terms.push(term);
+        }
+        if terms.len() > SECRETS_VALID {
+            let place = format!("secrets of {}", hex::encode(owner));
+            let detail = format!(
+                "there are {}; no more than {SECRETS_VALID} are kept",
+                terms.len()
+            );
+            self.findings.add("secret", place, detail);
+        }
+        Ok(terms)
+    }
+
+    /// Secrets of nobody; those of partners and endpoints are judged with them.
     fn secrets(&mut self) -> Result<(), StoreError> {
         let rows = self.rows(Statement::new(
-            "SELECT COUNT(*) FROM secret s WHERE NOT EXISTS (SELECT 1 FROM partner p WHERE p.id = s.owner)",
+            "SELECT COUNT(*) FROM secret s WHERE NOT EXISTS (SELECT 1 FROM partner p WHERE p.id = s.owner) \
+             AND NOT EXISTS (SELECT 1 FROM endpoint n WHERE n.id = s.owner)",
             vec![],
         ))?;
         let orphans = rows.first().map_or(Ok(0), |row| row.int(0))?;
@@ -304,6 +354,11 @@ impl Check<'_> {
                 .add(what, format!("{what} {id} field {field}"), detail);
         }
     }
+}
+
+/// Whether a secret made with its owner was in force at once: there was none before it.
+fn born_in_force(term: SecretTerm, owner_made: Timestamp) -> bool {
+    term.made != owner_made || term.from == term.made
 }
 
 /// A row's id is that of its document, and tells when it was made.

@@ -1,14 +1,14 @@
 //! Bookings in pages: one thread reads, the others check. All that belongs to a page's bookings is read with it.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
-use crate::model::{EndpointId, EventId, EventType, PartnerId, Timestamp};
+use crate::model::{EndpointId, EndpointStatus, EventId, EventType, PartnerId, Timestamp};
 use crate::store::conn::{Conn, Row, Statement, StoreError};
-use crate::store::load;
+use crate::store::endpoints;
 use crate::webhook::{Attempt, FailureClass};
 
 /// Bookings of a page: with all that belongs to them, a few megabytes.
@@ -21,7 +21,9 @@ const PARTNERS: usize = 1_024;
 /// A partner's endpoint, as far as deliveries are held to it.
 pub(super) struct Receiver {
     pub endpoint_id: EndpointId,
-    pub enabled: bool,
+    pub status: EndpointStatus,
+    /// Since when it takes what it takes now, where that was changed.
+    pub since: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
     types: Vec<EventType>,
@@ -87,7 +89,7 @@ struct Checked {
     number: usize,
     findings: Findings,
     counts: Counts,
-    gone: HashSet<EndpointId>,
+    gone: HashMap<EndpointId, i64>,
 }
 
 impl Check<'_> {
@@ -153,7 +155,10 @@ impl Check<'_> {
     fn take(&mut self, checked: Checked, parts: &mut BTreeMap<usize, Findings>) {
         self.counts.add(&checked.counts);
         self.progress.step(checked.counts.entries);
-        self.gone.extend(checked.gone);
+        for (endpoint_id, at) in checked.gone {
+            let last = self.gone.entry(endpoint_id).or_insert(at);
+            *last = at.max(*last);
+        }
         for (endpoint_id, event_id) in checked.findings.absent.iter() {
             self.absent.entry(*endpoint_id).or_insert(*event_id);
         }
@@ -249,14 +254,15 @@ fn endpoints(
         return Ok(Arc::clone(known));
     }
     let rows = conn.one(Statement::new(
-        "SELECT enabled, deleted_ms, body FROM endpoint WHERE partner_id = $1 ORDER BY id",
+        "SELECT status, deleted_ms, body, since_ms FROM endpoint WHERE partner_id = $1 ORDER BY id",
         vec![(&partner_id).into()],
     ))?;
     let read = |row: &Row| -> Result<Receiver, StoreError> {
-        let endpoint = load::endpoint(row, 0, 2)?;
+        let endpoint = endpoints::read(row, 0, 2)?;
         Ok(Receiver {
             endpoint_id: endpoint.endpoint_id,
-            enabled: endpoint.enabled,
+            status: endpoint.status,
+            since: row.maybe_int(3)?.map(Timestamp::from_ms),
             deleted_at: row.maybe_int(1)?.map(Timestamp::from_ms),
             created_at: endpoint.created_at,
             types: endpoint.events,
@@ -297,20 +303,33 @@ impl Page {
             counts.resolutions += belongings.resolutions.len() as u64;
             booking::check(row, &belongings, &mut findings);
         }
-        let said_gone = |row: &&Row| {
-            row.text(3).is_ok_and(|body| body.contains("gone"))
-                && row
-                    .json::<Attempt>(3)
-                    .is_ok_and(|attempt| attempt.class == Some(FailureClass::Gone))
-        };
-        let gone = self.attempts.iter().filter(said_gone);
+        let mut gone = HashMap::new();
+        for row in &self.attempts {
+            if let Some((endpoint_id, at)) = said_gone(row) {
+                let last = gone.entry(endpoint_id).or_insert(at);
+                *last = at.max(*last);
+            }
+        }
         Checked {
             number: self.number,
             findings,
             counts,
-            gone: gone.filter_map(|row| row.id(1).ok()).collect(),
+            gone,
         }
     }
+}
+
+/// The endpoint whose receiver said in this attempt that it is gone, and when it had said so.
+fn said_gone(row: &Row) -> Option<(EndpointId, i64)> {
+    if !row.text(3).is_ok_and(|body| body.contains("gone")) {
+        return None;
+    }
+    let attempt: Attempt = row.json(3).ok()?;
+    let end = attempt
+        .started_at
+        .saturating_add_unsigned(attempt.duration_ms);
+    let gone = attempt.class == Some(FailureClass::Gone);
+    gone.then_some((row.id(1).ok()?, end))
 }
 
 /// Takes a booking's rows off the front of rows ordered by booking; those of no booking of the page are passed over.

@@ -75,7 +75,31 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "by",
         "that it was deleted is certain, the hour is not",
     ),
-    ("endpoint", "deleted_ms", "of another row", "the same"),
+    ("endpoint", "body", "/rateLimitPerSecond", "as its address"),
+    (
+        "endpoint",
+        "body",
+        "/ownSecret",
+        "of a deleted endpoint nothing is signed",
+    ),
+    (
+        "endpoint",
+        "since_ms",
+        "by",
+        "that its partner changed it is certain, the hour is not",
+    ),
+    (
+        "endpoint",
+        "since_ms",
+        "of another row",
+        "what an endpoint took before it was changed is not kept",
+    ),
+    (
+        "endpoint",
+        "since_ms",
+        "to nothing",
+        "the same: all it takes it may have taken from the first",
+    ),
     (
         "event",
         "retries",

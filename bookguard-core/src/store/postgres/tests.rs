@@ -14,7 +14,7 @@ fn url(text: &str) -> PostgresUrl {
 
 fn secret(owner: &[u8]) -> Statement<'static> {
     Statement::new(
-        "INSERT INTO secret (owner, made_ms, sealed) VALUES ($1, $2, $3)",
+        "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, 0, $3)",
         vec![owner.to_vec().into(), 1.into(), vec![1].into()],
     )
 }

@@ -17,10 +17,12 @@ CREATE TABLE partner (
     body      TEXT    NOT NULL
 ) STRICT;
 
--- What webhooks are signed with: one row per secret that is or was valid, sealed; the owner is a partner or an endpoint.
+-- What webhooks are signed with: one row per secret that signs, sealed; the owner is a partner or an endpoint. from_ms is
+-- when it takes over from the one made before it.
 CREATE TABLE secret (
     owner    BLOB    NOT NULL,
     made_ms  INTEGER NOT NULL,
+    from_ms  INTEGER NOT NULL,
     sealed   BLOB    NOT NULL,
     PRIMARY KEY (owner, made_ms)
 ) STRICT;
@@ -121,10 +123,12 @@ CREATE TABLE checkpoint (
     note   TEXT    NOT NULL
 ) STRICT;
 
+-- since_ms is since when it takes what it takes now, where the partner changed that: since it was made if null.
 CREATE TABLE endpoint (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
-    enabled     INTEGER NOT NULL,
+    status      INTEGER NOT NULL,
+    since_ms    INTEGER,
     deleted_ms  INTEGER,
     body        TEXT    NOT NULL
 ) STRICT;

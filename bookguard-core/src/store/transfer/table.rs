@@ -65,7 +65,7 @@ macro_rules! table {
 pub(super) const TABLES: [Table; 16] = [
     table!(head (id) origin vkey size root checkpoint),
     table!(partner (id) status events policies put_ms settings body),
-    table!(secret (owner made_ms) sealed),
+    table!(secret (owner made_ms) from_ms sealed),
     table!(api_key (id) partner_id hash revoked_ms body),
     table!(policy (hash) body),
     table!(policy_version (partner_id policy_id version) made_ms latest hash),
@@ -78,7 +78,7 @@ pub(super) const TABLES: [Table; 16] = [
     table!(resolution (id) booking_id leaf_idx),
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
-    table!(endpoint (id) partner_id enabled deleted_ms body),
+    table!(endpoint (id) partner_id status since_ms deleted_ms body),
     table!(event (id) partner_id seq booking_id type retries body),
     table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease),
     table!(attempt (event_id endpoint_id number) body),

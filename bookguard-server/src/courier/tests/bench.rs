@@ -202,8 +202,8 @@ impl Bench {
 
     pub(super) async fn endpoint(&self, url: &str) -> EndpointId {
         let body = format!(r#"{{"url":"{url}"}}"#);
-        let made: Endpoint = call::<CreateEndpoint>(&self.session(), &[], &body).await;
-        made.endpoint_id
+        let made = call::<CreateEndpoint>(&self.session(), &[], &body).await;
+        made.endpoint.endpoint_id
     }
 
     pub(super) async fn is_enabled(&self, endpoint_id: EndpointId) -> bool {

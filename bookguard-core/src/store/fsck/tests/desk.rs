@@ -176,6 +176,12 @@ impl Desk {
 
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
         self.call::<ops::endpoints::CreateEndpoint>(session, "", body, None)
+            .endpoint
+    }
+
+    fn change(&self, session: &Session, endpoint: &Endpoint, body: &str) {
+        let id = endpoint.endpoint_id.to_string();
+        self.call::<ops::endpoint_changes::UpdateEndpoint>(session, &id, body, None);
     }
 
     /// Has the guard remember entries that the database does not hold, and accepts that they are lost.
@@ -284,7 +290,14 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     );
     let doomed = desk.endpoint(&acme, r#"{"url":"https://c.example.com/"}"#);
     let ended = desk.endpoint(&acme, r#"{"url":"https://d.example.com/"}"#);
-    let theirs = desk.endpoint(&other, r#"{"url":"https://e.example.com/"}"#);
+    let theirs = desk.endpoint(
+        &other,
+        r#"{"url":"https://e.example.com/","ownSecret":true}"#,
+    );
+    let narrowed = desk.endpoint(&acme, r#"{"url":"https://f.example.com/"}"#);
+    desk.later(HOUR);
+    let narrow = r#"{"events":["booking.protected"],"rateLimitPerSecond":5}"#;
+    desk.change(&acme, &narrowed, narrow);
     desk.later(HOUR);
     let full = desk.book(
         &acme,
@@ -333,9 +346,10 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         None,
     );
     assert_eq!(
-        waiting.webhook_events[0].deliveries[0].endpoint_id,
-        theirs.endpoint_id
+        waiting.webhook_events[0].deliveries[0].endpoint_id, theirs.endpoint_id,
+        "and to nobody else"
     );
+    assert_eq!(waiting.webhook_events[0].deliveries.len(), 1);
     desk.later(HOUR);
     desk.resolve(&other);
     let clock = Arc::clone(&desk.clock);

@@ -1,0 +1,250 @@
+//! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
+
+use super::Decided;
+use crate::change::Change;
+use crate::command::{EndpointKept, EndpointUpdate, NewSecret, Reply, RotatedSecret};
+use crate::error::Error;
+use crate::limits;
+use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
+use crate::webhook::SecretTerm;
+use crate::webhook::keyring::first_valid;
+use crate::work::Work;
+
+pub(super) fn create(
+    work: &Work,
+    partner_id: PartnerId,
+    endpoint: &Endpoint,
+    secret: Option<&NewSecret>,
+) -> Decided {
+    let state = work
+        .active_partner(&partner_id)
+        .ok_or_else(|| Error::not_found("partner"))?;
+    if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
+        return Err(Error::conflict(
+            "too_many_endpoints",
+            format!(
+                "The partner has {} webhook endpoints, the most allowed. Delete one first.",
+                state.endpoints.len()
+            ),
+        ));
+    }
+    let mut changes = vec![Change::EndpointAdded {
+        partner_id,
+        endpoint: Box::new(endpoint.clone()),
+    }];
+    changes.extend(secret.map(|new| Change::SecretAdded {
+        owner: *endpoint.endpoint_id.as_bytes(),
+        term: SecretTerm::at_once(endpoint.created_at),
+        sealed: new.sealed.clone(),
+    }));
+    let kept = EndpointKept {
+        endpoint: endpoint.clone(),
+        secret: secret.map(|new| new.secret.reveal().to_owned()),
+        switches_at: None,
+    };
+    Ok((changes, Reply::EndpointKept(Box::new(kept))))
+}
+
+/// The partner's endpoint, unless it is deleted.
+fn find(work: &Work, partner_id: PartnerId, endpoint_id: EndpointId) -> Result<&Endpoint, Error> {
+    work.partners
+        .get(&partner_id)
+        .and_then(|state| {
+            state
+                .endpoints
+                .iter()
+                .find(|e| e.endpoint_id == endpoint_id)
+        })
+        .ok_or_else(|| Error::not_found("webhook endpoint"))
+}
+
+pub(super) fn update(
+    work: &Work,
+    at: Timestamp,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+    update: &EndpointUpdate,
+) -> Decided {
+    let old = find(work, partner_id, endpoint_id)?;
+    let mut new = old.clone();
+    if let Some(url) = &update.url {
+        new.url.clone_from(url);
+    }
+    if let Some(events) = &update.events {
+        new.events.clone_from(events);
+    }
+    if let Some(description) = &update.description {
+        new.description.clone_from(description);
+    }
+    if let Some(limit) = update.rate_limit_per_second {
+        new.rate_limit_per_second = limit;
+    }
+    let new = match (update.enabled, old.enabled) {
+        (Some(true), false) => new.with_status(EndpointStatus::Active),
+        (Some(false), true) => new.with_status(EndpointStatus::Disabled),
+        _ => new,
+    };
+    let mut changes = Vec::new();
+    let (new, given) = own_secret(at, new, update, &mut changes);
+    if new.status != old.status {
+        changes.push(Change::EndpointMoved {
+            endpoint_id,
+            status: new.status,
+        });
+    }
+    if new != *old {
+        let takes_others = new.events != old.events || new.enabled != old.enabled;
+        changes.push(Change::EndpointChanged {
+            endpoint: Box::new(new.clone()),
+            since: takes_others.then_some(at),
+        });
+    }
+    let kept = EndpointKept {
+        endpoint: new,
+        secret: given.map(|(secret, _)| secret.secret.reveal().to_owned()),
+        switches_at: given.map(|(_, term)| term.from),
+    };
+    Ok((changes, Reply::EndpointKept(Box::new(kept))))
+}
+
+/// Gives the endpoint a secret of its own, or takes it away, where that changes anything; what it was given.
+fn own_secret<'u>(
+    at: Timestamp,
+    endpoint: Endpoint,
+    update: &'u EndpointUpdate,
+    changes: &mut Vec<Change>,
+) -> (Endpoint, Option<(&'u NewSecret, SecretTerm)>) {
+    let owner = *endpoint.endpoint_id.as_bytes();
+    match (&update.own_secret, endpoint.own_secret) {
+        (Some(Some(new)), false) => {
+            // Its receiver knows the partner's secret and must learn this one first.
+            let term = SecretTerm {
+                made: at,
+                from: at.plus_ms(limits::SECRET_OVERLAP_DEFAULT_MS),
+            };
+            changes.push(Change::SecretAdded {
+                owner,
+                term,
+                sealed: new.sealed.clone(),
+            });
+            let endpoint = Endpoint {
+                own_secret: true,
+                ..endpoint
+            };
+            (endpoint, Some((new, term)))
+        }
+        (Some(None), true) => {
+            changes.push(Change::SecretsForgotten {
+                owner,
+                made_before: None,
+            });
+            let endpoint = Endpoint {
+                own_secret: false,
+                ..endpoint
+            };
+            (endpoint, None)
+        }
+        _ => (endpoint, None),
+    }
+}
+
+pub(super) fn test(
+    work: &Work,
+    at: Timestamp,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+) -> Decided {
+    find(work, partner_id, endpoint_id)?;
+    Ok((Vec::new(), Reply::Testing(endpoint_id, at)))
+}
+
+pub(super) fn delete(
+    work: &Work,
+    at: Timestamp,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+) -> Decided {
+    let endpoint = find(work, partner_id, endpoint_id)?;
+    let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
+    if endpoint.own_secret {
+        changes.push(Change::SecretsForgotten {
+            owner: *endpoint_id.as_bytes(),
+            made_before: None,
+        });
+    }
+    let ended = Endpoint {
+        enabled: false,
+        ..endpoint.clone()
+    };
+    Ok((changes, Reply::Endpoint(Box::new(ended))))
+}
+
+pub(super) fn rotate_secret(
+    work: &Work,
+    at: Timestamp,
+    partner_id: PartnerId,
+    endpoint_id: Option<EndpointId>,
+    new: &NewSecret,
+    overlap_ms: i64,
+) -> Decided {
+    let owner = secret_owner(work, partner_id, endpoint_id)?;
+    let terms = work.secrets.get(&owner).map_or(&[][..], Vec::as_slice);
+    let valid = &terms[first_valid(terms, at).unwrap_or(0)..];
+    if overlap_ms > 0 && valid.len() >= limits::SECRETS_VALID {
+        return Err(Error::conflict(
+            "too_many_secrets",
+            format!(
+                "{} secrets sign at present, the most allowed. Wait until the next takes over, or send \"overlapSeconds\": 0, \
+                 which ends them all at once.",
+                valid.len()
+            ),
+        ));
+    }
+    // Whichever was made last takes over in the end, whatever the clock says of the one before.
+    let made = terms.last().map_or(at, |last| at.max(last.made.plus_ms(1)));
+    let term = SecretTerm {
+        made,
+        from: made.plus_ms(overlap_ms),
+    };
+    let kept = if overlap_ms == 0 { None } else { valid.first() };
+    let made_before = kept.map_or(made, |first| first.made);
+    let mut changes = Vec::new();
+    if terms.first().is_some_and(|first| first.made < made_before) {
+        changes.push(Change::SecretsForgotten {
+            owner,
+            made_before: Some(made_before),
+        });
+    }
+    changes.push(Change::SecretAdded {
+        owner,
+        term,
+        sealed: new.sealed.clone(),
+    });
+    let rotated = RotatedSecret {
+        secret: new.secret.reveal().to_owned(),
+        switches_at: term.from,
+    };
+    Ok((changes, Reply::SecretRotated(Box::new(rotated))))
+}
+
+fn secret_owner(
+    work: &Work,
+    partner_id: PartnerId,
+    endpoint_id: Option<EndpointId>,
+) -> Result<[u8; 16], Error> {
+    let Some(endpoint_id) = endpoint_id else {
+        work.active_partner(&partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        return Ok(*partner_id.as_bytes());
+    };
+    if !find(work, partner_id, endpoint_id)?.own_secret {
+        return Err(Error::conflict(
+            "no_own_secret",
+            format!(
+                "Webhook endpoint {endpoint_id} has no secret of its own; its deliveries are signed with the partner's. Rotate that \
+                 with POST /v1/partners/me/rotate-secret, or give the endpoint its own: PATCH it with {{\"ownSecret\": true}}."
+            ),
+        ));
+    }
+    Ok(*endpoint_id.as_bytes())
+}

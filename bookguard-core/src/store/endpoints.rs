@@ -1,0 +1,223 @@
+//! Endpoints and signing secrets in the store: what is written, loaded for a batch, and asked.
+//!
+//! An endpoint's document is as it was born but for what its partner changed; where it stands has a column of its own.
+//! Secrets are sealed, each for its owner.
+
+use super::conn::{Row, Statement, StoreError, select_in};
+use super::load::Loading;
+use super::read::{Read, Reader};
+use crate::limits::SECRETS_VALID;
+use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
+use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
+use crate::work::Work;
+
+/// The endpoints of some partners.
+pub(super) const OF_PARTNERS: &str =
+    "SELECT partner_id, status, body FROM endpoint WHERE partner_id IN ({}) AND deleted_ms IS NULL";
+
+/// When the secrets of some owners were made and take over.
+pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
+
+const SECRETS: &str = "SELECT owner, made_ms, from_ms, sealed FROM secret WHERE owner IN ({})";
+
+/// Every place an endpoint can stand in, with its number in the store.
+const STATUSES: [(i64, EndpointStatus); 3] = [
+    (0, EndpointStatus::Disabled),
+    (1, EndpointStatus::Active),
+    (3, EndpointStatus::Gone),
+];
+
+fn number(status: EndpointStatus) -> i64 {
+    let place = STATUSES.iter().find(|(_, known)| *known == status);
+    place.expect("the table has every status").0
+}
+
+/// An endpoint from its columns `status` and `body`.
+pub(crate) fn read(row: &Row, status: usize, body: usize) -> Result<Endpoint, StoreError> {
+    let endpoint: Endpoint = row.json(body)?;
+    let found = row.int(status)?;
+    let place = STATUSES.iter().find(|(number, _)| *number == found);
+    let (_, status) = place.ok_or_else(|| {
+        StoreError::Corrupt(format!(
+            "endpoint {} has status {found}",
+            endpoint.endpoint_id
+        ))
+    })?;
+    Ok(endpoint.with_status(*status))
+}
+
+pub(super) fn read_of_partner(
+    work: &mut Work,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    if let Some(state) = work.partners.get_mut(&row.id(0)?) {
+        state.endpoints.push(read(row, 1, 2)?);
+    }
+    Ok(())
+}
+
+/// A term whose columns made and from begin at `from`.
+pub(crate) fn term(row: &Row, from: usize) -> Result<SecretTerm, StoreError> {
+    Ok(SecretTerm {
+        made: Timestamp::from_ms(row.int(from)?),
+        from: Timestamp::from_ms(row.int(from + 1)?),
+    })
+}
+
+pub(super) fn read_term(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let terms = work.secrets.entry(row.bytes(0)?).or_default();
+    terms.push(term(row, 1)?);
+    terms.sort_unstable();
+    Ok(())
+}
+
+/// The document of an endpoint: where it stands is not in it.
+fn document(endpoint: &Endpoint) -> String {
+    let endpoint = endpoint.clone().with_status(EndpointStatus::Active);
+    serde_json::to_string(&endpoint).expect("an endpoint is plain data, which always serializes")
+}
+
+/// Adds an endpoint.
+pub(super) fn added<'a>(partner_id: &'a PartnerId, endpoint: &'a Endpoint) -> Statement<'a> {
+    Statement::new(
+        "INSERT INTO endpoint (id, partner_id, status, body) VALUES ($1, $2, $3, $4)",
+        vec![
+            (&endpoint.endpoint_id).into(),
+            partner_id.into(),
+            number(endpoint.status).into(),
+            document(endpoint).into(),
+        ],
+    )
+}
+
+/// Writes an endpoint's document anew, and with `since` since when it takes what it takes.
+pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statement<'_> {
+    let id = &endpoint.endpoint_id;
+    match since {
+        Some(since) => Statement::new(
+            "UPDATE endpoint SET body = $1, since_ms = $2 WHERE id = $3",
+            vec![document(endpoint).into(), since.ms().into(), id.into()],
+        ),
+        None => Statement::new(
+            "UPDATE endpoint SET body = $1 WHERE id = $2",
+            vec![document(endpoint).into(), id.into()],
+        ),
+    }
+}
+
+/// Moves an endpoint.
+pub(super) fn moved(endpoint_id: &EndpointId, status: EndpointStatus) -> Statement<'_> {
+    Statement::new(
+        "UPDATE endpoint SET status = $1 WHERE id = $2",
+        vec![number(status).into(), endpoint_id.into()],
+    )
+}
+
+/// Ends an endpoint. What still waited for it is judged given up when it is read: there may be any number of such rows.
+pub(super) fn deleted(endpoint_id: &EndpointId, at: Timestamp) -> Statement<'_> {
+    Statement::new(
+        "UPDATE endpoint SET deleted_ms = $1, status = $2 WHERE id = $3",
+        vec![
+            at.ms().into(),
+            number(EndpointStatus::Disabled).into(),
+            endpoint_id.into(),
+        ],
+    )
+}
+
+/// Adds a secret.
+pub(super) fn secret_added<'a>(
+    owner: &'a [u8; 16],
+    term: SecretTerm,
+    sealed: &'a [u8],
+) -> Statement<'a> {
+    Statement::new(
+        "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, $3, $4)",
+        vec![
+            owner.into(),
+            term.made.ms().into(),
+            term.from.ms().into(),
+            sealed.into(),
+        ],
+    )
+}
+
+/// Forgets secrets.
+pub(super) fn secrets_forgotten(owner: &[u8; 16], made_before: Option<Timestamp>) -> Statement<'_> {
+    let before = made_before.map_or(i64::MAX, Timestamp::ms);
+    Statement::new(
+        "DELETE FROM secret WHERE owner = $1 AND made_ms < $2",
+        vec![owner.into(), before.into()],
+    )
+}
+
+impl Reader<'_> {
+    /// A partner's endpoints, newest first, from below `before`.
+    pub fn endpoints(
+        &mut self,
+        partner_id: &PartnerId,
+        before: Option<EndpointId>,
+        rows: u32,
+    ) -> Read<Vec<Endpoint>> {
+        let before = before.unwrap_or(EndpointId::from_bytes([0xff; 16]));
+        let rows = self.all(
+            "SELECT status, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
+             ORDER BY id DESC LIMIT $3",
+            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
+        )?;
+        rows.iter().map(|row| read(row, 0, 1)).collect()
+    }
+
+    /// One endpoint and its owner, unless it is deleted.
+    pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
+        let row = self.first(
+            "SELECT partner_id, status, body FROM endpoint WHERE id = $1 AND deleted_ms IS NULL",
+            vec![endpoint_id.into()],
+        )?;
+        row.map(|row| Ok((row.id(0)?, read(&row, 1, 2)?)))
+            .transpose()
+    }
+
+    /// The secret that webhooks of this partner are signed with at `at`.
+    pub fn secret(&mut self, partner_id: &PartnerId, at: Timestamp) -> Read<Option<Secret>> {
+        let keyring = self.keyring(partner_id, None)?;
+        Ok(keyring.signing(at).first().map(|secret| (*secret).clone()))
+    }
+
+    /// Every secret that signs, or will, what goes to this endpoint of the partner's; without one, the partner's alone.
+    pub fn keyring(
+        &mut self,
+        partner_id: &PartnerId,
+        endpoint_id: Option<&EndpointId>,
+    ) -> Read<Keyring> {
+        let mut owners = vec![*partner_id.as_bytes()];
+        owners.extend(endpoint_id.map(|id| *id.as_bytes()));
+        let (mut partners, mut endpoints) = (Vec::with_capacity(SECRETS_VALID), Vec::new());
+        let Some(statement) = select_in(SECRETS, &owners) else {
+            return Ok(Keyring::default());
+        };
+        for row in &self.ask(statement)?.rows {
+            let owner: [u8; 16] = row.bytes(0)?;
+            let opened = self
+                .seal()
+                .open(&owner, row.blob(3)?)
+                .and_then(|bytes| String::from_utf8(bytes).ok())
+                .ok_or_else(|| {
+                    StoreError::Corrupt(format!(
+                        "a signing secret of {partner_id} does not open under the ledger key"
+                    ))
+                })?;
+            let dated = DatedSecret {
+                term: term(row, 1)?,
+                secret: Secret::new(opened),
+            };
+            if owner == *partner_id.as_bytes() {
+                partners.push(dated);
+            } else {
+                endpoints.push(dated);
+            }
+        }
+        Ok(Keyring::new(partners, endpoints))
+    }
+}

@@ -1,0 +1,114 @@
+//! Tests of endpoints: one attempt each, made for the caller that waits for it.
+//!
+//! It is signed, checked and sent as a delivery is. Invariants: one test of an endpoint at a time, and no more than [`TRIALS`]
+//! on this node; nothing of it is settled, claimed or repeated.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bookguard_core::error::Error;
+use bookguard_core::model::EndpointId;
+use bookguard_core::ops::endpoint_test::TestDelivery;
+use bookguard_core::webhook::Attempt;
+
+use super::carry::Van;
+use super::signing;
+
+/// Tests under way on one node: few, because each holds a request's connection.
+const TRIALS: usize = 64;
+
+/// The endpoints under test.
+#[derive(Debug, Default)]
+pub(super) struct Trials(Mutex<HashSet<EndpointId>>);
+
+/// A test that may be made. Dropping it lets the next one begin.
+#[derive(Debug)]
+pub struct Trial {
+    trials: Arc<Trials>,
+    test: TestDelivery,
+}
+
+impl Trials {
+    fn lock(&self) -> MutexGuard<'_, HashSet<EndpointId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a test.
+    ///
+    /// Errors: `test_running`, `busy`.
+    pub(super) fn begin(self: &Arc<Self>, test: TestDelivery) -> Result<Trial, Error> {
+        let mut under_test = self.lock();
+        if under_test.contains(&test.endpoint_id) {
+            return Err(Error::conflict(
+                "test_running",
+                format!(
+                    "A test of webhook endpoint {} is under way. Wait for its answer, fifteen seconds at most, and test again.",
+                    test.endpoint_id
+                ),
+            ));
+        }
+        if under_test.len() >= TRIALS {
+            return Err(Error::busy());
+        }
+        under_test.insert(test.endpoint_id);
+        Ok(Trial {
+            trials: Arc::clone(self),
+            test,
+        })
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.trials.lock().remove(&self.test.endpoint_id);
+    }
+}
+
+impl Trial {
+    pub(super) fn endpoint_id(&self) -> EndpointId {
+        self.test.endpoint_id
+    }
+
+    /// Makes the attempt.
+    pub(super) async fn run(&self, van: &Van) -> Attempt {
+        let TestDelivery {
+            partner_id,
+            endpoint_id,
+            event_id,
+            body,
+        } = &self.test;
+        // Read anew: who has just changed the endpoint wants to know about the change.
+        let destination = signing::destination(&van.service, *partner_id, *endpoint_id).await;
+        van.attempt(event_id, body, destination.as_ref()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::model::{EventId, PartnerId};
+
+    use super::*;
+
+    fn test(n: u8) -> TestDelivery {
+        TestDelivery {
+            partner_id: PartnerId::from_bytes([0; 16]),
+            endpoint_id: EndpointId::from_bytes([n; 16]),
+            event_id: EventId::from_bytes([0; 16]),
+            body: Arc::from(&b"{}"[..]),
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_tested_once_at_a_time_and_a_node_makes_few_tests_at_once() {
+        let trials = Arc::<Trials>::default();
+        let code = |test| trials.begin(test).map(drop).map_err(|error| error.code);
+        let first = trials.begin(test(0)).unwrap();
+        assert_eq!(code(test(0)).unwrap_err(), "test_running");
+        assert_eq!(code(test(1)), Ok(()));
+        drop(first);
+        let all: Vec<Trial> = (0..64).map(|n| trials.begin(test(n)).unwrap()).collect();
+        assert_eq!(code(test(64)).unwrap_err(), "busy");
+        drop(all);
+        assert_eq!(code(test(64)), Ok(()));
+    }
+}
