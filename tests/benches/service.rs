@@ -32,6 +32,8 @@ mod inserts;
 mod instructions;
 #[path = "service/load.rs"]
 mod load;
+#[path = "service/paced.rs"]
+mod paced;
 #[path = "service/parts.rs"]
 mod parts;
 #[path = "service/postgres.rs"]
@@ -40,10 +42,14 @@ mod postgres;
 mod process;
 #[path = "service/receiver.rs"]
 mod receiver;
+#[path = "service/recovery.rs"]
+mod recovery;
 #[path = "service/report.rs"]
 mod report;
 #[path = "service/rows.rs"]
 mod rows;
+#[path = "service/webhooks.rs"]
+mod webhooks;
 
 use std::process::ExitCode;
 use std::time::Duration;

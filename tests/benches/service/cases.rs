@@ -116,6 +116,13 @@ pub struct Made {
     bookings: Vec<(String, Instant)>,
 }
 
+impl Made {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.bookings.len()
+    }
+}
+
 struct Create {
     request: Vec<u8>,
     made: Made,
@@ -316,7 +323,7 @@ pub fn drain(target: &impl Target, receiver: &Receiver, backlog: usize) -> Falli
 }
 
 fn bookings(made: &[Made]) -> usize {
-    made.iter().map(|made| made.bookings.len()).sum()
+    made.iter().map(Made::len).sum()
 }
 
 fn delivered(target: &impl Target, receiver: &Receiver, bookings: usize) -> Fallible<()> {

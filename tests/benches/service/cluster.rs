@@ -66,21 +66,17 @@ impl Cluster {
     /// So many nodes on a new database.
     pub fn nodes(&self, maker: &Maker, count: usize) -> Fallible<Nodes> {
         let (url, folder) = (self.database(), maker.folder()?);
-        let start = |number: usize| {
-            let mut command = maker.serve(&url);
-            command
-                .arg("--ledger-key")
-                .arg(folder.path().join("bench.key"));
-            Process::start(command, &folder.path().join(format!("log{number}")))
-        };
-        // One after the other: the first begins the log.
-        let processes = (0..count).map(start).collect::<Fallible<_>>()?;
-        Ok(Nodes {
-            processes,
+        let mut nodes = Nodes {
+            processes: Vec::new(),
             asked: Bare::connect(&url)?,
             url,
-            _folder: folder,
-        })
+            folder,
+        };
+        // One after the other: the first begins the log.
+        for _ in 0..count {
+            nodes.add(maker)?;
+        }
+        Ok(nodes)
     }
 
     /// Processor time that all of its processes have used.
@@ -114,10 +110,20 @@ pub struct Nodes {
     pub asked: Bare,
     /// Their database.
     pub url: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Nodes {
+    /// Starts one more.
+    pub fn add(&mut self, maker: &Maker) -> Fallible<()> {
+        let folder = self.folder.path();
+        let mut command = maker.serve(&self.url);
+        command.arg("--ledger-key").arg(folder.join("bench.key"));
+        let log = folder.join(format!("log{}", self.processes.len()));
+        self.processes.push(Process::start(command, &log)?);
+        Ok(())
+    }
+
     /// How many transactions have written so far, this question included: while nodes run, every other one is a turn.
     pub fn transactions(&self) -> Fallible<i64> {
         self.asked

@@ -1,7 +1,7 @@
 //! This program in another role: each is a process of its own, as the server is.
 //!
-//! `empty`: an HTTP server with one handler that does nothing. `post`: a bare HTTP client. `serve`: the server on a
-//! disk that takes longer to commit.
+//! `empty`: an HTTP server with one handler that does nothing. `post`: a bare HTTP client; `pace`: one that takes its
+//! time. `serve`: the server on a disk that takes longer to commit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +30,10 @@ pub fn become_counterpart(arguments: &[String]) -> Fallible<()> {
         match words[..] {
             ["empty"] => empty().await,
             ["serve", db, delay_ms] => serve(Path::new(db), delay_ms.parse()?).await,
+            ["pace", url, per_second, ms, body] => {
+                let time = Duration::from_millis(ms.parse()?);
+                paced_client(url, per_second.parse()?, time, body).await
+            }
             ["post", url, concurrency, ms, body] => {
                 let time = Duration::from_millis(ms.parse()?);
                 bare_client(url, concurrency.parse()?, time, body).await
@@ -131,13 +135,34 @@ async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) 
     )
     .await?;
     let (elapsed, latencies) = exchange(&client, url, &headers, &body, concurrency, time).await?;
-    let timing = Timing::of(elapsed, latencies);
+    say(&Timing::of(elapsed, latencies));
+    Ok(())
+}
+
+fn say(timing: &Timing) {
     println!(
         "{} {} {}",
         timing.rate(),
         timing.percentile(50),
         timing.percentile(99)
     );
+}
+
+/// Posts the body so many times a second; a turn is there and back.
+async fn paced_client(url: &str, per_second: u32, time: Duration, body: &str) -> Fallible<()> {
+    let client = reqwest::Client::builder().no_proxy().http1_only().build()?;
+    let (body, headers) = (bytes::Bytes::from(body.to_owned()), headers());
+    let mut pace = tokio::time::interval(Duration::from_secs(1) / per_second);
+    let began = Instant::now();
+    let mut latencies = Vec::new();
+    while began.elapsed() < time {
+        pace.tick().await;
+        let sent = Instant::now();
+        let request = client.post(url).headers(headers.clone());
+        request.body(body.clone()).send().await?.bytes().await?;
+        latencies.push(sent.elapsed());
+    }
+    say(&Timing::of(began.elapsed(), latencies));
     Ok(())
 }
 

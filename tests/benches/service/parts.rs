@@ -12,6 +12,7 @@ use crate::process::{Maker, Process, Server, counterpart};
 use crate::receiver::Receiver;
 use crate::report::{Aim, Floor, Report, median};
 use crate::rows::Rows;
+use crate::webhooks::webhooks;
 use crate::{Fallible, hashing, instructions};
 
 /// A part: it measures and reports.
@@ -35,10 +36,6 @@ const THIRD: Aim = Aim {
 pub const HALF: Aim = Aim {
     ratio: 0.5,
     text: "1/2",
-};
-const FIFTH: Aim = Aim {
-    ratio: 0.2,
-    text: "1/5",
 };
 /// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
 const GROUPS: [usize; 2] = [128, 256];
@@ -226,94 +223,6 @@ fn bare_rows(
         report.plain("created", &rates, Some(&floor));
     }
     Ok(())
-}
-
-/// Webhooks: a backlog drained, and bookings created and delivered; each right after a bare client.
-fn webhooks(bench: &Bench, report: &mut Report) -> Fallible<()> {
-    let server = bench.maker.server()?;
-    let receiver = Receiver::start()?;
-    let concurrency = bench.concurrency;
-    let keys = cases::partners(server.process.addr, concurrency, Some(receiver.addr))?;
-    // One delivery, so that there is a body to post.
-    cases::deliver_one_by_one(&server, &keys, 1, &receiver, Limit::turns(1))?;
-    let body = String::from_utf8(receiver.body())?;
-    let mut floors: [Vec<Sample>; 3] = Default::default();
-    let mut results: [Vec<Sample>; 3] = Default::default();
-    for _ in 0..bench.repeat {
-        for case in 0..3 {
-            floors[case].push(bare_client(
-                &receiver,
-                concurrency,
-                bench.seconds / 2,
-                &body,
-            )?);
-            let limit = bench.limit();
-            let result = match case {
-                0 => {
-                    let backlog = cases::pile_up(&server, &keys, concurrency, &receiver, limit)?;
-                    measure(&server.process, || {
-                        cases::drain(&server, &receiver, backlog)
-                    })?
-                }
-                1 => measure(&server.process, || {
-                    cases::deliver_all(&server, &keys, concurrency, &receiver, limit)
-                })?,
-                _ => measure(&server.process, || {
-                    cases::deliver_one_by_one(&server, &keys, concurrency, &receiver, limit)
-                })?,
-            };
-            results[case].push(result);
-        }
-    }
-    report.part("webhooks");
-    report.rate("bare client", &floors.concat(), None);
-    let names = [
-        ("backlog drained (latency: one attempt)", Some(HALF)),
-        ("created and delivered, all at once", Some(FIFTH)),
-        ("created and delivered, client waits for its own", None),
-    ];
-    for (((name, aim), samples), floors) in names.into_iter().zip(&results).zip(&floors) {
-        report.rate(name, samples, Some(&floor("bare client", floors, aim)));
-    }
-    Ok(())
-}
-
-/// A bare client's rate, in a process of its own.
-pub fn bare_client(
-    receiver: &Receiver,
-    concurrency: usize,
-    time: Duration,
-    body: &str,
-) -> Fallible<Sample> {
-    let url = format!("http://{}/hook", receiver.addr);
-    let arguments = [
-        "post",
-        &url,
-        &concurrency.to_string(),
-        &time.as_millis().to_string(),
-        body,
-    ];
-    let output = counterpart(&arguments)?.output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    let said = String::from_utf8(output.stdout)?;
-    let numbers: Vec<f64> = said
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()?;
-    let [rate, p50, p99] = numbers[..] else {
-        return Err(format!("the bare client said {said}").into());
-    };
-    receiver.forget();
-    Ok(Sample {
-        rate,
-        p50,
-        p99,
-        cpu_us: f64::NAN,
-        database_us: f64::NAN,
-        peak: f64::NAN,
-    })
 }
 
 /// Bare cryptography, and the check of a whole ledger beside the hashing in it.

@@ -7,10 +7,12 @@ use crate::Fallible;
 use crate::cases::{self, Made, Sample, measure_all};
 use crate::cluster::{Cluster, Nodes};
 use crate::load::Limit;
-use crate::parts::{Bench, HALF, ROWS_BOOKINGS, bare_client, floor};
+use crate::parts::{Bench, HALF, ROWS_BOOKINGS, floor};
 use crate::process::{Process, Target};
 use crate::receiver::Receiver;
+use crate::recovery;
 use crate::report::{Aim, Floor, Report, median};
+use crate::webhooks::bare_client;
 
 /// Bookings in one transaction of the bare client.
 const GROUP: usize = 128;
@@ -39,6 +41,7 @@ pub fn postgres(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let two = cluster.nodes(&bench.maker, 2)?;
     bookings(bench, report, &cluster, [&one, &two])?;
     webhooks(bench, report, &cluster)?;
+    recovery::of_nodes(bench, report, &cluster)?;
     turns(bench, report, [&one, &two])
 }
 
