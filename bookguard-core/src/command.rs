@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::guard::Rollback;
+use crate::lease::Node;
 use crate::ledger::Hash;
 use crate::log::Continuation;
 use crate::model::{
@@ -418,10 +419,10 @@ pub enum Ask {
         /// Which.
         held: Vec<Held>,
     },
-    /// Takes deliveries, a few hundred at a time, from whoever holds them under leases that have ended: they are due.
+    /// Takes deliveries, a few hundred at a time, from whoever has held them too long or is gone: they are due.
     Reclaim {
-        /// Leases to this instant have ended: now, or later where whoever held them is known to be gone.
-        ended: Timestamp,
+        /// From whom.
+        from: Lapse,
     },
     /// Records one attempt's outcome. A lease that is no longer held changes nothing.
     Settle {
@@ -723,6 +724,26 @@ pub struct Held {
     pub endpoint_id: EndpointId,
     /// The lease under which it is held.
     pub lease: i64,
+}
+
+/// Whose deliveries are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lapse {
+    /// Of everybody whose lease has ended by then: now, or later where all who held any are known to be gone.
+    EndedBy(Timestamp),
+    /// Of a node that is known to be gone, whenever its leases end.
+    Gone(Node),
+}
+
+impl Lapse {
+    /// Whether a delivery held under this lease, which ends then, is one of them.
+    #[must_use]
+    pub fn takes(self, lease: i64, end: Timestamp) -> bool {
+        match self {
+            Self::EndedBy(ended) => end <= ended,
+            Self::Gone(node) => node.leases().contains(&lease),
+        }
+    }
 }
 
 impl Parcel {

@@ -53,6 +53,8 @@ pub mod guard;
 pub mod input;
 #[cfg(feature = "store")]
 pub mod key_file;
+#[cfg(feature = "store")]
+pub mod lease;
 pub mod ledger;
 #[cfg(feature = "store")]
 pub mod lifecycle;
@@ -65,6 +67,8 @@ pub mod ops;
 #[cfg(feature = "store")]
 pub mod outbox;
 pub mod policy;
+#[cfg(feature = "store")]
+mod presence;
 #[cfg(feature = "store")]
 pub mod service;
 #[cfg(feature = "store")]

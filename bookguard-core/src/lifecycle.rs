@@ -157,7 +157,7 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             Ok((webhooks::claim(work, at, *lease, endpoints), Reply::Done))
         }
         Ask::Release { held } => Ok((webhooks::release(work, at, held), Reply::Done)),
-        Ask::Reclaim { ended } => Ok((webhooks::reclaim(work, at, *ended), Reply::Done)),
+        Ask::Reclaim { from } => Ok((webhooks::reclaim(work, at, *from), Reply::Done)),
         Ask::Settle {
             event_id,
             endpoint_id,

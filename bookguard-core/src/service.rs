@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::command::{Ask, Command, Outcome};
+use crate::command::{Ask, Command, Lapse, Outcome};
 use crate::error::Error;
 use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
+use crate::lease::{self, Node};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
@@ -19,6 +20,7 @@ use crate::model::{PartnerId, Timestamp};
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::policy::Shelf;
+use crate::presence::Presence;
 use crate::shelves::Shelves;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
@@ -126,6 +128,7 @@ pub struct Service {
     library_policies: bool,
     shelves: Shelves,
     news: Arc<Waiting<PartnerId>>,
+    presence: Presence,
     endpoint_rule: EndpointRule,
     report: fn(&str),
 }
@@ -176,6 +179,7 @@ impl Service {
             (config.report)(&at(StoreError::Moved(to)));
         }
         let service = Self {
+            presence: Presence::new(store.roll()),
             store,
             inbox,
             clock: config.clock,
@@ -289,6 +293,20 @@ impl Service {
         Error::unavailable("The store does not answer at present. Try again.")
     }
 
+    /// A name for the leases that one command takes for this node.
+    pub fn lease(&self) -> i64 {
+        lease::draw(self.presence.holder())
+    }
+
+    /// Makes this node's presence known, for whoever has to notice its end, and says which others are gone that held
+    /// deliveries: nothing, where leases are only taken back when they end. To be called every second. Blocks.
+    ///
+    /// Errors: `unavailable` when the store does not answer.
+    pub fn gone(&self) -> Result<Vec<Node>, Error> {
+        let holders = || Reader::new(self.store.reader()?, &self.seal, None).holders();
+        self.presence.look(holders).map_err(|e| self.fault(&e))
+    }
+
     /// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
     /// that delivers, before it holds any itself: whoever held them is gone. Blocks.
     ///
@@ -302,7 +320,9 @@ impl Service {
         {
             let reclaimed = self.submit(Command {
                 at: self.clock.now(),
-                ask: Ask::Reclaim { ended },
+                ask: Ask::Reclaim {
+                    from: Lapse::EndedBy(ended),
+                },
                 remember: None,
             })?;
             reclaimed

@@ -25,6 +25,7 @@ pub(crate) mod terms;
 pub mod transfer;
 pub(crate) mod tree;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use conn::StoreError;
@@ -34,6 +35,7 @@ pub use seal::Seal;
 
 use crate::command::Head;
 use crate::guard::Seen;
+use crate::lease::Node;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 
@@ -56,12 +58,22 @@ trait Engine: Send + Sync {
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection of its own that reads for minutes; begun, it sees one moment.
     fn checker(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// The list of nodes that are there, where the engine's server knows of their end.
+    fn roll(&self) -> Option<Box<dyn Roll>> {
+        None
+    }
     /// What the engine itself finds wrong with what it stored.
     fn faults(&self) -> Result<Vec<String>, StoreError>;
     /// The clock of the machine that keeps the database, milliseconds since the epoch; `None` when that is this one.
     fn now_ms(&self) -> Result<Option<i64>, StoreError> {
         Ok(None)
     }
+}
+
+/// The list of nodes that have the database open.
+pub(crate) trait Roll: Send {
+    /// Puts `own` on the list, if it is not there, for as long as this process lives; and says who is on it.
+    fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError>;
 }
 
 /// The stored head with the log's name and key.
@@ -141,6 +153,11 @@ impl Store {
     /// A connection that reads for minutes.
     pub(crate) fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.checker()
+    }
+
+    /// The list of nodes, where there is one.
+    pub(crate) fn roll(&self) -> Option<Box<dyn Roll>> {
+        self.engine.roll()
     }
 
     /// What the engine itself finds wrong: structure, indexes, references. Nothing when all is well.

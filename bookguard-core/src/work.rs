@@ -3,7 +3,7 @@
 //! [`Work::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
 //! what deciding its commands one after another would.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::change::{Change, DeliveryState};
@@ -34,8 +34,8 @@ pub struct Work {
     pub deliveries: HashMap<(EventId, EndpointId), DeliveryState>,
     /// Deliveries that are due and in nobody's hands, by endpoint, the longest due first.
     pub due: HashMap<EndpointId, Vec<EventId>>,
-    /// Deliveries held beyond the end of their leases, the longest first.
-    pub lapsed: Vec<(EventId, EndpointId)>,
+    /// Deliveries that are held too long, or by who is gone.
+    pub lapsed: BTreeSet<(EventId, EndpointId)>,
     /// Limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
     /// The terms of secrets that commands replace, in the order they were made, by owner.

@@ -129,12 +129,15 @@ impl Server {
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
             (config.report)(begun);
         }
-        // On a database file this is the only server, so whoever left deliveries half done is gone.
-        if lock.is_some() {
-            let service = Arc::clone(&service);
-            // What cannot be taken back now is when its lease ends, as it is where there are other nodes.
-            let _ = tokio::task::spawn_blocking(move || service.reclaim_all()).await;
-        }
+        let (deliverer, alone) = (Arc::clone(&service), lock.is_some());
+        let begin = move || match alone {
+            // On a database file this is the only server, so whoever left deliveries half done is gone.
+            true => deliverer.reclaim_all(),
+            // Elsewhere the others are to notice when this one is.
+            false => deliverer.gone().map(drop),
+        };
+        // What cannot be taken back now is when its lease ends; who is not there now will be in a second.
+        let _ = tokio::task::spawn_blocking(begin).await;
         let deliveries = courier::Settings::new(config.webhooks.clone(), config.report);
         let courier = Courier::start(Arc::clone(&service), outbox, parcels, deliveries)
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Decided;
 use crate::change::{Change, DeliveryState, EventRow, Phase};
-use crate::command::{Held, NewEvent, Reply, RetryResult};
+use crate::command::{Held, Lapse, NewEvent, Reply, RetryResult};
 use crate::error::Error;
 use crate::limits;
 use crate::model::{
@@ -274,11 +274,12 @@ pub(super) fn release(work: &Work, at: Timestamp, held: &[Held]) -> Vec<Change> 
     given_back.collect()
 }
 
-pub(super) fn reclaim(work: &Work, at: Timestamp, ended: Timestamp) -> Vec<Change> {
+pub(super) fn reclaim(work: &Work, at: Timestamp, from: Lapse) -> Vec<Change> {
     let lapsed = work.lapsed.iter().filter_map(|name| {
         let state = work.deliveries.get(name)?;
-        let since = state.due.filter(|end| *end <= ended)?;
-        state.lease.map(|_| freed(*name, *state, since.min(at)))
+        let (lease, end) = (state.lease?, state.due?);
+        from.takes(lease, end)
+            .then(|| freed(*name, *state, end.min(at)))
     });
     lapsed.collect()
 }

@@ -316,7 +316,7 @@ fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooki
             event_id,
             event_type: EventType::BookingCreated,
             head: webhook::body::created(event_id, &booking),
-            lease: super::events::lease(),
+            lease: session.service.lease(),
         },
         booking,
         terms,
@@ -499,7 +499,7 @@ impl Operation for ProtectBooking {
             partner_id,
             booking_id,
             event_id: EventId::new(at, entropy::bytes()),
-            lease: super::events::lease(),
+            lease: session.service.lease(),
             seed: entropy::bytes(),
             evidence_url: super::evidence::address(session, &booking_id),
         };

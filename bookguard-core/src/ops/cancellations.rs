@@ -193,7 +193,7 @@ fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> Ne
     NewResolution {
         resolution_id: ResolutionId::new(at, entropy::bytes()),
         event_id: EventId::new(at, entropy::bytes()),
-        lease: super::events::lease(),
+        lease: session.service.lease(),
         seed: entropy::bytes(),
         packet_url: super::evidence::address(session, &booking_id),
     }

@@ -8,7 +8,6 @@ use super::{
     query_one, read,
 };
 use crate::command::{Ask, Command, Reply, RetryResult};
-use crate::entropy;
 use crate::error::Error;
 use crate::model::{BookingId, Delivery, EndpointId, Event, EventId, Scope, Timestamp};
 use crate::session::Session;
@@ -273,7 +272,7 @@ impl Operation for RetryEvent {
         let ask = Ask::RetryEvent {
             partner_id: owner,
             event_id,
-            lease: lease(),
+            lease: session.service.lease(),
         };
         let command = Command {
             at: session.service.clock().now(),
@@ -292,11 +291,6 @@ impl Operation for RetryEvent {
             _ => None,
         }
     }
-}
-
-/// A name for the leases of one command.
-pub fn lease() -> i64 {
-    i64::from_le_bytes(entropy::bytes())
 }
 
 /// What a manual retry has come to: `None` while one of the event's deliveries is still being attempted.

@@ -10,7 +10,7 @@ use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
 use super::{StoredHead, endpoints, head_statement, policies, read_head, terms, tree};
 use crate::change::{DeliveryState, Phase};
-use crate::command::{Ask, Command};
+use crate::command::{Ask, Command, Lapse};
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
@@ -41,8 +41,8 @@ struct Needs {
     /// Events of which a delivery is settled or given back.
     settled: Vec<EventId>,
     claims: Vec<(EndpointId, usize)>,
-    /// Whether leases that are over are looked for.
-    lapsed: Option<Timestamp>,
+    /// From whom deliveries are taken back.
+    lapses: Vec<Lapse>,
     answers: Vec<[u8; 32]>,
 }
 
@@ -127,7 +127,7 @@ impl Needs {
                 Ask::Release { held } => {
                     needs.settled.extend(held.iter().map(|held| held.event_id));
                 }
-                Ask::Reclaim { ended } => needs.lapsed = needs.lapsed.max(Some(*ended)),
+                Ask::Reclaim { from } => needs.lapses.push(*from),
             }
         }
         distinct(&mut needs.partners);
@@ -138,6 +138,7 @@ impl Needs {
         distinct(&mut needs.bookings);
         distinct(&mut needs.accepted);
         distinct(&mut needs.events);
+        distinct(&mut needs.lapses);
         distinct(&mut needs.settled);
         distinct(&mut needs.answers);
         needs
@@ -260,10 +261,17 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ];
         ask(Some(Statement::new(DUE, args)), read_due);
     }
-    if let Some(ended) = needs.lapsed {
-        let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
-        let args = vec![ended.ms().into(), most.into()];
-        ask(Some(Statement::new(LAPSED, args)), read_lapsed);
+    for lapse in &needs.lapses {
+        let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX).into();
+        let statement = match lapse {
+            Lapse::EndedBy(ended) => Statement::new(ENDED, vec![ended.ms().into(), most]),
+            Lapse::Gone(node) => {
+                let leases = node.leases();
+                let args = vec![(*leases.start()).into(), (*leases.end()).into(), most];
+                Statement::new(OF_NODE, args)
+            }
+        };
+        ask(Some(statement), read_lapsed);
     }
     ask(
         keys_in(
@@ -296,8 +304,10 @@ const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.char
      e.body, n.status, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
-const LAPSED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
+const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
      WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
+const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
+     WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3";
 
 fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
     let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key().to_vec()).collect();
@@ -562,7 +572,7 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
 fn read_lapsed(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let name = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
-    work.lapsed.push(name);
+    work.lapsed.insert(name);
     Ok(())
 }
 

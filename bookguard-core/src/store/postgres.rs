@@ -6,12 +6,13 @@
 //! on the same kind of runtime, but asks one thing at a time.
 //!
 //! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `flight` puts
-//! a list on the wire, `values`, `words` and `faults` translate. Invariants: a commit that was answered with a warning
+//! a list on the wire, `roll` says which nodes are there, `values`, `words` and `faults` translate. Invariants: a commit that was answered with a warning
 //! counts as unknown; no flight waits for ever; nothing here is called on an asynchronous thread.
 
 mod address;
 mod faults;
 mod flight;
+mod roll;
 mod session;
 mod values;
 mod words;
@@ -24,7 +25,7 @@ use tokio_postgres::Statement as Prepared;
 
 use super::conn::{Conn, Rows, Statement, StoreError};
 use super::database::PostgresUrl;
-use super::{Engine, migrate, schema_version};
+use super::{Engine, Roll, migrate, schema_version};
 use address::Address;
 use faults::Fault;
 use flight::{Leg, command, in_order, place, query};
@@ -189,6 +190,10 @@ impl Engine for Server {
             vec![],
         ))?;
         rows.rows.first().map(|row| row.int(0)).transpose()
+    }
+
+    fn roll(&self) -> Option<Box<dyn Roll>> {
+        Some(roll::open(Arc::clone(&self.address)))
     }
 
     /// What refers to nothing. The server keeps its own checksums; its indexes are `pg_amcheck`'s to look at.

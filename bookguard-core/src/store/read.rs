@@ -1,6 +1,6 @@
 //! Answers questions. Every list is a keyset page over an index.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,6 +10,7 @@ use super::load::{self, BOOKINGS};
 use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
 use crate::guard::{Rollback, Seen};
+use crate::lease::Node;
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
@@ -333,6 +334,18 @@ impl<'a> Reader<'a> {
             vec![now.ms().into()],
         )?;
         Ok(row.is_some())
+    }
+
+    /// The nodes under whose leases deliveries are held; those held by nobody in particular are left out.
+    pub fn holders(&mut self) -> Read<BTreeSet<Node>> {
+        let rows = self.all(
+            "SELECT DISTINCT lease >> 32 FROM delivery WHERE lease IS NOT NULL",
+            vec![],
+        )?;
+        let numbers = rows.iter().map(|row| row.int(0));
+        numbers
+            .filter_map(|number| number.map(Node::of).transpose())
+            .collect()
     }
 
     /// Whether answers are remembered whose time is over at `now`.

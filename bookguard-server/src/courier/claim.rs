@@ -9,10 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::{Ask, Command};
+use bookguard_core::command::{Ask, Command, Lapse};
 use bookguard_core::entropy;
 use bookguard_core::model::EndpointId;
-use bookguard_core::ops::events;
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use tokio::sync::Notify;
@@ -47,8 +46,8 @@ pub(super) struct Claimer {
 struct Found {
     /// Endpoints that have something due.
     due: Vec<EndpointId>,
-    /// Whether there are leases that are over.
-    lapsed: bool,
+    /// From whom deliveries are to be taken back.
+    lapses: Vec<Lapse>,
 }
 
 /// What one look at the store came to.
@@ -75,7 +74,7 @@ impl Claimer {
             if reclaims {
                 // There may be more than one command takes back.
                 let pause = RECLAIM.max(took * POLL_SHARE);
-                reclaim_at = Instant::now() + if store.lapsed { GAP } else { pause };
+                reclaim_at = Instant::now() + if store.lapses.is_empty() { pause } else { GAP };
             }
             match self.act(store).await {
                 Looked::Claimed => {}
@@ -89,9 +88,11 @@ impl Claimer {
     }
 
     async fn act(&self, store: Found) -> Looked {
-        let ended = self.service.clock().now();
-        if store.lapsed && !self.submit(Ask::Reclaim { ended }).await {
-            return Looked::Failed;
+        let reclaims = !store.lapses.is_empty();
+        for from in store.lapses {
+            if !self.submit(Ask::Reclaim { from }).await {
+                return Looked::Failed;
+            }
         }
         let mut due = store.due;
         if !due.is_empty() {
@@ -111,14 +112,14 @@ impl Claimer {
             let _ = self.notes.send(Note::Backlog(full));
         }
         if open.is_empty() {
-            return match store.lapsed {
+            return match reclaims {
                 true => Looked::Claimed,
                 false => Looked::Nothing,
             };
         }
         for endpoints in open.chunks(ENDPOINTS_PER_CLAIM) {
             let claim = Ask::Claim {
-                lease: events::lease(),
+                lease: self.service.lease(),
                 endpoints: endpoints.to_vec(),
             };
             if !self.submit(claim).await {
@@ -138,18 +139,27 @@ impl Claimer {
         self.service.submit_patiently(command).await.is_ok()
     }
 
-    /// Asks the store what is due, and for leases that are over when it is time for that.
-    async fn ask(&self, lapsed: bool) -> Option<Found> {
+    /// Asks the store what is due, and what is to be taken back when it is time for that.
+    async fn ask(&self, reclaims: bool) -> Option<Found> {
         let service = Arc::clone(&self.service);
         let read = tokio::task::spawn_blocking(move || {
             let now = service.clock().now();
             let mut reader = service.reader().ok()?;
             let due = reader.endpoints_with_due(now);
             let found = due.and_then(|due| {
-                let lapsed = lapsed && reader.has_lapsed_leases(now)?;
-                Ok(Found { due, lapsed })
+                let lapsed = reclaims && reader.has_lapsed_leases(now)?;
+                let lapses = lapsed.then_some(Lapse::EndedBy(now)).into_iter().collect();
+                Ok(Found { due, lapses })
             });
-            found.map_err(|error| service.fault(&error)).ok()
+            // A connection less while the nodes are looked for.
+            drop(reader);
+            let mut found = found.map_err(|error| service.fault(&error)).ok()?;
+            if reclaims {
+                found
+                    .lapses
+                    .extend(service.gone().ok()?.into_iter().map(Lapse::Gone));
+            }
+            Some(found)
         });
         read.await.ok().flatten()
     }

@@ -1,12 +1,13 @@
 //! Deliveries that are given back, and those that are taken back.
 
 use super::*;
-use crate::command::Held;
+use crate::command::{Held, Lapse};
+use crate::lease::{self, Node};
 
 /// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
 fn lapsed(due: i64, lease: Option<i64>) -> Work {
     let mut state = with_delivery(delivery(Phase::Failed, Some(due), lease));
-    state.lapsed.push((id(5), id(7)));
+    state.lapsed.insert((id(5), id(7)));
     state
 }
 
@@ -18,6 +19,10 @@ fn release(lease: i64) -> Command {
             lease,
         }],
     })
+}
+
+fn reclaim(from: Lapse) -> Command {
+    command(Ask::Reclaim { from })
 }
 
 /// When the delivery is due once it is in nobody's hands; the rest of it must be as it was.
@@ -52,7 +57,7 @@ fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
 
 #[test]
 fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
-    let reclaim = command(Ask::Reclaim { ended: NOW });
+    let ended_now = reclaim(Lapse::EndedBy(NOW));
     let now = NOW.ms();
     for (due, lease, taken) in [
         (now - 9, Some(3), true),
@@ -61,22 +66,38 @@ fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
         (now, None, false),
     ] {
         let expected = taken.then_some(due);
-        assert_eq!(freed(&lapsed(due, lease), &reclaim), expected, "{due}");
+        assert_eq!(freed(&lapsed(due, lease), &ended_now), expected, "{due}");
     }
     // One that would have gone on, of a holder that is gone: due now, not when it would have ended.
     let ended = NOW.plus_ms(100);
-    let gone = command(Ask::Reclaim { ended });
+    let gone = reclaim(Lapse::EndedBy(ended));
     assert_eq!(freed(&lapsed(now + 100, Some(3)), &gone), Some(now));
     assert_eq!(freed(&lapsed(now + 101, Some(3)), &gone), None);
 }
 
 #[test]
+fn what_a_node_held_that_is_gone_is_due_at_once_and_nobody_else_s() {
+    let (node, other) = (Node::draw(), Node::draw());
+    let end = NOW.ms() + 50_000;
+    for (lease, taken) in [
+        (Some(lease::draw(Some(node))), true),
+        (Some(lease::draw(Some(other))), node == other),
+        (Some(lease::draw(None)), false),
+        (None, false),
+    ] {
+        let held = lapsed(end, lease);
+        let expected = taken.then_some(NOW.ms());
+        assert_eq!(freed(&held, &reclaim(Lapse::Gone(node))), expected);
+    }
+}
+
+#[test]
 fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     let mut state = lapsed(0, Some(3));
-    changes(decide(&state, &command(Ask::Reclaim { ended: NOW }), 0))
+    changes(decide(&state, &reclaim(Lapse::EndedBy(NOW)), 0))
         .iter()
         .for_each(|change| state.apply(change));
-    assert!(changes(decide(&state, &command(Ask::Reclaim { ended: NOW }), 1)).is_empty());
+    assert!(changes(decide(&state, &reclaim(Lapse::EndedBy(NOW)), 1)).is_empty());
     assert!(changes(decide(&state, &release(3), 2)).is_empty());
     state.due.insert(id(7), vec![id(5)]);
     let claim = command(Ask::Claim {

@@ -1,6 +1,6 @@
 //! Couriers of several nodes on one database: who delivers what when one of them stops, dies, or has another clock.
 
-use bookguard_core::command::Held;
+use bookguard_core::command::{Held, Lapse};
 use bookguard_core::limits::IN_FLIGHT_PER_ENDPOINT;
 use bookguard_core::ops::endpoints::DeleteEndpoint;
 
@@ -280,7 +280,10 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         // Held by nobody that lives.
         bench.advance(LEASE_MS);
         let ended = service.clock().now();
-        submit(Ask::Reclaim { ended }).await;
+        submit(Ask::Reclaim {
+            from: Lapse::EndedBy(ended),
+        })
+        .await;
         let now = service.clock().now();
         let store = Arc::clone(&service);
         let lapsed = waiting(move || store.reader().unwrap().has_lapsed_leases(now)).await;

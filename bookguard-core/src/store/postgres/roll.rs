@@ -1,0 +1,62 @@
+//! Which nodes are there, from the server's list of locks: each holds one of its own for as long as its session lives.
+//!
+//! The server ends a session, and its locks, when the node's process ends, whatever ends it; of a machine that is gone
+//! without a word it hears nothing, so it asks every second and gives up after four.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::Address;
+use super::{Conn, Postgres, Role};
+use crate::lease::Node;
+use crate::store::Roll;
+use crate::store::conn::{Statement, StoreError};
+
+/// What these locks are called, among all that programs take on the same database.
+const NODES: i64 = 0x626f_6f6b;
+
+const ROLL: Role = Role {
+    begin: "BEGIN READ ONLY",
+    settings: "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
+               SET tcp_user_timeout = '4s'; SET statement_timeout = '3s'; SET lock_timeout = '1s'",
+    patience: Duration::from_secs(4),
+    repeats: true,
+};
+
+const PRESENT: &str = "SELECT objid::BIGINT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted \
+     AND objsubid = 2 AND classid::BIGINT = $1 \
+     AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+/// Not waited for: whoever has it is this node, in a session that was lost and has not ended yet.
+const TAKE: &str =
+    "SELECT CASE WHEN pg_try_advisory_lock($1::BIGINT::INT, $2::BIGINT::INT) THEN 1 ELSE 0 END";
+
+/// The list on this server.
+pub(super) fn open(address: Arc<Address>) -> Box<dyn Roll> {
+    Box::new(Locks(Postgres::new(address, &ROLL)))
+}
+
+struct Locks(Postgres);
+
+impl Roll for Locks {
+    fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError> {
+        let mut present = self.present()?;
+        if !present.contains(&own) {
+            let lock = vec![NODES.into(), i64::from(own.number()).into()];
+            self.0.one(Statement::new(TAKE, lock))?;
+            // Read again, so that nothing is known here that the others cannot see.
+            present = self.present()?;
+        }
+        Ok(present)
+    }
+}
+
+impl Locks {
+    fn present(&mut self) -> Result<BTreeSet<Node>, StoreError> {
+        let rows = self.0.one(Statement::new(PRESENT, vec![NODES.into()]))?;
+        let numbers = rows.rows.iter().map(|row| row.int(0));
+        numbers
+            .filter_map(|number| number.map(Node::of).transpose())
+            .collect()
+    }
+}
