@@ -30,6 +30,8 @@ pub enum From {
 }
 
 struct Paced {
+    /// Which key it has: clients end in any order.
+    place: usize,
     request: Vec<u8>,
     next: tokio::time::Instant,
     every: Duration,
@@ -55,7 +57,7 @@ impl Client for Paced {
     }
 }
 
-/// Creates so many bookings a second, the keys in turn; what was created with each key.
+/// Creates so many bookings a second, the keys in turn; what was created with each key, in their order.
 pub fn create(
     server: SocketAddr,
     keys: &[String],
@@ -65,16 +67,18 @@ pub fn create(
     let gap = Duration::from_secs(1) / per_second;
     let every = gap * u32::try_from(keys.len())?;
     let mut next = tokio::time::Instant::now() + every;
-    let clients = keys.iter().map(|key| {
+    let clients = keys.iter().enumerate().map(|(place, key)| {
         next += gap;
         Paced {
+            place,
             request: http::request("POST", "/v1/bookings", Some(key), Some(BOOKING)),
             next,
             every,
             noted: Vec::new(),
         }
     });
-    let (_, clients) = load::run(&[server], Limit::time(time), clients.collect())?;
+    let (_, mut clients) = load::run(&[server], Limit::time(time), clients.collect())?;
+    clients.sort_by_key(|client| client.place);
     Ok(clients.into_iter().map(|client| client.noted).collect())
 }
 
