@@ -510,11 +510,14 @@ mod tests {
                 let step = row.text(3).unwrap();
                 // What steps through an index one key at a time begins at its first row and keeps the keys it has met.
                 let met = step == "SCAN w" || step == "SCAN delivery USING INDEX delivery_waiting";
+                // Under leases is only what nodes have in memory, and of their names there are as many as nodes.
+                let held = step == "SCAN delivery USING INDEX delivery_leased";
                 assert!(
-                    !step.starts_with("SCAN") || met || step.contains("CONSTANT"),
+                    !step.starts_with("SCAN") || met || held || step.contains("CONSTANT"),
                     "{step}: {sql}"
                 );
-                assert!(!step.contains("TEMP B-TREE"), "{step}: {sql}");
+                let few = sql.starts_with("SELECT DISTINCT lease");
+                assert!(few || !step.contains("TEMP B-TREE"), "{step}: {sql}");
             }
             seen += 1;
         }
