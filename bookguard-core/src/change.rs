@@ -8,7 +8,7 @@ use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKeyId, BookingId, Endpoint, EndpointId, EndpointStatus, EventId, EventType, Partner,
+    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
     PartnerId, PartnerSettings, PartnerStatus, Timestamp,
 };
 use crate::policy::{Resolution, Terms};
@@ -167,12 +167,12 @@ pub enum Change {
         /// Since when it takes what it takes now, if that is what changed.
         since: Option<Timestamp>,
     },
-    /// An endpoint stands elsewhere.
-    EndpointMoved {
+    /// An endpoint fares otherwise.
+    EndpointFared {
         /// Which.
         endpoint_id: EndpointId,
-        /// Where it stands now.
-        status: EndpointStatus,
+        /// How it fares now.
+        health: EndpointHealth,
     },
     /// A further secret signs.
     SecretAdded {

@@ -16,8 +16,8 @@ use crate::ledger::Hash;
 use crate::log::Continuation;
 use crate::model::{
     Amount, ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint,
-    EndpointId, EventId, EventType, Partner, PartnerId, PartnerStatus, ResolutionId, Scopes,
-    Timestamp,
+    EndpointHealth, EndpointId, EndpointStatus, EventId, EventType, Partner, PartnerId,
+    PartnerStatus, ResolutionId, Scopes, Timestamp,
 };
 use crate::policy::{
     Actor, EventDate, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Segment, Shelf,
@@ -485,6 +485,15 @@ pub enum Reply {
     Retrying(RetryResult),
     /// To the administrator who accepted a loss.
     LogContinued(Box<Continuation>),
+    /// To the courier, whose outcome moved an endpoint.
+    EndpointTurned {
+        /// Which.
+        endpoint_id: EndpointId,
+        /// Where it stood before.
+        from: EndpointStatus,
+        /// How it fares now.
+        health: EndpointHealth,
+    },
     /// To the courier.
     Done,
 }

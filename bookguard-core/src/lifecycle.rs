@@ -8,6 +8,7 @@ mod bookings;
 mod cancellation;
 mod chain;
 mod endpoints;
+mod health;
 mod log;
 mod partners;
 mod policies;
@@ -165,15 +166,12 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             attempt,
             jitter,
         } => {
-            let changes = webhooks::settle(
-                work,
-                at,
-                (*event_id, *endpoint_id),
-                *lease,
+            let settled = webhooks::Settled {
+                name: (*event_id, *endpoint_id),
+                lease: *lease,
                 attempt,
-                *jitter,
-            );
-            Ok((changes, Reply::Done))
+            };
+            Ok(webhooks::settle(work, at, &settled, *jitter))
         }
         Ask::Amend { key, answer } => Ok((
             vec![Change::AnswerAmended {

@@ -44,6 +44,17 @@ pub const KEYS_PER_PARTNER: usize = 100;
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
 /// Deliveries per second a partner may allow one of its endpoints; more than one node ever begins.
 pub const ENDPOINT_RATE: u32 = 1_000;
+/// Attempts in a row after whose failure an endpoint counts as failing.
+pub const WARNING_FAILURES: u32 = 10;
+/// Milliseconds of nothing but failure after which an endpoint is suspended: longer than the retry schedule and a weekend.
+pub const SUSPENDED_AFTER_MS: i64 = 5 * 24 * 60 * 60 * 1000;
+/// Milliseconds between two tries whether a suspended endpoint is back, at least: an hour late is soon enough.
+pub const PROBE_MS: i64 = 60 * 60 * 1000;
+/// The share of the time since it began to fail after which a suspended endpoint is tried again: the hour above after five
+/// days, twice that after ten, so that the attempts at what waits for it stay few however long nobody looks after it.
+pub const PROBE_SHARE: i64 = 120;
+/// Milliseconds between two such tries, at most.
+pub const PROBE_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 /// Secrets of one owner that sign at a time, those included that have yet to take over: each is a signature more.
 pub const SECRETS_VALID: usize = 4;
 /// Milliseconds for which the old secret goes on signing when the caller does not say.
@@ -108,8 +119,8 @@ pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 pub const RETRY_WAIT_MS: u64 = 10_000;
 /// Seconds an API key may be remembered by a node: a revoked key dies within this.
 pub const KEY_CACHE_MS: i64 = 3_000;
-/// Milliseconds after which a delivery is given up whatever kept it from ending: twice the schedule's length.
-pub const DELIVERY_AGE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// Milliseconds of an event's age up to which a fault of ours uses up nothing of its deliveries' schedules: twice their length.
+pub const OUR_FAULTS_FREE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Characters of a policy's name.
 pub const POLICY_NAME_CHARS: usize = 120;
 /// Tiers of a policy: more than any published one has, few enough to compile for every booking.

@@ -14,7 +14,7 @@ pub mod time;
 
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
-pub use endpoint::{Endpoint, EndpointStatus};
+pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 pub use event::{Delivery, DeliveryStatus, Event, EventType};
 pub use id::{ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RequestId, ResolutionId};
 pub use money::{Amount, AmountError, Currency, Decimal};

@@ -11,8 +11,8 @@ use crate::evidence::{Acceptance, Rescheduling, Stage};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointId, EventId, Partner,
-    PartnerId, PartnerStatus, Timestamp,
+    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointHealth, EndpointId,
+    EventId, Partner, PartnerId, PartnerStatus, Timestamp,
 };
 use crate::policy::{Amendment, Edition, Resolution, Terms};
 use crate::webhook::SecretTerm;
@@ -38,6 +38,8 @@ pub struct Work {
     pub lapsed: BTreeSet<(EventId, EndpointId)>,
     /// Limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
+    /// How the endpoints fare of which deliveries are claimed or settled; those that are deleted are not there.
+    pub health: HashMap<EndpointId, EndpointHealth>,
     /// The terms of secrets that commands replace, in the order they were made, by owner.
     pub secrets: HashMap<[u8; 16], Vec<SecretTerm>>,
     /// Answers remembered under the commands' keys.
@@ -324,12 +326,17 @@ impl Work {
                     state.endpoints.push((**endpoint).clone())
                 });
             }
-            Change::EndpointMoved {
+            Change::EndpointFared {
                 endpoint_id,
-                status,
-            } => self.with_endpoint(endpoint_id, |endpoint| {
-                *endpoint = endpoint.clone().with_status(*status);
-            }),
+                health,
+            } => {
+                if let Some(known) = self.health.get_mut(endpoint_id) {
+                    *known = *health;
+                }
+                self.with_endpoint(endpoint_id, |endpoint| {
+                    *endpoint = endpoint.clone().with_health(*health);
+                });
+            }
             Change::EndpointChanged { endpoint, .. } => {
                 self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
             }
@@ -381,6 +388,7 @@ impl Work {
                 .retain(|endpoint| endpoint.endpoint_id != endpoint_id);
         }
         self.due.remove(&endpoint_id);
+        self.health.remove(&endpoint_id);
     }
 
     /// The partner's state, when it may act.

@@ -143,6 +143,12 @@ fn endpoint_fields(endpoint: &Endpoint) -> Vec<(&'static str, Option<String>)> {
         ("events", Some(types(endpoint))),
         ("description", endpoint.description.clone()),
         ("status", Some(word(&endpoint.status))),
+        (
+            "failures",
+            (endpoint.failures > 0).then(|| format!("{} in a row", endpoint.failures)),
+        ),
+        ("failing since", endpoint.failing_since.map(time)),
+        ("next try", endpoint.next_probe_at.map(time)),
         ("rate limit", limit.map(|n| format!("{n} per second"))),
         ("signed with", Some(format!("{secret} secret"))),
         ("created", Some(time(endpoint.created_at))),

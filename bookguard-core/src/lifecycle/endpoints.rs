@@ -1,11 +1,11 @@
 //! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
 
-use super::Decided;
+use super::{Decided, health};
 use crate::change::Change;
 use crate::command::{EndpointKept, EndpointUpdate, NewSecret, Reply, RotatedSecret};
 use crate::error::Error;
 use crate::limits;
-use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
+use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};
 use crate::webhook::SecretTerm;
 use crate::webhook::keyring::first_valid;
 use crate::work::Work;
@@ -79,21 +79,18 @@ pub(super) fn update(
     if let Some(limit) = update.rate_limit_per_second {
         new.rate_limit_per_second = limit;
     }
-    let new = match (update.enabled, old.enabled) {
-        (Some(true), false) => new.with_status(EndpointStatus::Active),
-        (Some(false), true) => new.with_status(EndpointStatus::Disabled),
-        _ => new,
-    };
+    let health = health::decided(old.health(), at, update.enabled, new.url != old.url);
+    let new = new.with_health(health);
     let mut changes = Vec::new();
     let (new, given) = own_secret(at, new, update, &mut changes);
-    if new.status != old.status {
-        changes.push(Change::EndpointMoved {
+    if health != old.health() {
+        changes.push(Change::EndpointFared {
             endpoint_id,
-            status: new.status,
+            health,
         });
     }
-    if new != *old {
-        let takes_others = new.events != old.events || new.enabled != old.enabled;
+    let takes_others = new.events != old.events || new.enabled != old.enabled;
+    if takes_others || new.clone().with_health(old.health()) != *old {
         changes.push(Change::EndpointChanged {
             endpoint: Box::new(new.clone()),
             since: takes_others.then_some(at),

@@ -1,6 +1,7 @@
 //! The rules as tables, on state made by hand.
 
 mod endpoints;
+mod health;
 mod leases;
 mod losses;
 mod policies;
@@ -36,6 +37,9 @@ fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
         own_secret: false,
         enabled: true,
         status: EndpointStatus::Active,
+        failures: 0,
+        failing_since: None,
+        next_probe_at: None,
         created_at: NOW,
     }
 }
@@ -122,6 +126,7 @@ fn attempt(class: Option<FailureClass>) -> Attempt {
         response_len: 0,
         response_sha256: None,
         retry_after_ms: None,
+        uncharged: false,
     }
 }
 
@@ -139,6 +144,8 @@ fn with_delivery(state: DeliveryState) -> Work {
         },
     );
     work.deliveries.insert((id(5), id(7)), state);
+    work.health
+        .insert(id(7), EndpointHealth::of(EndpointStatus::Active));
     work
 }
 
@@ -317,10 +324,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         assert_eq!(
             changes.iter().any(|c| matches!(
                 c,
-                Change::EndpointMoved {
-                    status: EndpointStatus::Gone,
-                    ..
-                }
+                Change::EndpointFared { health, .. } if health.status == EndpointStatus::Gone
             )),
             disabled
         );
@@ -335,7 +339,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
 }
 
 #[test]
-fn the_last_scheduled_attempt_is_the_last_and_a_week_ends_any_delivery() {
+fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_too() {
     let settle = |at: i64, class| Command {
         at: NOW.plus_ms(at),
         ask: Ask::Settle {
@@ -347,37 +351,34 @@ fn the_last_scheduled_attempt_is_the_last_and_a_week_ends_any_delivery() {
         },
         remember: None,
     };
-    let due = |state: DeliveryState, at, class| match &changes(decide(
-        &with_delivery(state),
-        &settle(at, class),
-        0,
-    ))[0]
-    {
-        Change::DeliveryMoved { state, .. } => state.due,
-        other => panic!("{other:?}"),
+    let settled = |state: DeliveryState, at, class| {
+        let changes = changes(decide(&with_delivery(state), &settle(at, class), 0));
+        match changes.as_slice() {
+            [
+                Change::DeliveryMoved { state, .. },
+                Change::AttemptAdded { attempt, .. },
+                ..,
+            ] => (state.charged, state.due.is_some(), attempt.uncharged),
+            other => panic!("{other:?}"),
+        }
     };
     let held = |charged| DeliveryState {
         charged,
         ..delivery(Phase::Failed, Some(1), Some(77))
     };
-    assert!(due(held(8), 0, FailureClass::Timeout).is_some());
-    assert_eq!(due(held(9), 0, FailureClass::Timeout), None);
-    assert!(
-        due(
-            held(0),
-            crate::limits::DELIVERY_AGE_MS,
-            FailureClass::OurFault
-        )
-        .is_some()
-    );
-    assert_eq!(
-        due(
-            held(0),
-            crate::limits::DELIVERY_AGE_MS + 1,
-            FailureClass::OurFault
-        ),
-        None
-    );
+    let week = crate::limits::OUR_FAULTS_FREE_MS;
+    for (charged, at, class, after) in [
+        (8, 0, FailureClass::Timeout, (9, true, false)),
+        (9, 0, FailureClass::Timeout, (10, false, false)),
+        // However old the event is: the schedule alone ends it.
+        (0, 99 * week, FailureClass::Timeout, (1, true, false)),
+        (0, week, FailureClass::OurFault, (0, true, true)),
+        (0, week + 1, FailureClass::OurFault, (1, true, false)),
+        (9, week + 1, FailureClass::OurFault, (10, false, false)),
+    ] {
+        let settled = settled(held(charged), at, class);
+        assert_eq!(settled, after, "{charged} {at} {class}");
+    }
 }
 
 #[test]

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use super::Decided;
+use super::{Decided, health};
 use crate::change::{Change, DeliveryState, EventRow, Phase};
 use crate::command::{Held, Lapse, NewEvent, Reply, RetryResult};
 use crate::error::Error;
 use crate::limits;
 use crate::model::{
-    BookingId, DeliveryStatus, EndpointId, EndpointStatus, EventId, PartnerId, Timestamp,
+    BookingId, DeliveryStatus, EndpointHealth, EndpointId, EndpointStatus, EventId, PartnerId,
+    Timestamp,
 };
-use crate::webhook::{Attempt, FailureClass, Schedule, body};
+use crate::webhook::{Attempt, Schedule, body};
 use crate::work::{EventState, PartnerState, Work};
 
 /// Adds an event and one delivery per endpoint that takes its type.
 ///
-/// A delivery is born in the courier's hands when the courier has room for it, else due at once for whoever asks.
+/// A delivery is born in the courier's hands when the courier has room for it, else due at once for whoever asks; what is
+/// for a suspended endpoint waits in nobody's hands.
 pub(super) fn emit(
     work: &Work,
     partner: &PartnerState,
@@ -38,21 +40,19 @@ pub(super) fn emit(
         .iter()
         .filter(|endpoint| endpoint.takes(event.event_type))
     {
+        let (due, lease) = match endpoint.status {
+            EndpointStatus::Suspended => (at, None),
+            _ => hold(work, at, endpoint.endpoint_id, event.lease),
+        };
         changes.push(Change::DeliveryAdded {
             event_id: event.event_id,
             endpoint_id: endpoint.endpoint_id,
-            state: fresh_delivery(work, at, endpoint.endpoint_id, event.lease),
+            state: fresh_delivery(due, lease),
         });
     }
 }
 
-fn fresh_delivery(
-    work: &Work,
-    at: Timestamp,
-    endpoint_id: EndpointId,
-    lease: i64,
-) -> DeliveryState {
-    let (due, lease) = hold(work, at, endpoint_id, lease);
+fn fresh_delivery(due: Timestamp, lease: Option<i64>) -> DeliveryState {
     DeliveryState {
         phase: Phase::Pending,
         attempts: 0,
@@ -220,10 +220,13 @@ impl Retry<'_> {
             .iter()
             .filter(|e| e.takes(event.event_type) && !event.endpoints.contains(&e.endpoint_id));
         let changes: Vec<Change> = new
-            .map(|endpoint| Change::DeliveryAdded {
-                event_id: self.event_id,
-                endpoint_id: endpoint.endpoint_id,
-                state: fresh_delivery(self.work, self.at, endpoint.endpoint_id, self.lease),
+            .map(|endpoint| {
+                let (due, lease) = hold(self.work, self.at, endpoint.endpoint_id, self.lease);
+                Change::DeliveryAdded {
+                    event_id: self.event_id,
+                    endpoint_id: endpoint.endpoint_id,
+                    state: fresh_delivery(due, lease),
+                }
             })
             .collect();
         (!changes.is_empty()).then_some(changes)
@@ -238,6 +241,11 @@ pub(super) fn claim(
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     for (endpoint_id, room) in endpoints {
+        let Some(health) = work.health.get(endpoint_id) else {
+            continue;
+        };
+        let (room, fares) = health::claimable(*health, at, *room);
+        let before = changes.len();
         let due = work
             .due
             .get(endpoint_id)
@@ -249,7 +257,7 @@ pub(super) fn claim(
             let free = state.lease.is_none() && state.due.is_some_and(|due| due <= at);
             free.then_some((*event_id, *state))
         });
-        for (event_id, state) in still_due.take(*room) {
+        for (event_id, state) in still_due.take(room) {
             let state = DeliveryState {
                 due: Some(at.plus_ms(limits::LEASE_MS)),
                 lease: Some(lease),
@@ -259,6 +267,12 @@ pub(super) fn claim(
                 event_id,
                 endpoint_id: *endpoint_id,
                 state,
+            });
+        }
+        if changes.len() > before && fares != *health {
+            changes.push(Change::EndpointFared {
+                endpoint_id: *endpoint_id,
+                health: fares,
             });
         }
     }
@@ -301,29 +315,46 @@ fn freed(
     }
 }
 
+/// An attempt that has ended.
+pub(super) struct Settled<'a> {
+    /// The delivery.
+    pub name: (EventId, EndpointId),
+    /// The lease under which it was attempted.
+    pub lease: i64,
+    /// What happened.
+    pub attempt: &'a Attempt,
+}
+
 pub(super) fn settle(
     work: &Work,
     at: Timestamp,
-    (event_id, endpoint_id): (EventId, EndpointId),
-    lease: i64,
-    attempt: &Attempt,
+    settled: &Settled<'_>,
     jitter: u64,
-) -> Vec<Change> {
+) -> (Vec<Change>, Reply) {
+    let (event_id, endpoint_id) = settled.name;
     let Some(state) = work
         .deliveries
-        .get(&(event_id, endpoint_id))
-        .filter(|state| state.lease == Some(lease))
+        .get(&settled.name)
+        .filter(|state| state.lease == Some(settled.lease))
     else {
-        return Vec::new();
+        return (Vec::new(), Reply::Done);
+    };
+    let health = work.health.get(&endpoint_id).copied();
+    let suspended = health.is_some_and(|health| health.status == EndpointStatus::Suspended);
+    let attempt = Attempt {
+        uncharged: is_uncharged(at, event_id, settled.attempt, suspended),
+        ..settled.attempt.clone()
     };
     let number = state.attempts + 1;
-    let charged = state.charged + u32::from(attempt.class.is_none_or(FailureClass::is_charged));
-    let next = next_attempt(at, event_id, charged, attempt, jitter);
+    let charged = state.charged + u32::from(!attempt.uncharged);
     let phase = if attempt.delivered() {
         Phase::Delivered
     } else {
         Phase::Failed
     };
+    let (fared, reply) = health.map_or((None, Reply::Done), |before| {
+        fare(endpoint_id, before, at, &attempt)
+    });
     let mut changes = vec![
         Change::DeliveryMoved {
             event_id,
@@ -332,7 +363,7 @@ pub(super) fn settle(
                 phase,
                 attempts: number,
                 charged,
-                due: next,
+                due: next_attempt(at, event_id, charged, &attempt, jitter),
                 lease: None,
             },
         },
@@ -340,19 +371,45 @@ pub(super) fn settle(
             event_id,
             endpoint_id,
             number,
-            attempt: Box::new(attempt.clone()),
+            attempt: Box::new(attempt),
         },
     ];
-    if attempt.class == Some(FailureClass::Gone) {
-        changes.push(Change::EndpointMoved {
-            endpoint_id,
-            status: EndpointStatus::Gone,
-        });
-    }
-    changes
+    changes.extend(fared);
+    (changes, reply)
 }
 
-/// When the next automatic attempt is due. Faults of ours do not use up the schedule, but a week of them ends it.
+/// What an attempt makes of its endpoint: of one that fares well and goes on so nothing is written.
+fn fare(
+    endpoint_id: EndpointId,
+    before: EndpointHealth,
+    at: Timestamp,
+    attempt: &Attempt,
+) -> (Option<Change>, Reply) {
+    let health = health::after(before, at, attempt);
+    let fared = (health != before).then_some(Change::EndpointFared {
+        endpoint_id,
+        health,
+    });
+    if health.status == before.status {
+        return (fared, Reply::Done);
+    }
+    let from = before.status;
+    let turned = Reply::EndpointTurned {
+        endpoint_id,
+        from,
+        health,
+    };
+    (fared, turned)
+}
+
+/// Whether a failure uses up nothing of the schedule: while the endpoint is suspended, and where it is ours, though not for
+/// ever.
+fn is_uncharged(at: Timestamp, event_id: EventId, attempt: &Attempt, suspended: bool) -> bool {
+    let young = at.ms() - event_id.made_at().ms() <= limits::OUR_FAULTS_FREE_MS;
+    !attempt.delivered() && (suspended || (attempt.is_ours() && young))
+}
+
+/// When the next automatic attempt is due.
 fn next_attempt(
     at: Timestamp,
     event_id: EventId,
@@ -360,13 +417,12 @@ fn next_attempt(
     attempt: &Attempt,
     jitter: u64,
 ) -> Option<Timestamp> {
-    if attempt.delivered() || at.ms() - event_id.made_at().ms() > limits::DELIVERY_AGE_MS {
-        return None;
-    }
     let delay = Schedule::default().next_delay(charged as usize, attempt, jitter)?;
     let delay = i64::try_from(delay).unwrap_or(i64::MAX);
+    if !(attempt.uncharged && attempt.is_ours()) {
+        return Some(at.plus_ms(delay));
+    }
     // Ours to mend, and not at once: the longer the delivery has waited, the longer until the next try.
-    let waited = (at.ms() - event_id.made_at().ms()) / 16;
-    let ours = attempt.class == Some(FailureClass::OurFault);
-    Some(at.plus_ms(if ours { delay.max(waited) } else { delay }))
+    let waited = (at.ms() - event_id.made_at().ms()).min(limits::OUR_FAULTS_FREE_MS);
+    Some(at.plus_ms(delay.max(waited / 16)))
 }

@@ -12,6 +12,10 @@ use super::{EndpointId, EventType, Timestamp};
 pub enum EndpointStatus {
     /// Events go there.
     Active,
+    /// Events go there, and ten attempts or more have failed in a row.
+    Failing,
+    /// Nothing but failure for five days: what is for it waits, and now and then one delivery tries whether it is back.
+    Suspended,
     /// The partner disabled it: nothing new goes there, and what waits goes on waiting.
     Disabled,
     /// Its receiver answered 410 Gone; as disabled.
@@ -22,8 +26,33 @@ impl EndpointStatus {
     /// Whether events that happen now are for it.
     pub fn takes_events(self) -> bool {
         match self {
-            Self::Active => true,
+            Self::Active | Self::Failing | Self::Suspended => true,
             Self::Disabled | Self::Gone => false,
+        }
+    }
+}
+
+/// How an endpoint fares: what changes of it with its deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointHealth {
+    /// Where it stands.
+    pub status: EndpointStatus,
+    /// Attempts in a row that failed.
+    pub failures: u32,
+    /// When the first of them was made.
+    pub failing_since: Option<Timestamp>,
+    /// From when on one delivery may try whether it is back, while it is suspended.
+    pub probe_at: Option<Timestamp>,
+}
+
+impl EndpointHealth {
+    /// Of an endpoint that stands there and has not failed lately.
+    pub fn of(status: EndpointStatus) -> Self {
+        Self {
+            status,
+            failures: 0,
+            failing_since: None,
+            probe_at: None,
         }
     }
 }
@@ -54,6 +83,16 @@ pub struct Endpoint {
     pub enabled: bool,
     /// Where it stands, and why it is disabled if it is.
     pub status: EndpointStatus,
+    /// Attempts in a row that failed; 0 when the last one did not, and while it is disabled.
+    pub failures: u32,
+    /// When the first of them was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub failing_since: Option<Timestamp>,
+    /// From when on one delivery tries whether a suspended endpoint is back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub next_probe_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -69,12 +108,25 @@ impl Endpoint {
         self.events.is_empty() || self.events.contains(&event_type)
     }
 
-    /// The same endpoint standing elsewhere.
+    /// How it fares.
+    pub fn health(&self) -> EndpointHealth {
+        EndpointHealth {
+            status: self.status,
+            failures: self.failures,
+            failing_since: self.failing_since,
+            probe_at: self.next_probe_at,
+        }
+    }
+
+    /// The same endpoint, faring otherwise.
     #[must_use]
-    pub fn with_status(self, status: EndpointStatus) -> Self {
+    pub fn with_health(self, health: EndpointHealth) -> Self {
         Self {
-            enabled: status.takes_events(),
-            status,
+            enabled: health.status.takes_events(),
+            status: health.status,
+            failures: health.failures,
+            failing_since: health.failing_since,
+            next_probe_at: health.probe_at,
             ..self
         }
     }

@@ -65,7 +65,7 @@ impl Operation for UpdateEndpoint {
         summary: "Change a webhook endpoint, or bring it back",
         description: "What is left out stays, null removes. Another address counts within three seconds on every node, also for \
                       deliveries that wait or are queued already. While an endpoint is disabled no new event is for it, and what \
-                      waits for it goes on waiting; `\"enabled\": true` brings it back, also after an answer 410, and what waits is \
+                      waits for it goes on waiting; `\"enabled\": true` brings it back, also after an answer 410 or when it is suspended, and what waits is \
                       delivered. A delivery that was itself answered 410 stays given up; retry its event to send it again. \
                       `\"ownSecret\": true` answers the endpoint's own secret, which takes over from the partner's after a day: see \
                       `switchesAt` and the rotation of secrets.",

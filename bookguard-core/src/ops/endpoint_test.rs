@@ -98,6 +98,7 @@ impl Operation for TestEndpoint {
             response_len: 0,
             response_sha256: None,
             retry_after_ms: None,
+            uncharged: false,
         };
         Some(AttemptRecord::of(endpoint_id, 1, &attempt))
     }

@@ -67,6 +67,9 @@ impl Operation for CreateEndpoint {
             own_secret,
             enabled: true,
             status: EndpointStatus::Active,
+            failures: 0,
+            failing_since: None,
+            next_probe_at: None,
             created_at: at,
         };
         Ok(write(
@@ -214,7 +217,9 @@ impl Operation for GetEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
-        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which.",
+        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which. It says `failing` after \
+                      ten failures in a row, and `suspended` after five days of nothing but failure: then what is for it waits, and \
+                      from `nextProbeAt` on one delivery tries whether it is back. The first that arrives, or `\"enabled\": true`, resumes it.",
     };
     type Output = Endpoint;
 

@@ -6,7 +6,8 @@ use crate::change::{Change, DeliveryState, Entry, EventRow};
 use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
 use crate::model::{
-    BookingId, BookingStatus, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
+    BookingId, BookingStatus, EndpointHealth, EndpointId, EventId, Partner, PartnerId,
+    PartnerSettings,
 };
 use crate::policy::Resolution;
 use crate::webhook::Attempt;
@@ -62,6 +63,8 @@ pub(crate) struct Writes<'a> {
     /// Where deliveries stand that were there before, each once.
     moved: Vec<(EventId, EndpointId, DeliveryState)>,
     attempts: Vec<(EventId, EndpointId, u32, String)>,
+    /// How endpoints fare that fare otherwise, each once.
+    fared: Vec<(EndpointId, EndpointHealth)>,
     /// What does not come in groups.
     single: Vec<Statement<'a>>,
 }
@@ -119,6 +122,7 @@ impl<'a> Writes<'a> {
         keep_last(&mut writes.moved, |(event_id, endpoint_id, _)| {
             (*event_id, *endpoint_id)
         });
+        keep_last(&mut writes.fared, |(endpoint_id, _)| *endpoint_id);
         Ok(writes)
     }
 
@@ -178,7 +182,7 @@ impl<'a> Writes<'a> {
             )),
             Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
-            Change::EndpointMoved { endpoint_id, status } => self.single.push(endpoints::moved(endpoint_id, *status)),
+            Change::EndpointFared { endpoint_id, health } => self.fared.push((*endpoint_id, *health)),
             Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
             Change::SecretAdded { owner, term, sealed } => {
                 self.single.push(endpoints::secret_added(owner, *term, sealed));
@@ -302,6 +306,8 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     push_bookings(&mut statements, writes);
     push_resolutions(&mut statements, writes);
     push_events(&mut statements, writes);
+    let fared = writes.fared.iter();
+    statements.extend(fared.map(|(endpoint_id, health)| endpoints::fared(endpoint_id, *health)));
     statements.extend(writes.single.iter().cloned());
     statements
 }

@@ -6,44 +6,69 @@
 use super::conn::{Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
-use crate::limits::SECRETS_VALID;
-use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
+use crate::limits::{SECRETS_VALID, WARNING_FAILURES};
+use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 use crate::work::Work;
 
 /// The endpoints of some partners.
-pub(super) const OF_PARTNERS: &str =
-    "SELECT partner_id, status, body FROM endpoint WHERE partner_id IN ({}) AND deleted_ms IS NULL";
+pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, body FROM endpoint \
+     WHERE partner_id IN ({}) AND deleted_ms IS NULL";
+
+/// How some endpoints fare.
+pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
 
 /// When the secrets of some owners were made and take over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
 
 const SECRETS: &str = "SELECT owner, made_ms, from_ms, sealed FROM secret WHERE owner IN ({})";
 
-/// Every place an endpoint can stand in, with its number in the store.
-const STATUSES: [(i64, EndpointStatus); 3] = [
+/// Every place an endpoint can stand in, with its number in the store. Whether it is failing, its failures say.
+const STATUSES: [(i64, EndpointStatus); 4] = [
     (0, EndpointStatus::Disabled),
     (1, EndpointStatus::Active),
+    (2, EndpointStatus::Suspended),
     (3, EndpointStatus::Gone),
 ];
 
 fn number(status: EndpointStatus) -> i64 {
+    let status = match status {
+        EndpointStatus::Failing => EndpointStatus::Active,
+        other => other,
+    };
     let place = STATUSES.iter().find(|(_, known)| *known == status);
-    place.expect("the table has every status").0
+    place.expect("the table has every status but Failing").0
 }
 
-/// An endpoint from its columns `status` and `body`.
-pub(crate) fn read(row: &Row, status: usize, body: usize) -> Result<Endpoint, StoreError> {
-    let endpoint: Endpoint = row.json(body)?;
-    let found = row.int(status)?;
+/// How an endpoint fares, from its columns status, failures, failing and probe, which begin at `from`.
+pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreError> {
+    let found = row.int(from)?;
     let place = STATUSES.iter().find(|(number, _)| *number == found);
-    let (_, status) = place.ok_or_else(|| {
-        StoreError::Corrupt(format!(
-            "endpoint {} has status {found}",
-            endpoint.endpoint_id
-        ))
-    })?;
-    Ok(endpoint.with_status(*status))
+    let (_, status) =
+        place.ok_or_else(|| StoreError::Corrupt(format!("an endpoint has status {found}")))?;
+    let failures = u32::try_from(row.size(from + 1)?).unwrap_or(u32::MAX);
+    let failing = *status == EndpointStatus::Active && failures >= WARNING_FAILURES;
+    Ok(EndpointHealth {
+        status: if failing {
+            EndpointStatus::Failing
+        } else {
+            *status
+        },
+        failures,
+        failing_since: row.maybe_int(from + 2)?.map(Timestamp::from_ms),
+        probe_at: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
+    })
+}
+
+/// An endpoint whose columns status, failures, failing, probe and body begin at `from`.
+pub(crate) fn read(row: &Row, from: usize) -> Result<Endpoint, StoreError> {
+    let endpoint: Endpoint = row.json(from + 4)?;
+    Ok(endpoint.with_health(health(row, from)?))
+}
+
+pub(super) fn read_health(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    work.health.insert(row.id(0)?, health(row, 1)?);
+    Ok(())
 }
 
 pub(super) fn read_of_partner(
@@ -52,7 +77,7 @@ pub(super) fn read_of_partner(
     row: &Row,
 ) -> Result<(), StoreError> {
     if let Some(state) = work.partners.get_mut(&row.id(0)?) {
-        state.endpoints.push(read(row, 1, 2)?);
+        state.endpoints.push(read(row, 1)?);
     }
     Ok(())
 }
@@ -74,14 +99,15 @@ pub(super) fn read_term(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(
 
 /// The document of an endpoint: where it stands is not in it.
 fn document(endpoint: &Endpoint) -> String {
-    let endpoint = endpoint.clone().with_status(EndpointStatus::Active);
+    let born = EndpointHealth::of(EndpointStatus::Active);
+    let endpoint = endpoint.clone().with_health(born);
     serde_json::to_string(&endpoint).expect("an endpoint is plain data, which always serializes")
 }
 
 /// Adds an endpoint.
 pub(super) fn added<'a>(partner_id: &'a PartnerId, endpoint: &'a Endpoint) -> Statement<'a> {
     Statement::new(
-        "INSERT INTO endpoint (id, partner_id, status, body) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO endpoint (id, partner_id, status, failures, body) VALUES ($1, $2, $3, 0, $4)",
         vec![
             (&endpoint.endpoint_id).into(),
             partner_id.into(),
@@ -106,18 +132,24 @@ pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statemen
     }
 }
 
-/// Moves an endpoint.
-pub(super) fn moved(endpoint_id: &EndpointId, status: EndpointStatus) -> Statement<'_> {
+/// Writes how an endpoint fares.
+pub(super) fn fared(endpoint_id: &EndpointId, health: EndpointHealth) -> Statement<'_> {
     Statement::new(
-        "UPDATE endpoint SET status = $1 WHERE id = $2",
-        vec![number(status).into(), endpoint_id.into()],
+        "UPDATE endpoint SET status = $1, failures = $2, failing_ms = $3, probe_ms = $4 WHERE id = $5",
+        vec![
+            number(health.status).into(),
+            i64::from(health.failures).into(),
+            health.failing_since.map(Timestamp::ms).into(),
+            health.probe_at.map(Timestamp::ms).into(),
+            endpoint_id.into(),
+        ],
     )
 }
 
 /// Ends an endpoint. What still waited for it is judged given up when it is read: there may be any number of such rows.
 pub(super) fn deleted(endpoint_id: &EndpointId, at: Timestamp) -> Statement<'_> {
     Statement::new(
-        "UPDATE endpoint SET deleted_ms = $1, status = $2 WHERE id = $3",
+        "UPDATE endpoint SET deleted_ms = $1, status = $2, failures = 0, failing_ms = NULL, probe_ms = NULL WHERE id = $3",
         vec![
             at.ms().into(),
             number(EndpointStatus::Disabled).into(),
@@ -162,21 +194,21 @@ impl Reader<'_> {
     ) -> Read<Vec<Endpoint>> {
         let before = before.unwrap_or(EndpointId::from_bytes([0xff; 16]));
         let rows = self.all(
-            "SELECT status, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
+            "SELECT status, failures, failing_ms, probe_ms, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
              ORDER BY id DESC LIMIT $3",
             vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
         )?;
-        rows.iter().map(|row| read(row, 0, 1)).collect()
+        rows.iter().map(|row| read(row, 0)).collect()
     }
 
     /// One endpoint and its owner, unless it is deleted.
     pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
         let row = self.first(
-            "SELECT partner_id, status, body FROM endpoint WHERE id = $1 AND deleted_ms IS NULL",
+            "SELECT partner_id, status, failures, failing_ms, probe_ms, body FROM endpoint \
+             WHERE id = $1 AND deleted_ms IS NULL",
             vec![endpoint_id.into()],
         )?;
-        row.map(|row| Ok((row.id(0)?, read(&row, 1, 2)?)))
-            .transpose()
+        row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
     }
 
     /// The secret that webhooks of this partner are signed with at `at`.

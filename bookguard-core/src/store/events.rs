@@ -18,7 +18,8 @@ const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries,
      WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
      WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.body, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, n.status \
+const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, \
+     n.status, n.failures, n.failing_ms, n.probe_ms, n.body \
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
 const ATTEMPTS: &str =
     "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
@@ -227,9 +228,9 @@ fn keys(events: &[StoredEvent]) -> Vec<[u8; 16]> {
 }
 
 fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
-    let endpoint = endpoints::read(row, 9, 2)?;
-    let mut state = delivery(row, 4)?;
-    if row.maybe_int(3)?.is_some() && state.phase != Phase::Delivered {
+    let endpoint = endpoints::read(row, 8)?;
+    let mut state = delivery(row, 3)?;
+    if row.maybe_int(2)?.is_some() && state.phase != Phase::Delivered {
         // Nobody is there to deliver to any more.
         state = DeliveryState {
             phase: Phase::Failed,
@@ -240,6 +241,9 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
     } else if !endpoint.enabled && state.lease.is_none() {
         // It waits until the endpoint is brought back, and is not due until then.
         state.due = None;
+    } else if state.lease.is_none() {
+        // What waits for a suspended one is not tried before that is.
+        state.due = state.due.max(state.due.and(endpoint.next_probe_at));
     }
     Ok(StoredDelivery {
         endpoint_id: row.id(1)?,

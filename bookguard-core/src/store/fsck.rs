@@ -8,6 +8,7 @@
 mod booking;
 mod continued;
 mod delivery;
+mod endpoint;
 mod entry;
 mod event;
 mod log;

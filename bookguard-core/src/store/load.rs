@@ -40,6 +40,8 @@ struct Needs {
     events: Vec<EventId>,
     /// Events of which a delivery is settled or given back.
     settled: Vec<EventId>,
+    /// Endpoints of which a delivery is settled.
+    tried: Vec<EndpointId>,
     claims: Vec<(EndpointId, usize)>,
     /// From whom deliveries are taken back.
     lapses: Vec<Lapse>,
@@ -123,7 +125,14 @@ impl Needs {
                     needs.settled.push(*event_id);
                 }
                 Ask::Claim { endpoints, .. } => needs.claims.extend(endpoints),
-                Ask::Settle { event_id, .. } => needs.settled.push(*event_id),
+                Ask::Settle {
+                    event_id,
+                    endpoint_id,
+                    ..
+                } => {
+                    needs.settled.push(*event_id);
+                    needs.tried.push(*endpoint_id);
+                }
                 Ask::Release { held } => {
                     needs.settled.extend(held.iter().map(|held| held.event_id));
                 }
@@ -140,6 +149,7 @@ impl Needs {
         distinct(&mut needs.events);
         distinct(&mut needs.lapses);
         distinct(&mut needs.settled);
+        distinct(&mut needs.tried);
         distinct(&mut needs.answers);
         needs
     }
@@ -253,6 +263,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ),
         read_delivery,
     );
+    ask(
+        keys_in(endpoints::HEALTH, &needs.tried),
+        endpoints::read_health,
+    );
     for (endpoint_id, room) in &needs.claims {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),
@@ -301,7 +315,7 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, \
-     e.body, n.status, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+     e.body, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
 const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
@@ -564,7 +578,9 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
     add_event(work, event_id, row, 7)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
     if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
-        limit.insert(endpoints::read(row, 11, 12)?.rate_limit_per_second);
+        let endpoint = endpoints::read(row, 11)?;
+        limit.insert(endpoint.rate_limit_per_second);
+        work.health.insert(endpoint_id, endpoint.health());
     }
     Ok(())
 }

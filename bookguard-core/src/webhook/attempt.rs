@@ -40,6 +40,10 @@ pub struct Attempt {
     /// How long the receiver asked us to wait (`Retry-After` of a 429 or 503), in milliseconds, at most 24 h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whether its failure uses up nothing of the schedule, which the rules say when it is settled: a fault of ours, or made
+    /// while the endpoint was suspended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncharged: bool,
 }
 
 /// The steps of an attempt, in order.
@@ -98,6 +102,11 @@ impl Attempt {
     /// Whether the receiver accepted the event.
     pub fn delivered(&self) -> bool {
         self.class.is_none()
+    }
+
+    /// Whether the sending side failed: that is not held against the endpoint.
+    pub fn is_ours(&self) -> bool {
+        self.class == Some(FailureClass::OurFault)
     }
 }
 
@@ -168,11 +177,6 @@ impl FailureClass {
     /// Whether the endpoint is to be disabled: only a 410 says so.
     pub fn disables_endpoint(self) -> bool {
         self == FailureClass::Gone
-    }
-
-    /// Whether the attempt counts, for the schedule and against the endpoint.
-    pub fn is_charged(self) -> bool {
-        self != FailureClass::OurFault
     }
 }
 
@@ -265,6 +269,7 @@ mod tests {
             response_len: 0,
             response_sha256: Some("e3".into()),
             retry_after_ms: Some(1500),
+            uncharged: false,
         };
         let json = serde_json::to_string(&attempt).unwrap();
         assert_eq!(

@@ -77,15 +77,21 @@ impl Schedule {
 
     /// The wait after `last` until the next automatic attempt, in milliseconds; `None` when there is none.
     ///
-    /// `attempts_made` counts the attempts [charged](FailureClass::is_charged) so far, `last` included if it is;
+    /// `attempts_made` counts the attempts charged so far, `last` included if it [is](Attempt::uncharged);
     /// `random` is any uniformly distributed number. A wait the receiver asked for is kept in full, and never
-    /// shortens the schedule's own. A delivered event, a 410 and a 413 have no next attempt.
+    /// shortens the schedule's own. What was not charged because the endpoint is suspended is due at once, for whoever
+    /// may try it next. A delivered event, a 410 and a 413 have no next attempt.
     pub fn next_delay(&self, attempts_made: usize, last: &Attempt, random: u64) -> Option<u64> {
         match last.class? {
             FailureClass::Gone | FailureClass::PayloadTooLarge => None,
-            FailureClass::OurFault => Some(spread(OUR_FAULT_DELAY_MS, random)),
+            FailureClass::OurFault if last.uncharged => Some(spread(OUR_FAULT_DELAY_MS, random)),
             _ => {
-                let delay = spread(*self.delays_ms.get(attempts_made)?, random);
+                let step = *self.delays_ms.get(attempts_made)?;
+                let delay = if last.uncharged {
+                    0
+                } else {
+                    spread(step, random)
+                };
                 let asked = if matches!(last.status_code, Some(429 | 503)) {
                     last.retry_after_ms
                 } else {
@@ -187,6 +193,7 @@ mod tests {
             response_len: 0,
             response_sha256: None,
             retry_after_ms,
+            uncharged: false,
         }
     }
 
@@ -215,7 +222,7 @@ mod tests {
             let next = schedule.next_delay(1, &failed(class, None, None), EVEN);
             let expected = match class {
                 FailureClass::Gone | FailureClass::PayloadTooLarge => None,
-                FailureClass::OurFault => Some(OUR_FAULT_DELAY_MS),
+                // Charged, as one is of an event that is too old for more patience.
                 _ => Some(5000),
             };
             assert_eq!(next, expected, "{class}");
@@ -228,17 +235,30 @@ mod tests {
     }
 
     #[test]
-    fn our_own_fault_never_uses_an_attempt_up() {
-        let ours = failed(FailureClass::OurFault, None, None);
-        assert!(!FailureClass::OurFault.is_charged());
-        assert_eq!(
-            Schedule::default().next_delay(0, &ours, EVEN),
-            Some(OUR_FAULT_DELAY_MS)
-        );
-        assert_eq!(
-            Schedule::default().next_delay(10, &ours, EVEN),
-            Some(OUR_FAULT_DELAY_MS)
-        );
+    fn what_is_not_charged_uses_no_attempt_up_and_brings_none_back() {
+        let schedule = Schedule::default();
+        let uncharged = |class, status, asked| Attempt {
+            uncharged: true,
+            ..failed(class, status, asked)
+        };
+        let ours = uncharged(FailureClass::OurFault, None, None);
+        let suspended = uncharged(FailureClass::Timeout, None, None);
+        let asked = uncharged(FailureClass::Throttled, Some(429), Some(HOUR));
+        for (attempt, made, next) in [
+            (&ours, 0, Some(OUR_FAULT_DELAY_MS)),
+            (&ours, 10, Some(OUR_FAULT_DELAY_MS)),
+            (&suspended, 0, Some(0)),
+            (&suspended, 9, Some(0)),
+            (&suspended, 10, None),
+            (&asked, 9, Some(HOUR)),
+            (&asked, 10, None),
+        ] {
+            assert_eq!(
+                schedule.next_delay(made, attempt, EVEN),
+                next,
+                "{made} {attempt:?}"
+            );
+        }
     }
 
     #[test]

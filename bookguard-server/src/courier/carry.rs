@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bookguard_core::command::{Ask, Command, Held, Parcel};
+use bookguard_core::command::{Answer, Ask, Command, Held, Parcel, Reply};
 use bookguard_core::entropy;
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
-use bookguard_core::model::{EndpointId, EventId, Timestamp};
+use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::waiting::Waiting;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
@@ -165,8 +165,9 @@ impl Van {
                 remember: None,
             };
             match self.service.submit_patiently(command).await {
-                Ok(_) => {
+                Ok(answer) => {
                     self.mark(false, "");
+                    self.tell(&answer);
                     return true;
                 }
                 Err(error) => self.mark(true, &error.message),
@@ -176,6 +177,19 @@ impl Van {
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(SETTLE_AGAIN_MAX);
+        }
+    }
+
+    /// Says what an outcome has made of its endpoint.
+    fn tell(&self, answer: &Answer) {
+        if let Answer::Fresh(Reply::EndpointTurned {
+            endpoint_id,
+            from,
+            health,
+        }) = answer
+            && let Some(line) = turned(*endpoint_id, *from, health)
+        {
+            (self.report)(&line);
         }
     }
 
@@ -197,6 +211,33 @@ impl Van {
     }
 }
 
+/// What the operator is told of an endpoint that has moved; of one that is gone the dispatcher says more.
+fn turned(
+    endpoint_id: EndpointId,
+    from: EndpointStatus,
+    health: &EndpointHealth,
+) -> Option<String> {
+    use EndpointStatus::{Active, Failing, Suspended};
+    let failures = health.failures;
+    let since = health
+        .failing_since
+        .map_or_else(String::new, |at| at.to_string());
+    match (from, health.status) {
+        (_, Failing) => Some(format!(
+            "webhook endpoint {endpoint_id} has failed {failures} times in a row since {since}; after five days of nothing else it \
+             is suspended"
+        )),
+        (_, Suspended) => Some(format!(
+            "webhook endpoint {endpoint_id} is suspended: it has failed {failures} times in a row since {since}. What is for it \
+             waits, and now and then one delivery tries whether it is back"
+        )),
+        (Suspended, Active) => Some(format!(
+            "webhook endpoint {endpoint_id} is back: it takes deliveries again, and what waited for it is sent"
+        )),
+        _ => None,
+    }
+}
+
 /// The record of an attempt that ended before anything was sent.
 fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
     Attempt {
@@ -210,5 +251,6 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
         response_len: 0,
         response_sha256: None,
         retry_after_ms: None,
+        uncharged: false,
     }
 }

@@ -238,6 +238,7 @@ fn record(
         response_len: 0,
         response_sha256: None,
         retry_after_ms: None,
+        uncharged: false,
     };
     if let Some(answer) = answer {
         let now_ms = started_at.saturating_add_unsigned(duration_ms);

@@ -194,6 +194,7 @@ async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_
         response_len: 0,
         response_sha256: None,
         retry_after_ms: None,
+        uncharged: false,
     };
     let settle = Command {
         at: bench.node.service.clock().now(),

@@ -26,4 +26,5 @@ mod policies;
 mod reading;
 mod retries;
 mod story;
+mod suspension;
 mod webhooks;

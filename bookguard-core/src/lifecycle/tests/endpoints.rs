@@ -65,7 +65,8 @@ fn rotated(reply: Reply) -> RotatedSecret {
 }
 
 fn with_endpoint(status: EndpointStatus) -> Work {
-    let endpoint = endpoint(7, &[EventType::BookingCreated]).with_status(status);
+    let endpoint =
+        endpoint(7, &[EventType::BookingCreated]).with_health(EndpointHealth::of(status));
     work(PartnerStatus::Active, vec![endpoint])
 }
 
@@ -138,9 +139,9 @@ fn an_endpoint_is_disabled_and_brought_back_and_since_when_is_kept() {
             _ => None,
         });
         assert_eq!(since.is_some(), from != to, "{from:?} {enabled}");
-        let moved = changes
-            .iter()
-            .any(|change| matches!(change, Change::EndpointMoved { status, .. } if *status == to));
+        let moved = changes.iter().any(
+            |change| matches!(change, Change::EndpointFared { health, .. } if health.status == to),
+        );
         assert_eq!(moved, from != to);
         assert_eq!(work.partners[&id(1)].endpoints, [endpoint]);
     }

@@ -7,7 +7,7 @@ use super::event::Told;
 use super::page::{Belongings, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, spelled};
 use crate::change::{DeliveryState, Phase};
-use crate::limits::{DELIVERY_AGE_MS, LEASE_MS, RESPONSE_HEAD_BYTES};
+use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
 use crate::store::conn::{Row, StoreError};
 use crate::store::load;
@@ -195,8 +195,16 @@ fn judge(
     now: Timestamp,
     fault: &mut impl FnMut(String),
 ) {
-    let charged = |attempt: &&Attempt| attempt.class.is_none_or(FailureClass::is_charged);
+    let charged = |attempt: &&Attempt| !attempt.uncharged;
     let count = attempts.iter().filter(charged).count();
+    if attempts
+        .iter()
+        .any(|attempt| is_wrongly_charged(event, attempt))
+    {
+        fault(
+            "an attempt counts for the schedule that must not, or the other way round".to_owned(),
+        );
+    }
     if state.attempts as usize != attempts.len() {
         fault(format!(
             "row says {} attempts, {} are stored",
@@ -228,6 +236,23 @@ fn judge(
     }
     if let Some(why) = wrong_due(event, state, attempts.last(), now) {
         fault(why);
+    }
+}
+
+/// How old the event was when the attempt ended, in milliseconds.
+fn age(event: &Told<'_>, attempt: &Attempt) -> i64 {
+    let end = attempt
+        .started_at
+        .saturating_add_unsigned(attempt.duration_ms);
+    end.saturating_sub(event.event_id.made_at().ms())
+}
+
+/// A fault of ours counts once its event is old, other failures unless the endpoint was suspended then, which nothing else
+/// tells; what arrived counts.
+fn is_wrongly_charged(event: &Told<'_>, attempt: &Attempt) -> bool {
+    match attempt.uncharged {
+        true => attempt.delivered(),
+        false => attempt.is_ours() && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS,
     }
 }
 
@@ -263,22 +288,18 @@ fn wrong_due(
     };
     let end = last.started_at.saturating_add_unsigned(last.duration_ms);
     let delay = |random| Schedule::default().next_delay(state.charged as usize, last, random);
-    let too_old =
-        end.saturating_add(CLOCK_SLACK_MS) - event.event_id.made_at().ms() > DELIVERY_AGE_MS;
     match (due, delay(0).zip(delay(u64::MAX))) {
         (None, None) => None,
-        (None, Some(_)) if too_old => None,
         (None, Some(_)) => Some("the schedule has another attempt, and none is due".to_owned()),
         (Some(_), None) => Some("the schedule has no further attempt, and one is due".to_owned()),
         (Some(due), Some((low, high))) => {
             let first = end.saturating_add_unsigned(low) - CLOCK_SLACK_MS;
             // After a fault of ours the wait grows with the delivery's age.
-            let age = if last.class.is_none_or(FailureClass::is_charged) {
-                0
-            } else {
-                (end - event.event_id.made_at().ms()) / 16
+            let grown = match last.is_ours() && last.uncharged {
+                true => age(event, last).clamp(0, OUR_FAULTS_FREE_MS) / 16,
+                false => 0,
             };
-            let latest = end.saturating_add_unsigned(high) + age + CLOCK_SLACK_MS;
+            let latest = end.saturating_add_unsigned(high) + grown + CLOCK_SLACK_MS;
             (!(first..=latest.max(given_back)).contains(&due.ms()))
                 .then(|| format!("it is due at {due}, which is not when the schedule has it"))
         }

@@ -1,18 +1,19 @@
-//! Partners, their keys, secrets, endpoints and counts; policies; remembered answers; the schema's number.
+//! Partners, their keys, secrets and counts; policies; remembered answers; the schema's number.
 //!
 //! None of them is in the ledger but the policies, which are by their hash. They are held to themselves and to each other:
 //! an id tells when it was made, a secret opens only where it was sealed, a count counts what is there.
 
+use super::endpoint::ENDPOINTS;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
-use crate::model::{EndpointStatus, Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
+use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::{MIGRATIONS, endpoints, load};
 use crate::webhook::SecretTerm;
 
-const MISSPELLED: &str = "it is not as Bookguard writes it";
+pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
 
 impl Check<'_> {
     pub(super) fn others(&mut self) -> Result<(), StoreError> {
@@ -27,11 +28,7 @@ impl Check<'_> {
             "SELECT id, partner_id, hash, revoked_ms, body FROM api_key WHERE id > $1 ORDER BY id LIMIT $2",
             Self::api_key,
         )?;
-        self.each(
-            "SELECT COUNT(*) FROM endpoint",
-            "SELECT id, status, deleted_ms, body, since_ms FROM endpoint WHERE id > $1 ORDER BY id LIMIT $2",
-            Self::endpoint,
-        )?;
+        self.each("SELECT COUNT(*) FROM endpoint", ENDPOINTS, Self::endpoint)?;
         self.each(
             "SELECT COUNT(*) FROM answer",
             "SELECT key, at_ms, request, body FROM answer WHERE key > $1 ORDER BY key LIMIT $2",
@@ -189,60 +186,6 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn endpoint(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: crate::model::EndpointId = row.id(0)?;
-        let endpoint = endpoints::read(row, 1, 3)?;
-        let born: crate::model::Endpoint = row.json(3)?;
-        identity(
-            &mut self.findings,
-            "endpoint",
-            &id,
-            &endpoint.endpoint_id,
-            endpoint.created_at,
-        );
-        if !spelled(row, 3, &born) {
-            self.findings
-                .add("endpoint", format!("endpoint {id} field body"), MISSPELLED);
-        }
-        let deleted = row.maybe_int(2)?.map(Timestamp::from_ms);
-        self.not_before("endpoint", &id, "deleted_ms", deleted, endpoint.created_at);
-        let since = row.maybe_int(4)?.map(Timestamp::from_ms);
-        self.not_before("endpoint", &id, "since_ms", since, endpoint.created_at);
-        let gone = self.gone.get(&id).copied();
-        if gone.is_none()
-            && let Some(event_id) = self.absent.get(&id)
-        {
-            self.findings.missing_delivery(*event_id, id);
-        }
-        let born_active = born.enabled && born.status == EndpointStatus::Active;
-        let changed = since.unwrap_or(endpoint.created_at).ms();
-        let fitting = match endpoint.status {
-            _ if deleted.is_some() => endpoint.status == EndpointStatus::Disabled,
-            EndpointStatus::Active => gone.is_none_or(|at| at <= changed + CLOCK_SLACK_MS),
-            EndpointStatus::Disabled => since.is_some(),
-            EndpointStatus::Gone => gone.is_some(),
-        };
-        if !born_active || !fitting {
-            let detail = format!(
-                "row says {:?}; an endpoint is disabled by its partner, by its deletion or by an answer 410, and by nothing else",
-                endpoint.status
-            );
-            self.findings
-                .add("endpoint", format!("endpoint {id} field status"), detail);
-        }
-        let secrets = self.secrets_of(id.as_bytes())?;
-        let made = endpoint.created_at;
-        let in_order = secrets
-            .iter()
-            .all(|term| term.made.ms() >= made.ms() - CLOCK_SLACK_MS && born_in_force(*term, made));
-        if secrets.is_empty() == (born.own_secret && deleted.is_none()) || !in_order {
-            let detail = "its own signing secrets are not those it says it has";
-            self.findings
-                .add("secret", format!("secret of endpoint {id}"), detail);
-        }
-        Ok(())
-    }
-
     fn answer(&mut self, row: &Row) -> Result<(), StoreError> {
         let key: [u8; 32] = row.bytes(0)?;
         let _: [u8; 32] = row.bytes(2)?;
@@ -255,7 +198,7 @@ impl Check<'_> {
     }
 
     /// The terms of an owner's secrets; those that cannot be are findings.
-    fn secrets_of(&mut self, owner: &[u8; 16]) -> Result<Vec<SecretTerm>, StoreError> {
+    pub(super) fn secrets_of(&mut self, owner: &[u8; 16]) -> Result<Vec<SecretTerm>, StoreError> {
         let rows = self.rows(Statement::new(
             "SELECT made_ms, from_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
             vec![owner.into()],
@@ -338,7 +281,7 @@ impl Check<'_> {
         rows.first().map_or(Ok(0), |row| row.size(0))
     }
 
-    fn not_before<N: Noun>(
+    pub(super) fn not_before<N: Noun>(
         &mut self,
         what: &'static str,
         id: &Id<N>,
@@ -357,12 +300,12 @@ impl Check<'_> {
 }
 
 /// Whether a secret made with its owner was in force at once: there was none before it.
-fn born_in_force(term: SecretTerm, owner_made: Timestamp) -> bool {
+pub(super) fn born_in_force(term: SecretTerm, owner_made: Timestamp) -> bool {
     term.made != owner_made || term.from == term.made
 }
 
 /// A row's id is that of its document, and tells when it was made.
-fn identity<N: Noun>(
+pub(super) fn identity<N: Noun>(
     findings: &mut Findings,
     what: &'static str,
     row: &Id<N>,

@@ -84,6 +84,13 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "endpoint",
+        "failures",
+        "by",
+        "how an endpoint fared lately is the service's word alone",
+    ),
+    ("endpoint", "failing_ms", "by", "the same"),
+    (
+        "endpoint",
         "since_ms",
         "by",
         "that its partner changed it is certain, the hour is not",

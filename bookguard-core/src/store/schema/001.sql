@@ -123,12 +123,16 @@ CREATE TABLE checkpoint (
     note   TEXT    NOT NULL
 ) STRICT;
 
--- since_ms is since when it takes what it takes now, where the partner changed that: since it was made if null.
+-- since_ms is since when it takes what it takes now, where the partner changed that: since it was made if null. failures
+-- and failing_ms count what failed in a row, and since when; probe_ms is when one delivery may try a suspended endpoint.
 CREATE TABLE endpoint (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     status      INTEGER NOT NULL,
     since_ms    INTEGER,
+    failures    INTEGER NOT NULL,
+    failing_ms  INTEGER,
+    probe_ms    INTEGER,
     deleted_ms  INTEGER,
     body        TEXT    NOT NULL
 ) STRICT;

@@ -259,6 +259,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
         response_len: text.len() as u32,
         response_sha256: status_code.map(|_| hex::encode(Sha256::digest(text))),
         retry_after_ms: None,
+        uncharged: false,
     }
 }
 
@@ -306,6 +307,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.book(&other, r#","currency":"EUR""#);
     assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 1);
     assert_eq!(desk.attempt(&doomed, Some(FailureClass::Gone)), 1);
+    assert_eq!(desk.attempt(&theirs, Some(FailureClass::Http5xx)), 1);
     desk.later(HOUR);
     desk.tell(Ask::DeleteEndpoint {
         partner_id: acme.partner_id().unwrap(),
@@ -332,7 +334,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     assert_eq!(desk.attempt(&some, None), 2);
     desk.tell(Ask::Claim {
         lease: 9,
-        endpoints: vec![(all.endpoint_id, 1)],
+        endpoints: vec![(all.endpoint_id, 1), (theirs.endpoint_id, 1)],
     });
     let spare = desk.call::<ops::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
     desk.call::<ops::api_keys::RevokeApiKey>(&acme, &spare.api_key_id.to_string(), "", None);

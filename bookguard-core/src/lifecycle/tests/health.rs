@@ -1,0 +1,326 @@
+//! Endpoints that fail, are suspended, tried again and resumed.
+
+use super::*;
+use crate::command::{EndpointUpdate, NewEvent};
+use crate::limits::{
+    OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS, WARNING_FAILURES,
+};
+use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
+
+fn at(ms: i64, ask: Ask) -> Command {
+    Command {
+        at: NOW.plus_ms(ms),
+        ask,
+        remember: None,
+    }
+}
+
+fn suspended(probe_ms: i64) -> EndpointHealth {
+    EndpointHealth {
+        status: Suspended,
+        failures: 99,
+        failing_since: Some(NOW),
+        probe_at: Some(NOW.plus_ms(probe_ms)),
+    }
+}
+
+/// Work with one due delivery to endpoint 7, which fares so, as a batch that claims and settles loads it.
+fn faring(health: EndpointHealth) -> Work {
+    let mut work = with_delivery(delivery(Phase::Failed, Some(0), None));
+    let partner = work.partners.get_mut(&id(1)).unwrap();
+    partner.endpoints[0] = partner.endpoints[0].clone().with_health(health);
+    work.due.insert(id(7), vec![id(5)]);
+    work.health.insert(id(7), health);
+    work
+}
+
+/// Attempts the delivery to endpoint 7 under a lease of its own and settles it.
+fn attempted(work: &mut Work, ms: i64, class: Option<FailureClass>) -> Reply {
+    let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+    state.lease = Some(77);
+    let attempt = Attempt {
+        started_at: NOW.ms() + ms,
+        ..attempt(class)
+    };
+    let settle = Ask::Settle {
+        event_id: id(5),
+        endpoint_id: id(7),
+        lease: 77,
+        attempt: Box::new(attempt),
+        jitter: 1 << 63,
+    };
+    match decide(work, &at(ms, settle), 0).unwrap() {
+        Decision::Do { changes, reply } => {
+            changes.iter().for_each(|change| work.apply(change));
+            reply
+        }
+        other => panic!("decided {other:?}"),
+    }
+}
+
+fn claim(ms: i64) -> Command {
+    let endpoints = vec![(id(7), 5)];
+    at(
+        ms,
+        Ask::Claim {
+            lease: 42,
+            endpoints,
+        },
+    )
+}
+
+#[test]
+fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_each() {
+    let failure = Some(FailureClass::Http5xx);
+    let mut work = faring(EndpointHealth::of(Active));
+    let mut told = Vec::new();
+    for ms in (0..12).chain([
+        SUSPENDED_AFTER_MS - 1,
+        SUSPENDED_AFTER_MS,
+        SUSPENDED_AFTER_MS + 1,
+    ]) {
+        let reply = attempted(&mut work, ms, failure);
+        if let Reply::EndpointTurned { from, health, .. } = reply {
+            told.push((ms, from, health.status, health.failures, health.probe_at));
+        }
+    }
+    let probe_at = Some(NOW.plus_ms(SUSPENDED_AFTER_MS + PROBE_MS));
+    assert_eq!(
+        told,
+        [
+            (9, Active, Failing, WARNING_FAILURES, None),
+            (SUSPENDED_AFTER_MS, Failing, Suspended, 14, probe_at),
+        ]
+    );
+    // The first that arrives ends it.
+    let reply = attempted(&mut work, SUSPENDED_AFTER_MS + 2, None);
+    assert!(matches!(
+        reply,
+        Reply::EndpointTurned { from: Suspended, health, .. } if health == EndpointHealth::of(Active)
+    ));
+    assert_eq!(work.partners[&id(1)].endpoints[0].status, Active);
+}
+
+#[test]
+fn five_days_count_from_the_first_failure_and_a_few_failures_suspend_nobody() {
+    let failure = Some(FailureClass::Timeout);
+    for (failures, ms, status) in [
+        (8, SUSPENDED_AFTER_MS, Active),
+        (9, SUSPENDED_AFTER_MS - 1, Failing),
+        (9, SUSPENDED_AFTER_MS, Suspended),
+    ] {
+        let mut work = faring(EndpointHealth {
+            failures,
+            failing_since: Some(NOW),
+            ..EndpointHealth::of(Active)
+        });
+        attempted(&mut work, ms, failure);
+        assert_eq!(work.health[&id(7)].status, status, "{failures} {ms}");
+    }
+}
+
+#[test]
+fn what_fares_well_is_written_nothing_about_and_what_is_no_failure_of_its_own_does_not_count() {
+    for (status, class, writes) in [
+        (Active, None, false),
+        (Active, Some(FailureClass::OurFault), false),
+        (Active, Some(FailureClass::Http4xx), true),
+        (Active, Some(FailureClass::PayloadTooLarge), true),
+        (Active, Some(FailureClass::Throttled), true),
+        (Active, Some(FailureClass::Gone), true),
+        (Disabled, None, false),
+        (Disabled, Some(FailureClass::Http5xx), false),
+        (Disabled, Some(FailureClass::Gone), false),
+        (Gone, None, false),
+    ] {
+        let before = EndpointHealth::of(status);
+        let mut work = faring(before);
+        attempted(&mut work, 0, class);
+        assert_eq!(
+            work.health[&id(7)] != before,
+            writes,
+            "{status:?} {class:?}"
+        );
+    }
+    let mut work = faring(suspended(0));
+    attempted(&mut work, 0, Some(FailureClass::Gone));
+    assert_eq!(work.health[&id(7)], EndpointHealth::of(Gone));
+}
+
+#[test]
+fn of_a_suspended_endpoint_one_delivery_an_hour_is_taken_whoever_asks() {
+    let mut work = faring(suspended(1_000));
+    work.deliveries
+        .insert((id(6), id(7)), delivery(Phase::Pending, Some(0), None));
+    work.due.insert(id(7), vec![id(5), id(6)]);
+    assert!(changes(decide(&work, &claim(999), 0)).is_empty(), "not yet");
+    let taken = changes(decide(&work, &claim(1_000), 0));
+    assert!(matches!(
+        taken.as_slice(),
+        [
+            Change::DeliveryMoved { state, .. },
+            Change::EndpointFared { health, .. }
+        ] if state.lease == Some(42) && *health == suspended(1_000 + PROBE_MS)
+    ));
+    taken.iter().for_each(|change| work.apply(change));
+    assert!(changes(decide(&work, &claim(1_000), 1)).is_empty());
+    assert!(changes(decide(&work, &claim(999 + PROBE_MS), 1)).is_empty());
+    assert_eq!(changes(decide(&work, &claim(1_000 + PROBE_MS), 1)).len(), 2);
+}
+
+#[test]
+fn nothing_to_deliver_tries_nothing_and_a_disabled_endpoint_is_never_tried() {
+    let mut work = faring(suspended(0));
+    work.deliveries.clear();
+    assert!(changes(decide(&work, &claim(5), 0)).is_empty());
+    for status in [Disabled, Gone] {
+        let work = faring(EndpointHealth::of(status));
+        assert!(
+            changes(decide(&work, &claim(5), 0)).is_empty(),
+            "{status:?}"
+        );
+    }
+}
+
+#[test]
+fn the_longer_nothing_came_but_failure_the_longer_until_it_is_tried_again() {
+    let hours = |hours: i64| hours * 60 * 60 * 1000;
+    for (age, pause) in [
+        (-5, PROBE_MS),
+        (SUSPENDED_AFTER_MS, PROBE_MS),
+        (hours(240), hours(2)),
+        (hours(2880), PROBE_MAX_MS),
+        (hours(100_000), PROBE_MAX_MS),
+    ] {
+        let mut work = faring(suspended(-10));
+        work.deliveries.get_mut(&(id(5), id(7))).unwrap().due = Some(NOW.plus_ms(-10));
+        changes(decide(&work, &claim(age), 0))
+            .iter()
+            .for_each(|change| work.apply(change));
+        assert_eq!(work.health[&id(7)], suspended(age + pause), "{age}");
+    }
+}
+
+#[test]
+fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try() {
+    use FailureClass::{OurFault, PayloadTooLarge, Timeout};
+    let old = OUR_FAULTS_FREE_MS + 1;
+    // (charged before, failure, age of the event, charged afterwards, due so long after)
+    for (charged, class, age, after, due) in [
+        (0, Timeout, 0, 0, Some(0)),
+        (9, Timeout, old, 9, Some(0)),
+        // One that was given up and is tried by hand stays given up.
+        (10, Timeout, 0, 10, None),
+        (9, PayloadTooLarge, 0, 9, None),
+        (9, OurFault, 0, 9, Some(30_000)),
+        (9, OurFault, 2 * old, 9, Some(OUR_FAULTS_FREE_MS / 16)),
+    ] {
+        let mut work = faring(suspended(PROBE_MS));
+        let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+        state.charged = charged;
+        attempted(&mut work, age, Some(class));
+        let named = format!("{charged} {class} {age}");
+        let state = work.deliveries[&(id(5), id(7))];
+        assert_eq!((state.charged, state.lease), (after, None), "{named}");
+        let due = due.map(|ms| NOW.plus_ms(age + ms));
+        assert_eq!(state.due, due, "{named}");
+        assert_eq!(work.health[&id(7)].status, Suspended, "{named}");
+        let failures = 99 + u32::from(class != OurFault);
+        assert_eq!(work.health[&id(7)].failures, failures, "{named}");
+    }
+}
+
+#[test]
+fn what_happens_while_it_is_suspended_waits_and_what_its_partner_retries_is_tried_at_once() {
+    for (health, lease) in [
+        (suspended(PROBE_MS), None),
+        (EndpointHealth::of(Active), Some(99)),
+    ] {
+        let mut work = faring(health);
+        let event = NewEvent {
+            event_id: id(6),
+            event_type: EventType::BookingCreated,
+            head: "{".to_owned(),
+            lease: 99,
+        };
+        let mut born = Vec::new();
+        let partner = &work.partners[&id(1)];
+        webhooks::emit(&work, partner, NOW, id(4), &event, &mut born);
+        let Change::DeliveryAdded { state, .. } = &born[1] else {
+            panic!("{born:?}")
+        };
+        assert_eq!(state.lease, lease);
+        let retry = command(Ask::RetryEvent {
+            partner_id: id(1),
+            event_id: id(5),
+            lease: 99,
+        });
+        changes(decide(&work, &retry, 0))
+            .iter()
+            .for_each(|change| work.apply(change));
+        assert_eq!(work.deliveries[&(id(5), id(7))].lease, Some(99));
+    }
+}
+
+#[test]
+fn its_partner_resumes_it_or_has_another_address_tried_at_once() {
+    let failing = EndpointHealth {
+        status: Failing,
+        failures: 12,
+        failing_since: Some(NOW),
+        probe_at: None,
+    };
+    let tried_now = suspended(5);
+    for (health, enabled, url, after) in [
+        (
+            suspended(PROBE_MS),
+            Some(true),
+            None,
+            EndpointHealth::of(Active),
+        ),
+        (
+            suspended(PROBE_MS),
+            Some(false),
+            None,
+            EndpointHealth::of(Disabled),
+        ),
+        (
+            suspended(PROBE_MS),
+            None,
+            Some("https://other.example/"),
+            tried_now,
+        ),
+        (
+            failing,
+            None,
+            Some("https://other.example/"),
+            EndpointHealth::of(Active),
+        ),
+        (failing, Some(true), None, failing),
+        (failing, None, Some("https://example.com/7"), failing),
+        (
+            EndpointHealth::of(Disabled),
+            None,
+            Some("https://other.example/"),
+            EndpointHealth::of(Disabled),
+        ),
+    ] {
+        let mut work = faring(health);
+        let update = EndpointUpdate {
+            url: url.map(str::to_owned),
+            enabled,
+            ..EndpointUpdate::default()
+        };
+        let ask = Ask::UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(7),
+            update: Box::new(update),
+        };
+        changes(decide(&work, &at(5, ask), 0))
+            .iter()
+            .for_each(|change| work.apply(change));
+        let endpoint = &work.partners[&id(1)].endpoints[0];
+        assert_eq!(endpoint.health(), after, "{health:?} {enabled:?} {url:?}");
+        assert_eq!(endpoint.enabled, after.status != Disabled);
+    }
+}

@@ -1,0 +1,134 @@
+//! Endpoints: no ledger entry speaks of them, but what says where one stands must not contradict itself, its deliveries or
+//! its secrets.
+
+use super::others::{MISSPELLED, born_in_force, identity};
+use super::{CLOCK_SLACK_MS, Check, spelled};
+use crate::limits::{SUSPENDED_AFTER_MS, WARNING_FAILURES};
+use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, Timestamp};
+use crate::store::conn::{Row, StoreError};
+use crate::store::endpoints;
+
+/// What [`Check::endpoint`] reads.
+pub(super) const ENDPOINTS: &str = "SELECT id, status, failures, failing_ms, probe_ms, body, deleted_ms, since_ms FROM endpoint \
+     WHERE id > $1 ORDER BY id LIMIT $2";
+
+impl Check<'_> {
+    pub(super) fn endpoint(&mut self, row: &Row) -> Result<(), StoreError> {
+        let id: EndpointId = row.id(0)?;
+        let endpoint = endpoints::read(row, 1)?;
+        let born: Endpoint = row.json(5)?;
+        let made = endpoint.created_at;
+        identity(
+            &mut self.findings,
+            "endpoint",
+            &id,
+            &endpoint.endpoint_id,
+            made,
+        );
+        if !spelled(row, 5, &born) {
+            self.findings
+                .add("endpoint", format!("endpoint {id} field body"), MISSPELLED);
+        }
+        let deleted = row.maybe_int(6)?.map(Timestamp::from_ms);
+        self.not_before("endpoint", &id, "deleted_ms", deleted, made);
+        let since = row.maybe_int(7)?.map(Timestamp::from_ms);
+        self.not_before("endpoint", &id, "since_ms", since, made);
+        let failing = endpoint.failing_since;
+        self.not_before("endpoint", &id, "failing_ms", failing, made);
+        let gone = self.gone.get(&id).copied();
+        if gone.is_none()
+            && let Some(event_id) = self.absent.get(&id)
+        {
+            self.findings.missing_delivery(*event_id, id);
+        }
+        let changed = since.unwrap_or(made).ms();
+        let fitting = match endpoint.status {
+            _ if deleted.is_some() => endpoint.status == EndpointStatus::Disabled,
+            EndpointStatus::Active | EndpointStatus::Failing | EndpointStatus::Suspended => {
+                gone.is_none_or(|at| at <= changed + CLOCK_SLACK_MS)
+            }
+            EndpointStatus::Disabled => since.is_some(),
+            EndpointStatus::Gone => gone.is_some(),
+        };
+        // Where it stands is not its document's to say.
+        let said = !born.enabled || born.health() != EndpointHealth::of(EndpointStatus::Active);
+        if said || !fitting {
+            let detail = format!(
+                "row says {:?}; an endpoint is disabled by its partner, by its deletion or by an answer 410, and by nothing else",
+                endpoint.status
+            );
+            self.findings
+                .add("endpoint", format!("endpoint {id} field status"), detail);
+        }
+        if let Some(why) = contradiction(endpoint.health()) {
+            self.findings
+                .add("endpoint", format!("endpoint {id} field failures"), why);
+        }
+        let secrets = self.secrets_of(id.as_bytes())?;
+        let in_order = secrets
+            .iter()
+            .all(|term| term.made.ms() >= made.ms() - CLOCK_SLACK_MS && born_in_force(*term, made));
+        if secrets.is_empty() == (born.own_secret && deleted.is_none()) || !in_order {
+            let detail = "its own signing secrets are not those it says it has";
+            self.findings
+                .add("secret", format!("secret of endpoint {id}"), detail);
+        }
+        Ok(())
+    }
+}
+
+/// What of how an endpoint fares cannot be true together.
+fn contradiction(health: EndpointHealth) -> Option<&'static str> {
+    let suspended = health.status == EndpointStatus::Suspended;
+    if (health.failures > 0) != health.failing_since.is_some() {
+        return Some("failures have a beginning, and what has not failed has none");
+    }
+    if health.failures > 0 && !health.status.takes_events() {
+        return Some("it is disabled, and counts failures");
+    }
+    if suspended != health.probe_at.is_some() {
+        return Some("a suspended endpoint is tried again some time, and no other is");
+    }
+    let probe_at = health.probe_at?;
+    let long = health
+        .failing_since
+        .is_some_and(|since| probe_at.ms() - since.ms() >= SUSPENDED_AFTER_MS - CLOCK_SLACK_MS);
+    (health.failures < WARNING_FAILURES || !long)
+        .then_some("it is suspended, and has not failed often or long enough")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
+
+    #[test]
+    fn an_endpoint_fares_in_one_way_at_a_time() {
+        let long = SUSPENDED_AFTER_MS - CLOCK_SLACK_MS;
+        for (status, failures, failing, probe, good) in [
+            (Active, 0, None, None, true),
+            (Active, 3, Some(5), None, true),
+            (Active, 3, None, None, false),
+            (Active, 0, Some(5), None, false),
+            (Active, 3, Some(5), Some(long + 5), false),
+            (Failing, 10, Some(5), None, true),
+            (Suspended, 10, Some(5), Some(long + 5), true),
+            (Suspended, 10, Some(5), Some(long + 4), false),
+            (Suspended, 9, Some(5), Some(long + 5), false),
+            (Suspended, 10, Some(5), None, false),
+            (Suspended, 0, None, Some(5), false),
+            (Disabled, 0, None, None, true),
+            (Disabled, 1, Some(5), None, false),
+            (Gone, 0, None, None, true),
+            (Gone, 10, Some(5), None, false),
+        ] {
+            let health = EndpointHealth {
+                status,
+                failures,
+                failing_since: failing.map(Timestamp::from_ms),
+                probe_at: probe.map(Timestamp::from_ms),
+            };
+            assert_eq!(contradiction(health).is_none(), good, "{health:?}");
+        }
+    }
+}
