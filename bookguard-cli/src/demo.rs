@@ -279,7 +279,10 @@ async fn delivered(
                     )
                 })
                 .collect();
-            return step.done("Deliveries on record", &events.join("\n"));
+            return step.done(
+                "Deliveries on record: that each was accepted is a leaf of the ledger, too",
+                &events.join("\n"),
+            );
         }
         if Instant::now() > until {
             return Err(Failure::Unexpected(

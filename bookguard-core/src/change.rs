@@ -258,6 +258,8 @@ pub struct DeliveryState {
     pub due: Option<Timestamp>,
     /// The lease under which it is being attempted, while it is.
     pub lease: Option<i64>,
+    /// The leaf that records how it ended, the latest if it was tried again after that.
+    pub settled_leaf: Option<u64>,
 }
 
 /// Where a delivery stands.

@@ -424,7 +424,7 @@ pub enum Ask {
         /// From whom.
         from: Lapse,
     },
-    /// Records one attempt's outcome. A lease that is no longer held changes nothing.
+    /// Records one attempt's outcome. A lease that is no longer held, or an attempt that is not the next, changes nothing.
     Settle {
         /// Of which event.
         event_id: EventId,
@@ -432,10 +432,16 @@ pub enum Ask {
         endpoint_id: EndpointId,
         /// The lease under which it was attempted.
         lease: i64,
+        /// The attempt's number, from 1.
+        number: u32,
         /// What happened.
         attempt: Box<Attempt>,
         /// Random bits that spread the next attempt.
         jitter: u64,
+        /// The event's booking, which the fact is one of.
+        booking_id: BookingId,
+        /// The committed `webhook.settled`, for the case that this ends the delivery.
+        fact: Arc<Fact>,
     },
     /// Replaces a remembered answer, once the outcome a retry waited for is known.
     Amend {
@@ -712,6 +718,12 @@ pub struct Parcel {
     pub partner_id: PartnerId,
     /// To which endpoint.
     pub endpoint_id: EndpointId,
+    /// Of which booking the event tells.
+    pub booking_id: BookingId,
+    /// What it tells.
+    pub event_type: EventType,
+    /// Its number in the partner's sequence.
+    pub seq: u64,
     /// The exact bytes to send.
     pub body: Arc<[u8]>,
     /// The lease under which the attempt is settled.

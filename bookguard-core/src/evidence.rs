@@ -5,7 +5,7 @@
 //! history  which facts can follow which               summary  the same in sentences
 //! frozen   the canonical text of a booking's terms    verify   packet + key → report
 //! packet   the signed document                        rescheduling, acceptance  what
-//!                                                      was agreed on later
+//! notification  how a delivery ended                   was agreed on later
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -24,6 +24,7 @@ pub mod acceptance;
 pub mod facts;
 pub mod frozen;
 pub mod history;
+pub mod notification;
 pub mod packet;
 pub mod rebuild;
 pub mod report;
@@ -33,6 +34,7 @@ pub mod verify;
 
 pub use acceptance::Acceptance;
 pub use frozen::FrozenTerms;
+pub use notification::{Notification, NotificationOutcome};
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};
 pub use rescheduling::{Rescheduling, Stage};

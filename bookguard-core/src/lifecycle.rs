@@ -163,15 +163,21 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             event_id,
             endpoint_id,
             lease,
+            number,
             attempt,
             jitter,
+            booking_id,
+            fact,
         } => {
             let settled = webhooks::Settled {
                 name: (*event_id, *endpoint_id),
                 lease: *lease,
+                number: *number,
                 attempt,
+                booking_id: *booking_id,
+                fact,
             };
-            Ok(webhooks::settle(work, at, &settled, *jitter))
+            webhooks::settle(work, at, &settled, *jitter)
         }
         Ask::Amend { key, answer } => Ok((
             vec![Change::AnswerAmended {

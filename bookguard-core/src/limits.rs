@@ -42,6 +42,9 @@ pub const SCOPES: usize = 32;
 pub const KEYS_PER_PARTNER: usize = 100;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
+/// Deliveries of one event: to all of a partner's endpoints when it happens, and to those that replace them later. How each
+/// ended is an entry of the booking, in every packet of it.
+pub const DELIVERIES_PER_EVENT: usize = 50;
 /// Deliveries per second a partner may allow one of its endpoints; more than one node ever begins.
 pub const ENDPOINT_RATE: u32 = 1_000;
 /// Attempts in a row after whose failure an endpoint counts as failing.
@@ -139,7 +142,8 @@ pub const SHELVES: usize = 4_096;
 pub const SHELVED_POLICIES: usize = 4_096;
 /// How far `effectiveAt` may lie after receipt, milliseconds: clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
-/// Bytes of an evidence packet that is verified. A packet with every list at its maximum is far below 1 MiB.
+/// Bytes of an evidence packet that is verified. Most of the largest ones is ends of deliveries, each an entry of 3 to 4 KB: four
+/// events to 20 endpoints each, all given up and accepted later, are half a MiB.
 pub const PACKET_BYTES: usize = 4 * 1024 * 1024;
 /// Attempts of one delivery shown in an evidence packet, the latest ones: manual retries have no maximum.
 pub const PACKET_ATTEMPTS: usize = 20;

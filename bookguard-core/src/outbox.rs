@@ -1,17 +1,23 @@
-//! What the writer hands to the courier in memory, right after the commit that made it.
+//! What the writer hands to the courier in memory, right after the commit that made it, and what the courier hands back.
 //!
 //! Bounded per endpoint: what finds no room stays in the store, due at once, and is claimed when there is. So a
 //! dead receiver fills its own share and nobody else's; and of a slow one no more is held than it takes before the
 //! leases end.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::command::Parcel;
+use crate::command::{Ask, Command, Parcel};
+use crate::entropy;
+use crate::error::Error;
+use crate::evidence::facts::{self, Fact};
+use crate::evidence::notification::{Notification, Sent};
+use crate::ledger::LeafKind;
 use crate::limits::{CLAIMED_PER_ENDPOINT, QUEUED_PER_ENDPOINT};
-use crate::model::EndpointId;
+use crate::model::{EndpointId, Timestamp};
+use crate::webhook::Attempt;
 
 /// The writer's end.
 #[derive(Debug)]
@@ -115,17 +121,51 @@ impl Outbox {
     }
 }
 
+/// The command that records what came of one attempt at a delivery, received at `at`; with all prepared that does not depend on
+/// its batch.
+///
+/// Errors: `internal`, for a value that nothing can commit to.
+pub fn settle(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Command, Error> {
+    let sent = Sent {
+        event_id: parcel.event_id,
+        event_type: parcel.event_type,
+        seq: parcel.seq,
+        body: &parcel.body,
+    };
+    let number = parcel.attempts + 1;
+    let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
+    let fields = facts::settled(parcel.booking_id, &notification);
+    let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
+    Ok(Command {
+        at,
+        ask: Ask::Settle {
+            event_id: parcel.event_id,
+            endpoint_id: parcel.endpoint_id,
+            lease: parcel.lease,
+            number,
+            attempt: Box::new(attempt),
+            jitter: entropy::number(),
+            booking_id: parcel.booking_id,
+            fact: Arc::new(fact),
+        },
+        remember: None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::limits::QUEUED_PER_SLOW_ENDPOINT;
-    use crate::model::{EventId, PartnerId, Timestamp};
+    use crate::model::{BookingId, EventId, EventType, PartnerId};
 
     fn parcel() -> Parcel {
         Parcel {
             event_id: EventId::from_bytes([1; 16]),
             partner_id: PartnerId::from_bytes([2; 16]),
             endpoint_id: EndpointId::from_bytes([3; 16]),
+            booking_id: BookingId::from_bytes([4; 16]),
+            event_type: EventType::BookingCreated,
+            seq: 1,
             body: b"{}".as_slice().into(),
             lease: 1,
             until: Timestamp::from_ms(60_000),

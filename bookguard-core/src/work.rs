@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::change::{Change, DeliveryState};
+use crate::change::{Change, DeliveryState, EventRow};
 use crate::evidence::{Acceptance, Rescheduling, Stage};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
@@ -24,6 +24,8 @@ pub struct Work {
     pub partners: HashMap<PartnerId, PartnerState>,
     /// Bookings named by commands.
     pub bookings: HashMap<BookingId, BookingState>,
+    /// Where the chains of bookings stand to which a command may add, these and those of which a delivery is settled.
+    pub chains: HashMap<BookingId, ChainState>,
     /// Acceptances of bookings whose commands need them, each with its leaf and that leaf's hash, oldest first.
     pub acceptances: HashMap<BookingId, Vec<KnownAcceptance>>,
     /// Keys of partners whose commands need them.
@@ -87,7 +89,18 @@ pub struct LatestPolicy {
     pub made_at: Timestamp,
 }
 
-/// A booking with its terms and chain.
+/// Where the chain of a booking's entries stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainState {
+    /// The booking's name in the ledger.
+    pub stream: [u8; 16],
+    /// Entries in its chain.
+    pub entries: u64,
+    /// The leaf hash of the last.
+    pub tip: Hash,
+}
+
+/// A booking with its terms.
 #[derive(Debug, Clone)]
 pub struct BookingState {
     /// The record.
@@ -96,10 +109,6 @@ pub struct BookingState {
     pub terms: Terms,
     /// Its name in the ledger.
     pub stream: [u8; 16],
-    /// Entries in its chain.
-    pub entries: u64,
-    /// The leaf hash of the last.
-    pub tip: Hash,
     /// The leaf that protected it, and that leaf's hash.
     pub protected_leaf: Option<(u64, Hash)>,
     /// How its event was last moved, if it was.
@@ -141,6 +150,10 @@ pub struct KeyState {
 pub struct EventState {
     /// Whose.
     pub partner_id: PartnerId,
+    /// Its number in the partner's sequence.
+    pub seq: u64,
+    /// Of which booking it tells.
+    pub booking_id: BookingId,
     /// Its type, for endpoints made since.
     pub event_type: crate::model::EventType,
     /// The exact body of every delivery.
@@ -149,6 +162,20 @@ pub struct EventState {
     pub retries: u32,
     /// Its deliveries' endpoints.
     pub endpoints: Vec<EndpointId>,
+}
+
+impl EventState {
+    /// The event with this id as it is kept.
+    pub fn row(&self, event_id: EventId) -> EventRow {
+        EventRow {
+            event_id,
+            partner_id: self.partner_id,
+            seq: self.seq,
+            booking_id: self.booking_id,
+            event_type: self.event_type,
+            body: Arc::clone(&self.body),
+        }
+    }
 }
 
 /// An answer remembered under an Idempotency-Key.
@@ -174,7 +201,7 @@ impl Work {
     /// Makes a change visible to the commands that follow.
     ///
     /// `BookingAdded` and `Entry` need no trace here beyond the size: nothing in the same batch can name a booking
-    /// whose id has not been answered yet, except through `bookings`, which `Entry` updates.
+    /// whose id has not been answered yet, except through `chains`, which `Entry` updates.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::PartnerAdded { partner, .. } => {
@@ -236,9 +263,9 @@ impl Work {
             Change::Entry(entry) => {
                 self.size = entry.index + 1;
                 let booking_id = entry.booking_id.as_ref();
-                if let Some(state) = booking_id.and_then(|id| self.bookings.get_mut(id)) {
-                    state.entries = entry.seq + 1;
-                    state.tip = entry.hash;
+                if let Some(chain) = booking_id.and_then(|id| self.chains.get_mut(id)) {
+                    chain.entries = entry.seq + 1;
+                    chain.tip = entry.hash;
                 }
             }
             Change::LogRenamed { origin, vkey } => {
@@ -251,9 +278,10 @@ impl Work {
                 at,
                 leaf_index,
             } => {
+                let tip = self.chains.get(booking_id).map(|chain| chain.tip);
                 if let Some(state) = self.bookings.get_mut(booking_id) {
                     state.booking.protect(*at);
-                    state.protected_leaf = Some((*leaf_index, state.tip));
+                    state.protected_leaf = tip.map(|tip| (*leaf_index, tip));
                 }
             }
             Change::BookingRescheduled {

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::change::{Change, Entry};
+use crate::change::{Change, Entry, EventRow};
 use crate::command::{Answer, Command, Head, Outcome, Parcel};
 use crate::error::Error;
 use crate::guard::Seen;
@@ -427,12 +427,12 @@ fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
 
 /// Every delivery that the batch put under a lease.
 fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
-    let mut born: HashMap<EventId, (PartnerId, Arc<[u8]>)> = HashMap::new();
+    let mut born: HashMap<EventId, &EventRow> = HashMap::new();
     let mut parcels = Vec::new();
     for change in changes {
         match change {
             Change::EventAdded(event) => {
-                born.insert(event.event_id, (event.partner_id, Arc::clone(&event.body)));
+                born.insert(event.event_id, event);
             }
             Change::DeliveryAdded {
                 event_id,
@@ -447,14 +447,12 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                 let (Some(lease), Some(until)) = (state.lease, state.due) else {
                     continue;
                 };
-                let event = born.get(event_id).cloned().or_else(|| {
-                    work.events
-                        .get(event_id)
-                        .map(|event| (event.partner_id, Arc::clone(&event.body)))
-                });
-                let Some((partner_id, body)) = event else {
-                    continue;
+                let event = match (born.get(event_id), work.events.get(event_id)) {
+                    (Some(event), _) => EventRow::clone(event),
+                    (None, Some(event)) => event.row(*event_id),
+                    (None, None) => continue,
                 };
+                let partner_id = event.partner_id;
                 let per_second = work.limits.get(endpoint_id).copied().or_else(|| {
                     let endpoints = &work.partners.get(&partner_id)?.endpoints;
                     let endpoint = endpoints.iter().find(|e| e.endpoint_id == *endpoint_id)?;
@@ -464,7 +462,10 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                     event_id: *event_id,
                     partner_id,
                     endpoint_id: *endpoint_id,
-                    body,
+                    booking_id: event.booking_id,
+                    event_type: event.event_type,
+                    seq: event.seq,
+                    body: event.body,
                     lease,
                     until,
                     attempts: state.attempts,

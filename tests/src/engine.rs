@@ -151,7 +151,12 @@ impl Site {
     ///
     /// Panics unless everything holds and there are this many bookings.
     pub async fn verify(&self, bookings: usize) -> serde_json::Value {
-        let report = self.command(["ledger", "verify"]).run().await.json();
+        let report = self
+            .command(["ledger", "verify"])
+            .patiently()
+            .run()
+            .await
+            .json();
         assert_eq!(
             (&report["verified"], &report["findings"]),
             (&true.into(), &serde_json::json!([])),

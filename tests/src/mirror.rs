@@ -155,6 +155,12 @@ impl Mirror {
         hex(&self.root.0)
     }
 
+    /// The root when the log had so many entries.
+    pub fn root_hex_at(&self, size: u64) -> String {
+        let root = tree_hash(size, &self.reader()).expect("tiles of the whole tree");
+        hex(&root.0)
+    }
+
     fn reader(&self) -> TileHashReader<'_> {
         TileHashReader::new(self.size, self.root, &self.tiles)
     }

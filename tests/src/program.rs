@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -61,6 +62,7 @@ pub struct CommandLine {
     input: Vec<u8>,
     folder: Option<PathBuf>,
     user: Option<u32>,
+    bound: Duration,
 }
 
 /// How a command ended.
@@ -86,6 +88,7 @@ pub fn bookguard<S: AsRef<str>>(args: impl IntoIterator<Item = S>) -> CommandLin
         input: Vec::new(),
         folder: None,
         user: None,
+        bound: BOUND,
     }
 }
 
@@ -126,6 +129,13 @@ impl CommandLine {
         let program = std::mem::replace(&mut self.program, PathBuf::from("sh"));
         self.args
             .splice(..0, ["-c".into(), script.into(), program.into_os_string()]);
+        self
+    }
+
+    /// With more time to end: what takes the longer the more a test has made.
+    #[must_use]
+    pub fn patiently(mut self) -> Self {
+        self.bound = BOUND * 6;
         self
     }
 
@@ -188,7 +198,7 @@ impl CommandLine {
     }
 
     async fn end(&self, child: Child) -> Ran {
-        let ended = timeout(BOUND, child.wait_with_output()).await;
+        let ended = timeout(self.bound, child.wait_with_output()).await;
         let output = ended
             .unwrap_or_else(|_| panic!("{:?} did not end", self.args))
             .expect("a child's output can be read");

@@ -10,7 +10,7 @@ use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::load::at_once;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
-use bookguard_tests::receiver::Receiver;
+use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
@@ -77,18 +77,23 @@ async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_by
         assert_eq!(fresh.count(), 1, "the others are replays");
         let list = acme.caller.get("/v1/bookings").await.ok(200);
         assert_eq!(list["data"].as_array().unwrap().len(), 1);
-        // One fact in the log, one event to the receiver.
+        receiver.wait_for(1).await;
+        let booking = replies[0].string("bookingId");
+        let events = until("the event to be delivered", async || {
+            let events = acme.events(&booking).await;
+            (events[0]["status"] == "delivered").then_some(events)
+        })
+        .await;
+        assert_eq!((events.len(), receiver.received().len()), (1, 1));
+        // One fact in the log, and that its one event was told.
         let vkey = house.caller().get("/v1/ledger/key").await.text();
         assert_eq!(
             Mirror::download(&house.caller(), &vkey)
                 .await
                 .entries()
                 .len(),
-            1
+            2
         );
-        receiver.wait_for(1).await;
-        let booking = replies[0].string("bookingId");
-        assert_eq!(acme.events(&booking).await.len(), 1);
     })
     .await;
 }
@@ -287,6 +292,12 @@ async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everyb
         let nodes = Nodes::open(engine).await;
         let acme = nodes.house.partner("Acme").await;
         let vkey = nodes.house.caller().get("/v1/ledger/key").await.text();
+        // Meanwhile each event ends at each endpoint, on whichever node: accepted, or given up at once.
+        let receivers = [Receiver::start().await, Receiver::start().await];
+        receivers[1].answer(Answer::Status(413));
+        for receiver in &receivers {
+            acme.endpoint(&receiver.url()).await;
+        }
         let other_date =
             json!({"eventDate": "2031-12-20T19:00:00-05:00", "agreedBy": ["talent", "organizer"]});
         for round in 0..AT_ONCE / 4 {
@@ -322,9 +333,33 @@ async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everyb
                 let expected = refused.is_none_or(|(status, wanted)| status == wanted);
                 assert!(expected, "{place}: {}", reply.text());
             }
+            until("every event to have ended everywhere", async || {
+                let events = acme.events(&id).await;
+                let mut deliveries = events
+                    .iter()
+                    .flat_map(|e| e["deliveries"].as_array().unwrap());
+                deliveries.all(|d| d["attempts"] == 1).then_some(())
+            })
+            .await;
             let packet = acme.caller.get(&format!("{path}/evidence")).await;
             let report = bookguard_core::evidence::verify(&packet.body, &vkey);
             assert!(report.verified(), "{report}");
+            let deliveries = packet.json()["deliveries"].as_array().unwrap().clone();
+            assert!(
+                deliveries.len() == 4 || deliveries.len() == 6,
+                "{deliveries:?}"
+            );
+            for delivery in deliveries {
+                let recorded = delivery["recorded"].as_array().unwrap();
+                let outcome = match delivery["status"] == "delivered" {
+                    true => "delivered",
+                    false => "given_up",
+                };
+                assert_eq!(
+                    (recorded.len(), &recorded[0]["outcome"]),
+                    (1, &json!(outcome))
+                );
+            }
         }
         verified(&nodes.house).await;
     })

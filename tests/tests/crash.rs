@@ -172,8 +172,8 @@ async fn delivered_in_the_end(
     let mirror = Mirror::download(&acme.caller, &vkey).await;
     assert_eq!(
         mirror.entries().len(),
-        events.len() + canceled,
-        "one fact, one event; a cancellation and what it came to are two"
+        2 * events.len() + canceled,
+        "one fact, one event, which ends once however often it was sent; a cancellation and what it came to are two"
     );
     mirror.extends(earlier);
     mirror.chains();

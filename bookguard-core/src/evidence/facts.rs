@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::acceptance::Acceptance;
 use super::frozen::{self, FrozenTerms};
+use super::notification::Notification;
 use super::rescheduling::Rescheduling;
 use crate::error::Error;
 use crate::ledger::{LeafKind, commit_fields};
-use crate::model::Booking;
+use crate::model::{Booking, BookingId};
 use crate::policy::{Cancellation, Resolution, Terms};
 
 /// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
@@ -115,6 +116,11 @@ pub(crate) const RESOLVED: [&str; 3] = ["bookingId", "resolutionId", RESOLUTION]
 /// What it has when a person decided.
 pub(crate) const RESOLVED_MAYBE: [&str; 1] = ["supersedes"];
 
+/// Names how a delivery ended, in `webhook.settled`.
+pub(crate) const NOTIFICATION: &str = "notification";
+/// What `webhook.settled` always has.
+pub(crate) const SETTLED: [&str; 2] = ["bookingId", NOTIFICATION];
+
 /// A named value a leaf commits to.
 pub type Field = (&'static str, Value);
 
@@ -208,6 +214,14 @@ pub fn resolved(resolution: &Resolution) -> Vec<Field> {
         fields.push(("supersedes", json!(superseded)));
     }
     fields
+}
+
+/// The fields of `webhook.settled`. All of it is one value: nothing in it is personal, and every delivery has such a fact.
+pub fn settled(booking_id: BookingId, notification: &Notification) -> Vec<Field> {
+    vec![
+        ("bookingId", json!(booking_id)),
+        (NOTIFICATION, json!(notification)),
+    ]
 }
 
 /// What the first two facts of a booking have in common.

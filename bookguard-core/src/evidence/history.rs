@@ -5,6 +5,7 @@
 //!            at most once
 //! ```
 //!
+//! How the delivery of an event ended may stand anywhere after the first, except between a cancellation and what it came to.
 //! Only kinds are looked at; what a fact says is for its readers. Invariant: a kind this program does not know, and a
 //! known one where it cannot be, is refused and never passed over.
 
@@ -21,8 +22,21 @@ pub struct History<T> {
     pub rescheduled: Vec<T>,
     /// Its terms were accepted, oldest first.
     pub accepted: Vec<Since<T>>,
+    /// Deliveries of its events ended, oldest first.
+    pub settled: Vec<Settled<T>>,
     /// It was canceled.
     pub ending: Option<Ending<T>>,
+}
+
+/// The end of a delivery, and what had been recorded before it for an event to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled<T> {
+    /// The fact.
+    pub fact: T,
+    /// Whether the booking had been protected.
+    pub protected: bool,
+    /// How many resolutions it had.
+    pub resolutions: usize,
 }
 
 /// A fact that hangs on the terms in force.
@@ -71,6 +85,7 @@ impl<T> History<T> {
                 protected: None,
                 rescheduled: Vec::new(),
                 accepted: Vec::new(),
+                settled: Vec::new(),
                 ending: None,
             },
             canceled: None,
@@ -102,6 +117,7 @@ impl<T> SoFar<T> {
             protected,
             rescheduled,
             accepted,
+            settled,
             ending,
             ..
         } = &mut self.history;
@@ -123,6 +139,15 @@ impl<T> SoFar<T> {
             (LeafKind::ResolutionCreated, None, Some(ending)) if ending.decided.is_none() => {
                 ending.decided = Some(fact);
             }
+            (LeafKind::WebhookSettled, None, ending) => {
+                settled.push(Settled {
+                    fact,
+                    protected: protected.is_some(),
+                    resolutions: ending.iter().flat_map(|e| e.resolutions()).count(),
+                });
+                // What may follow is what might have followed without it.
+                return Ok(());
+            }
             _ => {
                 return Err(format!(
                     "After {} stands {kind}, which cannot follow it or which this version of Bookguard does not know there.",
@@ -140,7 +165,7 @@ mod tests {
     use super::*;
     use LeafKind::{
         BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
-        ResolutionCreated as R, TermsAccepted as A,
+        ResolutionCreated as R, TermsAccepted as A, WebhookSettled as W,
     };
 
     fn history(kinds: &[LeafKind]) -> Result<History<usize>, String> {
@@ -179,10 +204,39 @@ mod tests {
                 protected,
                 rescheduled: rescheduled.to_vec(),
                 accepted: Vec::new(),
+                settled: Vec::new(),
                 ending: end,
             };
             assert_eq!(history(kinds), Ok(expected), "{kinds:?}");
         }
+    }
+
+    #[test]
+    fn deliveries_end_at_any_time_and_change_nothing_else() {
+        let all = [C, W, P, W, W, M, W, A, W, X, R, W, R, W];
+        let bare: Vec<LeafKind> = all.into_iter().filter(|kind| *kind != W).collect();
+        let found = history(&all).unwrap();
+        let ended: Vec<_> = found
+            .settled
+            .iter()
+            .map(|settled| (settled.fact, settled.protected, settled.resolutions))
+            .collect();
+        let expected = [
+            (1, false, 0),
+            (3, true, 0),
+            (4, true, 0),
+            (6, true, 0),
+            (8, true, 0),
+            (11, true, 1),
+            (13, true, 2),
+        ];
+        assert_eq!(ended, expected);
+        let kinds = |history: History<LeafKind>| History {
+            settled: Vec::new(),
+            ..history
+        };
+        let of = |list: &[LeafKind]| History::of(list.iter().map(|kind| (*kind, *kind))).unwrap();
+        assert_eq!(kinds(of(&all)), kinds(of(&bare)));
     }
 
     #[test]
@@ -215,11 +269,16 @@ mod tests {
             &[C, X, R, C],
             &[C, X, R, R, R],
             &[C, X, R, X, R],
+            &[W],
+            &[C, X, W],
+            &[C, X, W, R],
+            &[C, P, W, P],
+            &[C, W, C],
         ] {
             assert!(history(kinds).is_err(), "{kinds:?}");
         }
         for kind in LeafKind::ALL {
-            let known = matches!(kind, P | M | A | X);
+            let known = matches!(kind, P | M | A | X | W);
             let follows = history(&[C, kind]).is_ok() || history(&[C, kind, R]).is_ok();
             assert_eq!(follows, known, "{kind}");
         }

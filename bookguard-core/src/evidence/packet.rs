@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::acceptance::Acceptance;
 use super::frozen::FrozenTerms;
+use super::notification::Notification;
 use super::summary::Summary;
 use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
@@ -71,7 +72,8 @@ pub struct Packet {
     pub evaluation: Option<Evaluation>,
     /// How the booking was resolved; null while it is not canceled.
     pub resolution: Option<Resolution>,
-    /// What was sent to the partner. A statement of the service: signed, not proven by the ledger.
+    /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, addresses and attempts before the
+    /// last among it, is a statement of the service.
     pub deliveries: Vec<PacketDelivery>,
     /// Evidence items.
     pub items: Vec<Value>,
@@ -131,6 +133,9 @@ pub struct PacketDelivery {
     pub status: DeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
+    /// How it ended, exactly as the ledger records it: nothing while it is under way, two records when it was given up, tried
+    /// again by hand and accepted.
+    pub recorded: Vec<Notification>,
     /// The latest attempts, oldest first, at most 20.
     pub history: Vec<PacketAttempt>,
 }

@@ -14,12 +14,14 @@ use super::Acceptance;
 use super::FrozenTerms;
 use super::Rescheduling;
 use super::facts::{
-    self, ACCEPTED, ACCEPTED_MAYBE, CANCELED, CANCELED_MAYBE, PROTECTED_AT, RESCHEDULED,
-    RESCHEDULED_MAYBE, RESOLUTION, RESOLVED, RESOLVED_MAYBE, SAID, SAID_MAYBE, TERMS, TERMS_HASH,
+    self, ACCEPTED, ACCEPTED_MAYBE, CANCELED, CANCELED_MAYBE, NOTIFICATION, PROTECTED_AT,
+    RESCHEDULED, RESCHEDULED_MAYBE, RESOLUTION, RESOLVED, RESOLVED_MAYBE, SAID, SAID_MAYBE,
+    SETTLED, TERMS, TERMS_HASH,
 };
-use super::history::{Ending, History, Since};
+use super::history::{Ending, History, Settled, Since};
+use super::notification::{Causes, Notification, follows};
 use crate::ledger::LeafKind;
-use crate::model::{Booking, BookingStatus, PolicySummary, Timestamp};
+use crate::model::{Booking, BookingId, BookingStatus, PolicySummary, Timestamp};
 use crate::policy::{Amendment, Cancellation, Resolution, ResolutionStatus};
 
 /// One fact of a booking as its entry discloses it.
@@ -48,6 +50,8 @@ pub struct Rebuilt {
     pub reschedulings: Vec<Rescheduling>,
     /// The acceptances of its terms, oldest first. That they accepted the text of these terms is for who has them to check.
     pub acceptances: Vec<Since<Acceptance>>,
+    /// How the deliveries of its events ended, in the order of the ledger.
+    pub notifications: Vec<Notification>,
     /// How it ended, once canceled.
     pub ended: Option<Ended>,
 }
@@ -131,10 +135,69 @@ pub fn rebuild(facts: &[Told], policy: Option<PolicySummary>) -> Result<Rebuilt,
         return Err(faults);
     }
     let rebuilt = assemble(&history, policy).map_err(|fault| vec![fault])?;
+    let booking = &rebuilt.booking;
+    let told = (
+        booking.created_at,
+        booking.protected_at,
+        rebuilt.ended.as_ref(),
+    );
+    let notifications = notifications(&history.settled, booking.booking_id, told)?;
     Ok(Rebuilt {
         acceptances,
+        notifications,
         ..rebuilt
     })
+}
+
+/// Reads how the deliveries of a booking's events ended; `told` is when it was recorded and protected, and how it ended.
+///
+/// Errors: the first way in which they cannot all be the booking's.
+pub fn notifications(
+    settled: &[Settled<&Told>],
+    booking_id: BookingId,
+    (created_at, protected_at, ended): (Timestamp, Option<Timestamp>, Option<&Ended>),
+) -> Result<Vec<Notification>, Vec<String>> {
+    let resolved_at: Vec<Timestamp> = ended
+        .iter()
+        .flat_map(|ended| ended.resolutions())
+        .map(Resolution::made_at)
+        .collect();
+    let mut read: Vec<Notification> = Vec::with_capacity(settled.len());
+    for Settled {
+        fact,
+        protected,
+        resolutions,
+    } in settled
+    {
+        let next = notification(fact, booking_id)?;
+        let causes = Causes {
+            created_at,
+            protected_at: protected_at.filter(|_| *protected),
+            resolved_at: resolved_at.get(..*resolutions).unwrap_or_default(),
+        };
+        follows(&read, &next, &causes).map_err(|fault| vec![fault])?;
+        read.push(next);
+    }
+    Ok(read)
+}
+
+/// Reads how one delivery ended.
+fn notification(fact: &Told, booking_id: BookingId) -> Result<Notification, Vec<String>> {
+    let mut faults = Vec::new();
+    check_names(fact, (&SETTLED, &[]), &[], &mut faults);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let one = |fault: String| vec![fault];
+    let read: Notification =
+        exactly(&fact.fields[NOTIFICATION], "the end of a delivery").map_err(one)?;
+    if fact.fields.get("bookingId") != Some(&json!(booking_id)) {
+        return Err(one(
+            "The end of a delivery is one of another booking.".to_owned()
+        ));
+    }
+    same_time(fact, "settledAt", read.settled_at).map_err(one)?;
+    Ok(read)
 }
 
 /// Reads an acceptance by itself: what a booking is under does not change by it.
@@ -248,6 +311,7 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
         locked,
         reschedulings,
         acceptances: Vec::new(),
+        notifications: Vec::new(),
         ended,
     })
 }

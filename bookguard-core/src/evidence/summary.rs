@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::notification::Notification;
 use super::packet::PacketDelivery;
 use crate::ledger::LeafKind;
-use crate::model::{Booking, BookingStatus, DeliveryStatus, Timestamp};
+use crate::model::{Booking, BookingStatus, Timestamp};
 use crate::policy::{Evaluation, Resolution, ResolutionStatus};
 
 /// The packet in sentences.
@@ -58,26 +59,35 @@ pub struct Material<'a> {
     pub evaluation: Option<&'a Evaluation>,
     /// How it was resolved, once canceled.
     pub resolution: Option<&'a Resolution>,
+    /// How deliveries ended, as its entries of that kind say one after the other.
+    pub notifications: &'a [Notification],
     /// What was sent to the partner.
     pub deliveries: &'a [PacketDelivery],
 }
 
 /// The packet in sentences.
 pub fn summarize(material: &Material<'_>) -> Summary {
+    let mut notifications = material.notifications.iter();
     let mut timeline: Vec<Moment> = material
         .entries
         .iter()
-        .map(|entry| Moment {
-            at: entry.at,
-            text: format!(
-                "{} Entry {} of ledger {}.",
-                meaning(entry.kind),
-                entry.index,
-                material.origin
-            ),
+        .map(|entry| {
+            let ended = match entry.kind {
+                LeafKind::WebhookSettled => notifications.next().map(ended),
+                _ => None,
+            };
+            Moment {
+                at: entry.at,
+                text: format!(
+                    "{} Entry {} of ledger {}.",
+                    ended.as_deref().unwrap_or_else(|| meaning(entry.kind)),
+                    entry.index,
+                    material.origin
+                ),
+            }
         })
         .collect();
-    timeline.extend(material.deliveries.iter().filter_map(delivered));
+    timeline.extend(material.deliveries.iter().filter_map(under_way));
     // Stable, so that what happened in one millisecond stays in the order of the ledger.
     timeline.sort_by_key(|moment| moment.at);
     let at = material.created_at;
@@ -130,18 +140,51 @@ fn meaning(kind: LeafKind) -> &'static str {
     }
 }
 
-fn delivered(delivery: &PacketDelivery) -> Option<Moment> {
-    let last = delivery.history.last()?;
-    let (status, kind) = (delivery.status, delivery.event_type.word());
-    let url = delivery.url.as_deref().unwrap_or_default();
-    let outcome = match (status, last.status_code) {
-        (DeliveryStatus::Delivered, Some(code)) => format!("was accepted by {url} ({code})"),
-        (DeliveryStatus::Delivered, None) => format!("was accepted by {url}"),
-        _ => format!("could not be delivered to {url} so far"),
+/// How a delivery ended.
+fn ended(notification: &Notification) -> String {
+    let Notification {
+        event_type,
+        seq,
+        endpoint_id,
+        attempts,
+        ..
+    } = notification;
+    let answer = match (notification.status_code, &notification.error) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(error)) => error.clone(),
+        (None, None) => "no answer".to_owned(),
     };
+    let outcome = match (notification.delivered(), attempts) {
+        (true, _) => {
+            format!("was accepted by endpoint {endpoint_id} ({answer}, attempt {attempts})")
+        }
+        (false, 1) => format!("was given up for endpoint {endpoint_id} after 1 attempt ({answer})"),
+        (false, _) => {
+            format!(
+                "was given up for endpoint {endpoint_id} after {attempts} attempts ({answer} at last)"
+            )
+        }
+    };
+    format!(
+        "The notification {} (event {seq}) {outcome}.",
+        event_type.word()
+    )
+}
+
+/// How a delivery fared that has not ended, or goes on after it was given up.
+fn under_way(delivery: &PacketDelivery) -> Option<Moment> {
+    let last = delivery.history.last()?;
+    let ended = delivery.recorded.last();
+    if ended.is_some_and(|ended| ended.attempts >= delivery.attempts) {
+        return None;
+    }
+    let kind = delivery.event_type.word();
+    let url = delivery.url.as_deref().unwrap_or_default();
     Some(Moment {
         at: last.started_at,
-        text: format!("The notification {kind} {outcome}, as the service reports."),
+        text: format!(
+            "The notification {kind} could not be delivered to {url} so far, as the service reports."
+        ),
     })
 }
 

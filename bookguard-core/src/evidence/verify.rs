@@ -20,6 +20,7 @@ use crate::model::Timestamp;
 
 mod acceptance;
 mod content;
+mod deliveries;
 mod entries;
 mod resolution;
 mod terms;

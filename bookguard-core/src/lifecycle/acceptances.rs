@@ -61,7 +61,7 @@ pub(super) fn accept(work: &Work, at: Timestamp, ask: &Accept) -> Decided {
         disclosure_hash: disclosure.disclosure_hash,
         disclosure_version: disclosure.version,
     };
-    let mut chain = Chain::of(work, state, at, &ask.seed);
+    let mut chain = Chain::of(work, state, at, &ask.seed)?;
     let entry = chain.append(LeafKind::TermsAccepted, facts::accepted(&acceptance))?;
     let leaf = (entry.index, entry.hash);
     let reply = answer(work, leaf, &acceptance);

@@ -48,7 +48,7 @@ pub(super) fn reschedule(work: &Work, at: Timestamp, ask: &Reschedule) -> Decide
         amendments,
         terms: FrozenTerms::of(&terms),
     };
-    let mut chain = Chain::of(work, state, at, &ask.seed);
+    let mut chain = Chain::of(work, state, at, &ask.seed)?;
     let entry = chain.append(
         LeafKind::BookingRescheduled,
         facts::rescheduled(&rescheduling),

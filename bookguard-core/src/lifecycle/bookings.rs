@@ -105,7 +105,7 @@ pub(super) fn protect(
     }
     let mut booking = state.booking.clone();
     booking.protect(at);
-    let mut chain = Chain::of(work, state, at, seed);
+    let mut chain = Chain::of(work, state, at, seed)?;
     let fields = facts::protected(&booking, &state.terms);
     let entry = chain.append(LeafKind::BookingProtected, fields)?;
     let (leaf_index, leaf) = (entry.index, entry.hash);

@@ -45,7 +45,7 @@ pub(super) fn cancel(work: &Work, at: Timestamp, cancel: &Cancel) -> Decided {
         new.resolution_id,
         booking.protected,
     );
-    let mut chain = Chain::of(work, state, at, &new.seed);
+    let mut chain = Chain::of(work, state, at, &new.seed)?;
     let canceled = chain.append(LeafKind::BookingCanceled, facts::canceled(&cancellation))?;
     let changes = vec![
         Change::Entry(Box::new(canceled)),
@@ -100,7 +100,7 @@ pub(super) fn decide(work: &Work, at: Timestamp, decide: &Decide) -> Decided {
     let resolution = latest
         .decided(decision, new.resolution_id, &state.terms)
         .map_err(|refusal| field_error(refusal, "/refund", "Send at most what was paid."))?;
-    let chain = Chain::of(work, state, at, &new.seed);
+    let chain = Chain::of(work, state, at, &new.seed)?;
     resolve(work, partner, chain, new, resolution, Vec::new())
 }
 

@@ -31,18 +31,19 @@ struct Place {
 
 impl Chain {
     /// The chain of a booking there is. The salts come from `seed`: rules roll no dice.
-    pub fn of(work: &Work, state: &BookingState, at: Timestamp, seed: &[u8; 32]) -> Self {
-        Self {
-            next: Place {
-                booking_id: Some(state.booking.booking_id),
-                stream: state.stream,
-                seq: state.entries,
-                prev: state.tip,
-                index: work.size,
-            },
+    ///
+    /// Errors: `internal`, when it is not known where the chain stands.
+    pub fn of(
+        work: &Work,
+        state: &BookingState,
+        at: Timestamp,
+        seed: &[u8; 32],
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            next: after(work, state.booking.booking_id)?,
             at,
             dice: ChaCha12Rng::from_seed(*seed),
-        }
+        })
     }
 
     /// A chain of the log's own, which no booking has.
@@ -98,6 +99,34 @@ pub(super) fn first(
         index: work.size,
     };
     entry(place, at, Arc::clone(fact))
+}
+
+/// The next entry of a booking's chain, of a fact that was committed to already.
+///
+/// Errors: as [`Chain::of`] and [`Chain::append`].
+pub(super) fn next(
+    work: &Work,
+    booking_id: BookingId,
+    at: Timestamp,
+    fact: &Arc<Fact>,
+) -> Result<Entry, Error> {
+    entry(after(work, booking_id)?, at, Arc::clone(fact))
+}
+
+/// The place behind the last entry of a booking.
+fn after(work: &Work, booking_id: BookingId) -> Result<Place, Error> {
+    let chain = work.chains.get(&booking_id).ok_or_else(|| {
+        Error::internal(format!(
+            "where the entries of booking {booking_id} end was not loaded"
+        ))
+    })?;
+    Ok(Place {
+        booking_id: Some(booking_id),
+        stream: chain.stream,
+        seq: chain.entries,
+        prev: chain.tip,
+        index: work.size,
+    })
 }
 
 fn entry(place: Place, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {

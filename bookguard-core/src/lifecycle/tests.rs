@@ -5,17 +5,20 @@ mod health;
 mod leases;
 mod losses;
 mod policies;
+mod settled;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::*;
 use crate::change::{Change, DeliveryState, Phase};
-use crate::command::{Command, NewApiKey, NewKey, Registration, Remember};
+use crate::command::{Command, NewApiKey, NewKey, Parcel, Registration, Remember};
+use crate::ledger::Hash;
 use crate::model::*;
+use crate::outbox;
 use crate::policy::Edition;
 use crate::webhook::{Attempt, FailureClass};
-use crate::work::{EventState, KeyState, PartnerState};
+use crate::work::{ChainState, EventState, KeyState, PartnerState};
 
 mod acceptances;
 mod amendments;
@@ -111,6 +114,7 @@ fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState
         charged: 1,
         due: due.map(|ms| NOW.plus_ms(ms)),
         lease,
+        settled_leaf: None,
     }
 }
 
@@ -137,6 +141,8 @@ fn with_delivery(state: DeliveryState) -> Work {
         id(5),
         EventState {
             partner_id: id(1),
+            seq: 1,
+            booking_id: id(6),
             event_type: EventType::BookingCreated,
             body: Arc::from(&b"{}"[..]),
             retries: 0,
@@ -146,7 +152,38 @@ fn with_delivery(state: DeliveryState) -> Work {
     work.deliveries.insert((id(5), id(7)), state);
     work.health
         .insert(id(7), EndpointHealth::of(EndpointStatus::Active));
+    work.chains.insert(id(6), CHAIN);
+    work.size = 20;
     work
+}
+
+/// Where the chain of that event's booking stands.
+const CHAIN: ChainState = ChainState {
+    stream: [3; 16],
+    entries: 1,
+    tip: Hash([7; 32]),
+};
+
+/// The outcome of an attempt at that delivery, the one with this number.
+fn settle(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>) -> Command {
+    let parcel = Parcel {
+        event_id: id(5),
+        partner_id: id(1),
+        endpoint_id: id(7),
+        booking_id: id(6),
+        event_type: EventType::BookingCreated,
+        seq: 1,
+        body: Arc::from(&b"{}"[..]),
+        lease,
+        until: NOW,
+        attempts: number - 1,
+        per_second: None,
+    };
+    let mut command = outbox::settle(&parcel, attempt(class), at).unwrap();
+    if let Ask::Settle { jitter, .. } = &mut command.ask {
+        *jitter = 1 << 63;
+    }
+    command
 }
 
 #[test]
@@ -267,15 +304,7 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
 
 #[test]
 fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
-    let settle = |lease, class| {
-        command(Ask::Settle {
-            event_id: id(5),
-            endpoint_id: id(7),
-            lease,
-            attempt: Box::new(attempt(class)),
-            jitter: 1 << 63,
-        })
-    };
+    let settle = |lease, class| settle(NOW, lease, 2, class);
     let held = with_delivery(delivery(Phase::Pending, Some(1_000), Some(77)));
     // (lease, failure, phase afterwards, whether another attempt is due, charged, endpoint disabled)
     let table = [
@@ -340,17 +369,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
 
 #[test]
 fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_too() {
-    let settle = |at: i64, class| Command {
-        at: NOW.plus_ms(at),
-        ask: Ask::Settle {
-            event_id: id(5),
-            endpoint_id: id(7),
-            lease: 77,
-            attempt: Box::new(attempt(Some(class))),
-            jitter: 0,
-        },
-        remember: None,
-    };
+    let settle = |at: i64, class| settle(NOW.plus_ms(at), 77, 2, Some(class));
     let settled = |state: DeliveryState, at, class| {
         let changes = changes(decide(&with_delivery(state), &settle(at, class), 0));
         match changes.as_slice() {
@@ -519,13 +538,7 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
             .iter()
             .for_each(|change| state.apply(change));
         state.room.insert(id(7), 2);
-        let settle = command(Ask::Settle {
-            event_id: id(5),
-            endpoint_id: id(7),
-            lease: 99,
-            attempt: Box::new(attempt(Some(FailureClass::Http5xx))),
-            jitter: 0,
-        });
+        let settle = settle(NOW, 99, 1 + manual, Some(FailureClass::Http5xx));
         changes(decide(&state, &settle, 0))
             .iter()
             .for_each(|change| state.apply(change));

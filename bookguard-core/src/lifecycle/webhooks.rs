@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Decided, health};
+use super::{Decided, chain, health};
 use crate::change::{Change, DeliveryState, EventRow, Phase};
 use crate::command::{Held, Lapse, NewEvent, Reply, RetryResult};
 use crate::error::Error;
+use crate::evidence::facts::Fact;
 use crate::limits;
 use crate::model::{
     BookingId, DeliveryStatus, EndpointHealth, EndpointId, EndpointStatus, EventId, PartnerId,
@@ -59,6 +60,7 @@ fn fresh_delivery(due: Timestamp, lease: Option<i64>) -> DeliveryState {
         charged: 0,
         due: Some(due),
         lease,
+        settled_leaf: None,
     }
 }
 
@@ -108,7 +110,7 @@ pub(super) fn retry(
     };
     let mut changes = retry.pull_forward(partner, event)?;
     if changes.is_none() {
-        changes = retry.deliver_anew(partner, event);
+        changes = retry.deliver_anew(partner, event)?;
     }
     let Some(mut changes) = changes else {
         return Err(Error::conflict(
@@ -213,8 +215,13 @@ impl Retry<'_> {
         }
     }
 
-    /// Deliveries to the endpoints of today that have not had one; `None` when there is no such endpoint.
-    fn deliver_anew(&self, partner: &PartnerState, event: &EventState) -> Option<Vec<Change>> {
+    /// Deliveries to the endpoints of today that have not had one; `None` when there is no such endpoint. All of an event's
+    /// deliveries, and how they ended, travel in every packet of its booking, so there is a most of them.
+    fn deliver_anew(
+        &self,
+        partner: &PartnerState,
+        event: &EventState,
+    ) -> Result<Option<Vec<Change>>, Error> {
         let new = partner
             .endpoints
             .iter()
@@ -229,7 +236,20 @@ impl Retry<'_> {
                 }
             })
             .collect();
-        (!changes.is_empty()).then_some(changes)
+        if event.endpoints.len() + changes.len() > limits::DELIVERIES_PER_EVENT {
+            return Err(Error::conflict(
+                "too_many_deliveries",
+                format!(
+                    "Event {} was sent to {} endpoints, of {} that an event goes to at most. Read it from the log instead: \
+                     GET /v1/webhook-events/{}.",
+                    self.event_id,
+                    event.endpoints.len(),
+                    limits::DELIVERIES_PER_EVENT,
+                    self.event_id
+                ),
+            ));
+        }
+        Ok((!changes.is_empty()).then_some(changes))
     }
 }
 
@@ -321,23 +341,24 @@ pub(super) struct Settled<'a> {
     pub name: (EventId, EndpointId),
     /// The lease under which it was attempted.
     pub lease: i64,
+    /// The attempt's number.
+    pub number: u32,
     /// What happened.
     pub attempt: &'a Attempt,
+    /// The event's booking.
+    pub booking_id: BookingId,
+    /// What the ledger records if the delivery ends with it.
+    pub fact: &'a Arc<Fact>,
 }
 
-pub(super) fn settle(
-    work: &Work,
-    at: Timestamp,
-    settled: &Settled<'_>,
-    jitter: u64,
-) -> (Vec<Change>, Reply) {
+pub(super) fn settle(work: &Work, at: Timestamp, settled: &Settled<'_>, jitter: u64) -> Decided {
     let (event_id, endpoint_id) = settled.name;
     let Some(state) = work
         .deliveries
         .get(&settled.name)
-        .filter(|state| state.lease == Some(settled.lease))
+        .filter(|state| state.lease == Some(settled.lease) && state.attempts + 1 == settled.number)
     else {
-        return (Vec::new(), Reply::Done);
+        return Ok((Vec::new(), Reply::Done));
     };
     let health = work.health.get(&endpoint_id).copied();
     let suspended = health.is_some_and(|health| health.status == EndpointStatus::Suspended);
@@ -345,7 +366,6 @@ pub(super) fn settle(
         uncharged: is_uncharged(at, event_id, settled.attempt, suspended),
         ..settled.attempt.clone()
     };
-    let number = state.attempts + 1;
     let charged = state.charged + u32::from(!attempt.uncharged);
     let phase = if attempt.delivered() {
         Phase::Delivered
@@ -355,27 +375,43 @@ pub(super) fn settle(
     let (fared, reply) = health.map_or((None, Reply::Done), |before| {
         fare(endpoint_id, before, at, &attempt)
     });
+    let due = next_attempt(at, event_id, charged, &attempt, jitter);
+    let entry = is_to_record(state, phase, due)
+        .then(|| chain::next(work, settled.booking_id, at, settled.fact))
+        .transpose()?;
+    let leaf = entry.as_ref().map(|entry| entry.index);
     let mut changes = vec![
         Change::DeliveryMoved {
             event_id,
             endpoint_id,
             state: DeliveryState {
                 phase,
-                attempts: number,
+                attempts: settled.number,
                 charged,
-                due: next_attempt(at, event_id, charged, &attempt, jitter),
+                due,
                 lease: None,
+                settled_leaf: leaf.or(state.settled_leaf),
             },
         },
         Change::AttemptAdded {
             event_id,
             endpoint_id,
-            number,
+            number: settled.number,
             attempt: Box::new(attempt),
         },
     ];
+    changes.extend(entry.map(|entry| Change::Entry(Box::new(entry))));
     changes.extend(fared);
-    (changes, reply)
+    Ok((changes, reply))
+}
+
+/// Whether the ledger is to record that a delivery ended so. That it was given up is recorded once, however often it is tried
+/// again by hand; that it was accepted always, and nothing comes after that.
+fn is_to_record(state: &DeliveryState, phase: Phase, due: Option<Timestamp>) -> bool {
+    match phase {
+        Phase::Delivered => true,
+        _ => due.is_none() && state.settled_leaf.is_none(),
+    }
 }
 
 /// What an attempt makes of its endpoint: of one that fares well and goes on so nothing is written.

@@ -12,7 +12,8 @@ use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, qu
 use crate::command::{Accept, Accepted, Ask, Reply};
 use crate::entropy;
 use crate::error::Error;
-use crate::evidence::{Acceptance, Rescheduling, Stage};
+use crate::evidence::facts::NOTIFICATION;
+use crate::evidence::{Acceptance, Notification, Rescheduling, Stage};
 use crate::input::{self, Value};
 use crate::ledger::LeafKind;
 use crate::limits;
@@ -213,13 +214,15 @@ fn address(v: &mut Value<'_, '_>) -> Option<String> {
     }
 }
 
-/// What a booking's entries tell of its terms, beyond what its state says.
+/// What a booking's entries tell of its terms and notifications, beyond what its state says.
 pub(super) struct Told<'s> {
     state: &'s BookingState,
     /// What it was under before each change of date, and what had been reached before that.
     pub former: Vec<(Stage, Vec<Amendment>)>,
     /// The acceptances, oldest first, each with how often the event had been moved before.
     pub acceptances: Vec<(usize, Acceptance)>,
+    /// How deliveries of its events ended, oldest first.
+    pub notifications: Vec<Notification>,
 }
 
 impl<'s> Told<'s> {
@@ -232,6 +235,7 @@ impl<'s> Told<'s> {
             state,
             former: Vec::new(),
             acceptances: Vec::new(),
+            notifications: Vec::new(),
         };
         let mut stage = state
             .moved
@@ -249,6 +253,10 @@ impl<'s> Told<'s> {
             } else if kind == LeafKind::TermsAccepted.as_str() {
                 let acceptance = Acceptance::of(fields(entry)).map_err(unreadable)?;
                 told.acceptances.push((told.former.len(), acceptance));
+            } else if kind == LeafKind::WebhookSettled.as_str() {
+                let value = fields(entry).remove(NOTIFICATION).unwrap_or_default();
+                let notification = serde_json::from_value(value).map_err(unreadable)?;
+                told.notifications.push(notification);
             }
         }
         Ok(told)

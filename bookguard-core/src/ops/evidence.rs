@@ -1,5 +1,7 @@
 //! The evidence packet of a booking, made from one moment of the store.
 
+use std::collections::HashMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
@@ -10,7 +12,7 @@ use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate,
 };
 use crate::evidence::summary::{Landmark, Material, summarize};
-use crate::evidence::{FrozenTerms, Packet, SealedPacket};
+use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::ledger::{Leaf, LeafKind, TlogProof};
@@ -86,9 +88,16 @@ impl Source {
         };
         let head = reader.head()?;
         let mut entries = Vec::new();
+        // The proofs of a booking's entries share most of their tiles.
+        let mut tiles: HashMap<(u8, u64), Option<Vec<u8>>> = HashMap::new();
         for entry in reader.entries_of(booking_id)? {
             let path = prove_inclusion(entry.index, head.head.size, |level, index| {
-                reader.tile(level, index)
+                if let Some(known) = tiles.get(&(level, index)) {
+                    return Ok(known.clone());
+                }
+                let tile = reader.tile(level, index)?;
+                tiles.insert((level, index), tile.clone());
+                Ok(tile)
             })
             .map_err(|error| match error {
                 ReadError::Read(error) => error,
@@ -129,7 +138,12 @@ impl Source {
         let resolution = self.state.resolution.as_ref();
         let under = (terms, self.state.amendments());
         let evaluation = evaluate(booking, resolution, under, created_at);
-        let deliveries: Vec<PacketDelivery> = self.events.iter().flat_map(deliveries).collect();
+        let notifications = &told.notifications;
+        let deliveries: Vec<PacketDelivery> = self
+            .events
+            .iter()
+            .flat_map(|event| deliveries(event, notifications))
+            .collect();
         let summary = summarize(&Material {
             origin: &self.head.origin,
             created_at,
@@ -137,6 +151,7 @@ impl Source {
             entries: &landmarks,
             evaluation: evaluation.as_ref(),
             resolution,
+            notifications,
             deliveries: &deliveries,
         });
         Ok(Packet {
@@ -201,7 +216,7 @@ fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<(PacketEntry, Landma
 }
 
 /// An event's deliveries, or that it had none.
-fn deliveries(event: &StoredEvent) -> Vec<PacketDelivery> {
+fn deliveries(event: &StoredEvent, notifications: &[Notification]) -> Vec<PacketDelivery> {
     let nowhere = PacketDelivery {
         event_id: event.event_id,
         event_type: event.event_type,
@@ -209,6 +224,7 @@ fn deliveries(event: &StoredEvent) -> Vec<PacketDelivery> {
         url: None,
         status: DeliveryStatus::NoEndpoints,
         attempts: 0,
+        recorded: Vec::new(),
         history: Vec::new(),
     };
     if event.deliveries.is_empty() {
@@ -222,6 +238,11 @@ fn deliveries(event: &StoredEvent) -> Vec<PacketDelivery> {
             url: Some(delivery.url.clone()),
             status: delivery.state.phase.into(),
             attempts: delivery.state.attempts,
+            recorded: notifications
+                .iter()
+                .filter(|n| n.is_of(event.event_id, delivery.endpoint_id))
+                .cloned()
+                .collect(),
             history: latest
                 .iter()
                 .map(|attempt| PacketAttempt {

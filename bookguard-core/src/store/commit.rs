@@ -473,16 +473,16 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     );
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease) VALUES {}",
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf) VALUES {}",
         &writes.deliveries,
         push_delivery,
     );
     // They are there: so one statement moves many.
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease) VALUES {} \
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf) VALUES {} \
          ON CONFLICT (event_id, endpoint_id) DO UPDATE SET phase = excluded.phase, attempts = excluded.attempts, \
-         charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease",
+         charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease, settled_leaf = excluded.settled_leaf",
         &writes.moved,
         push_delivery,
     );
@@ -513,6 +513,7 @@ fn push_delivery<'a>(
         i64::from(state.charged).into(),
         state.due.map(|due| due.ms()).into(),
         state.lease.into(),
+        state.settled_leaf.map_or(Arg::Null, int),
     ]);
 }
 

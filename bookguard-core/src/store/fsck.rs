@@ -14,6 +14,7 @@ mod event;
 mod log;
 mod others;
 mod page;
+mod settled;
 mod shelf;
 
 #[cfg(test)]

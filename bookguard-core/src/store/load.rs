@@ -20,7 +20,9 @@ use crate::model::{
     PartnerId, PartnerStatus, Timestamp,
 };
 use crate::policy::Resolution;
-use crate::work::{BookingState, EventState, KeyState, Moved, PartnerState, Prior, Work};
+use crate::work::{
+    BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior, Work,
+};
 
 /// What the commands of one batch name.
 #[derive(Default)]
@@ -36,6 +38,8 @@ struct Needs {
     bookings: Vec<BookingId>,
     /// Bookings whose acceptances are looked at.
     accepted: Vec<BookingId>,
+    /// Bookings to whose chains a settled delivery may add.
+    chains: Vec<BookingId>,
     /// Events that are retried.
     events: Vec<EventId>,
     /// Events of which a delivery is settled or given back.
@@ -128,10 +132,12 @@ impl Needs {
                 Ask::Settle {
                     event_id,
                     endpoint_id,
+                    booking_id,
                     ..
                 } => {
                     needs.settled.push(*event_id);
                     needs.tried.push(*endpoint_id);
+                    needs.chains.push(*booking_id);
                 }
                 Ask::Release { held } => {
                     needs.settled.extend(held.iter().map(|held| held.event_id));
@@ -146,6 +152,10 @@ impl Needs {
         distinct(&mut needs.keys);
         distinct(&mut needs.bookings);
         distinct(&mut needs.accepted);
+        // Where a booking's chain stands comes with the booking.
+        let loaded = &needs.bookings;
+        needs.chains.retain(|id| loaded.binary_search(id).is_err());
+        distinct(&mut needs.chains);
         distinct(&mut needs.events);
         distinct(&mut needs.lapses);
         distinct(&mut needs.settled);
@@ -244,6 +254,13 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
     ask(
         keys_in(
+            "SELECT id, stream, entries, tip FROM booking WHERE id IN ({})",
+            &needs.chains,
+        ),
+        |work, _, row| read_chain(work, row, 1),
+    );
+    ask(
+        keys_in(
             "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
             &needs.accepted,
         ),
@@ -251,14 +268,14 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT id, partner_id, type, retries, body FROM event WHERE id IN ({})",
+            "SELECT id, partner_id, type, retries, body, seq, booking_id FROM event WHERE id IN ({})",
             &needs.events,
         ),
         read_event,
     );
     ask(
         keys_in(
-            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery WHERE event_id IN ({})",
+            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf FROM delivery WHERE event_id IN ({})",
             &needs.settled,
         ),
         read_delivery,
@@ -314,13 +331,13 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
-const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, e.partner_id, e.type, e.retries, \
-     e.body, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, e.partner_id, e.type, e.retries, \
+     e.body, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
-const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
+const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf FROM delivery \
      WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
-const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease FROM delivery \
+const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf FROM delivery \
      WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3";
 
 fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
@@ -445,8 +462,6 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
         terms: terms::thaw(frozen, row, &mut booking, 11)?,
         moved,
         stream: row.bytes(5)?,
-        entries: row.size(6)?,
-        tip: Hash(row.bytes(7)?),
         protected_leaf,
         booking,
     })
@@ -500,6 +515,17 @@ pub(crate) fn resolution(facts: &str) -> Result<Resolution, StoreError> {
 
 fn read_booking(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     work.bookings.insert(row.id(0)?, booking(row)?);
+    read_chain(work, row, 5)
+}
+
+/// Where a booking's chain stands, in the columns stream, entries and tip from `from` on.
+fn read_chain(work: &mut Work, row: &Row, from: usize) -> Result<(), StoreError> {
+    let chain = ChainState {
+        stream: row.bytes(from)?,
+        entries: row.size(from + 1)?,
+        tip: Hash(row.bytes(from + 2)?),
+    };
+    work.chains.insert(row.id(0)?, chain);
     Ok(())
 }
 
@@ -535,20 +561,22 @@ fn read_event(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreEr
     add_event(work, row.id(0)?, row, 1)
 }
 
-/// An event whose columns partner, type, retries and body begin at `from`.
+/// An event whose columns partner, type, retries, body, number and booking begin at `from`.
 fn add_event(work: &mut Work, event_id: EventId, row: &Row, from: usize) -> Result<(), StoreError> {
     let state = EventState {
         partner_id: row.id(from)?,
         event_type: event_type(row.int(from + 1)?)?,
         retries: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
         body: Arc::from(row.blob(from + 3)?),
+        seq: row.size(from + 4)?,
+        booking_id: row.id(from + 5)?,
         endpoints: Vec::new(),
     };
     work.events.entry(event_id).or_insert(state);
     Ok(())
 }
 
-/// A delivery whose columns phase, attempts, charged, due and lease begin at `from`.
+/// A delivery whose columns phase, attempts, charged, due, lease and settled_leaf begin at `from`.
 pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreError> {
     let phase = row.int(from)?;
     Ok(DeliveryState {
@@ -558,6 +586,10 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
         charged: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
         due: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
         lease: row.maybe_int(from + 4)?,
+        settled_leaf: match row.maybe_int(from + 5)? {
+            Some(_) => Some(row.size(from + 5)?),
+            None => None,
+        },
     })
 }
 
@@ -575,10 +607,10 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     work.deliveries
         .insert((event_id, endpoint_id), delivery(row, 2)?);
-    add_event(work, event_id, row, 7)?;
+    add_event(work, event_id, row, 8)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
     if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
-        let endpoint = endpoints::read(row, 11)?;
+        let endpoint = endpoints::read(row, 14)?;
         limit.insert(endpoint.rate_limit_per_second);
         work.health.insert(endpoint_id, endpoint.health());
     }

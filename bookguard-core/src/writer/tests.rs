@@ -7,7 +7,9 @@ use crate::command::{Ask, Registration};
 use crate::entropy;
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
-use crate::model::{EndpointId, Partner, PartnerSettings, PartnerStatus, Timestamp};
+use crate::model::{
+    BookingId, EndpointId, EventType, Partner, PartnerSettings, PartnerStatus, Timestamp,
+};
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
 
@@ -334,6 +336,9 @@ fn a_delivery_is_born_in_the_couriers_hands_only_while_there_is_room() {
         event_id: EventId::new(Timestamp::EPOCH, [1; 10]),
         partner_id: PartnerId::new(Timestamp::EPOCH, [1; 10]),
         endpoint_id,
+        booking_id: BookingId::new(Timestamp::EPOCH, [1; 10]),
+        event_type: EventType::BookingCreated,
+        seq: 1,
         body: Arc::from(&b"{}"[..]),
         lease: 1,
         until: Timestamp::EPOCH,

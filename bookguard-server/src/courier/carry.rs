@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bookguard_core::command::{Answer, Ask, Command, Held, Parcel, Reply};
-use bookguard_core::entropy;
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
+use bookguard_core::outbox;
 use bookguard_core::service::Service;
 use bookguard_core::waiting::Waiting;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
@@ -149,22 +149,14 @@ impl Van {
     /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the
     /// delivery may be attempted by others.
     async fn settle(&self, parcel: &Parcel, attempt: Attempt) -> bool {
-        let attempt = Box::new(attempt);
         let mut wait = SETTLE_AGAIN;
         loop {
             let at = self.service.clock().now();
-            let command = Command {
-                at,
-                ask: Ask::Settle {
-                    event_id: parcel.event_id,
-                    endpoint_id: parcel.endpoint_id,
-                    lease: parcel.lease,
-                    attempt: attempt.clone(),
-                    jitter: entropy::number(),
-                },
-                remember: None,
+            let told = match outbox::settle(parcel, attempt.clone(), at) {
+                Ok(command) => self.service.submit_patiently(command).await,
+                Err(error) => Err(error),
             };
-            match self.service.submit_patiently(command).await {
+            match told {
                 Ok(answer) => {
                     self.mark(false, "");
                     self.tell(&answer);

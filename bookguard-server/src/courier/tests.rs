@@ -10,6 +10,7 @@ use bookguard_core::command::{Ask, Command};
 use bookguard_core::limits::{LEASE_MS, LEASE_SKEW_MS, QUEUED_PER_ENDPOINT};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
 use bookguard_core::ops::events::RetryEvent;
+use bookguard_core::outbox;
 use bookguard_core::webhook::{
     Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
 };
@@ -196,17 +197,7 @@ async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_
         retry_after_ms: None,
         uncharged: false,
     };
-    let settle = Command {
-        at: bench.node.service.clock().now(),
-        ask: Ask::Settle {
-            event_id: held.event_id,
-            endpoint_id: held.endpoint_id,
-            lease: held.lease,
-            attempt: Box::new(late),
-            jitter: 0,
-        },
-        remember: None,
-    };
+    let settle = outbox::settle(&held, late, bench.node.service.clock().now()).unwrap();
     bench.node.service.submit_patiently(settle).await.unwrap();
     assert_eq!(bench.event(&event_id).await, settled);
     assert_eq!(settled.attempts.len(), 1);

@@ -7,6 +7,7 @@ use bookguard_tests::house::{House, Partner};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 /// 2031-06-01T00:00:00Z: between the tiers of `firm` for the sample booking.
@@ -51,7 +52,6 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
         });
         let reply = acme.caller.post_once(&format!("{path}/cancel"), "once", &cancel).await;
         let resolution = reply.ok(201);
-        assert_eq!(entries(&house, &vkey).await, 4);
         let location = reply.header("location").unwrap();
         assert_eq!(acme.caller.get(location).await.ok(200), resolution);
         assert_eq!(
@@ -63,7 +63,12 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
         told(&receiver, &acme, &id, &resolution).await;
         stands(&acme, &id, &resolution).await;
         repeats(&house, &acme, &id, &cancel, &reply.body).await;
-        assert_eq!(entries(&house, &vkey).await, 4);
+        until("the resolution to be told", async || {
+            let events = acme.events(&id).await;
+            (events[2]["status"] == "delivered").then_some(())
+        })
+        .await;
+        assert_eq!(entries(&house, &vkey).await, 5, "one cancellation, told once");
 
         let packet = acme.caller.get(&format!("{path}/evidence")).await;
         house.close().await;

@@ -10,6 +10,7 @@
 //! | `reading` | bookings in pages, and told apart when nothing changed |
 //! | `event_log` | a partner's events as a log to read from and to wait at |
 //! | `endpoints` | endpoints that change and come back, secrets that replace each other |
+//! | `notifications` | how deliveries ended, as evidence of their bookings |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `retries` | what a manual retry comes to |
 
@@ -21,6 +22,7 @@ mod cancellation;
 mod endpoints;
 mod event_log;
 mod keys;
+mod notifications;
 mod outcomes;
 mod policies;
 mod reading;

@@ -12,6 +12,8 @@ use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
+use crate::webhooks::event_that_is;
+
 #[tokio::test]
 async fn from_registration_to_evidence_that_verifies_without_the_service() {
     on_every_engine(async |engine| {
@@ -30,6 +32,8 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         let id = booked(&acme).await;
         let created = Mirror::download(&house.caller(), &vkey).await;
         created.extends(&empty);
+        // Recorded, and the partner told of it: so much the log holds before the protection.
+        event_that_is(&acme, &id, "delivered").await;
         house.advance(60_000);
         let receipt = protected(&acme, &id).await;
 
@@ -41,13 +45,15 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
 
         let mirror = Mirror::download(&house.caller(), &vkey).await;
         mirror.extends(&created);
-        assert_eq!(mirror.entries().len(), 2);
+        assert_eq!(
+            mirror.entries().len(),
+            4,
+            "two facts, and that each was told"
+        );
         let index = receipt["leafIndex"].as_u64().unwrap() as usize;
         assert_eq!(receipt["leafHash"], leaf_hex(&mirror.entries()[index]));
-        assert_eq!(
-            (&receipt["treeSize"], &receipt["rootHash"]),
-            (&json!(2), &json!(mirror.root_hex()))
-        );
+        assert_eq!((index, &receipt["treeSize"]), (2, &json!(3)));
+        assert_eq!(receipt["rootHash"], mirror.root_hex_at(3));
         let head = house.server().service().clone();
         let head = tokio::task::spawn_blocking(move || head.head())
             .await
@@ -264,11 +270,20 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
     let report = evidence::verify(&packet.body, vkey);
     assert!(report.verified(), "{report}");
     assert_eq!(report.booking_id.unwrap().to_string(), id);
-    assert_eq!(report.ledger.unwrap().tree_size, 2);
+    assert_eq!(report.ledger.unwrap().tree_size, 4);
     let shown = packet.json();
     assert_eq!(shown["type"], "bookguard.evidence/1");
     assert_eq!(shown["booking"]["status"], "protected");
-    assert_eq!(shown["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["entries"].as_array().unwrap().len(), 4);
+    for delivery in shown["deliveries"].as_array().unwrap() {
+        assert_eq!(delivery["recorded"][0]["outcome"], "delivered");
+    }
+    // Somebody would like not to have been told.
+    let untold = packet
+        .text()
+        .replace("\"outcome\":\"delivered\"", "\"outcome\":\"given_up\"");
+    let report = evidence::verify(untold.as_bytes(), vkey);
+    assert!(untold != packet.text() && !report.verified());
     // A byte of each quarter, and a value that somebody would like to be another.
     for at in [1, 2, 3].map(|quarter| quarter * packet.body.len() / 4) {
         let mut tampered = packet.body.clone();

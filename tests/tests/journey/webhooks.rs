@@ -21,7 +21,7 @@ pub(crate) async fn event_that_is(partner: &Partner, booking: &str, status: &str
 }
 
 /// Milliseconds from now until the next automatic attempt.
-fn wait_ms(house: &House, event: &Value) -> i64 {
+pub(crate) fn wait_ms(house: &House, event: &Value) -> i64 {
     let at = event["nextAttemptAt"].as_str().unwrap();
     let at = bookguard_core::model::Timestamp::parse(at).unwrap();
     at.ms() - house.now_ms()

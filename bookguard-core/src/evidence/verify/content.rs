@@ -4,7 +4,7 @@ use super::super::frozen;
 use super::super::packet::{Packet, evaluate};
 use super::super::rebuild::{Ended, Rebuilt, Told, differences, rebuild};
 use super::super::summary::{Landmark, Material, summarize};
-use super::{Outcome, Proven, Verification, acceptance, resolution, terms};
+use super::{Outcome, Proven, Verification, acceptance, deliveries, resolution, terms};
 use crate::ledger::Checkpoint;
 use crate::model::Booking;
 use crate::policy::Terms;
@@ -69,11 +69,10 @@ impl Verification {
                 );
             }
         }
-        self.check("summary", "/summary", summary(packet, entries, head));
-        self.check("deliveries", "/deliveries", Ok(
-            "The list of notifications is what the service says, under its signature; the ledger itself does not prove it."
-                .to_owned(),
-        ));
+        let told = deliveries::check(packet, &rebuilt);
+        self.check("deliveries", "/deliveries", told);
+        let said = summary(packet, &rebuilt, entries, head);
+        self.check("summary", "/summary", said);
     }
 }
 
@@ -138,7 +137,7 @@ fn evaluation(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
     })
 }
 
-fn summary(packet: &Packet, entries: &[Proven], head: &Checkpoint) -> Outcome {
+fn summary(packet: &Packet, rebuilt: &Rebuilt, entries: &[Proven], head: &Checkpoint) -> Outcome {
     let entries: Vec<Landmark> = entries
         .iter()
         .map(|entry| Landmark {
@@ -154,6 +153,7 @@ fn summary(packet: &Packet, entries: &[Proven], head: &Checkpoint) -> Outcome {
         entries: &entries,
         evaluation: packet.evaluation.as_ref(),
         resolution: packet.resolution.as_ref(),
+        notifications: &rebuilt.notifications,
         deliveries: &packet.deliveries,
     });
     if anew != packet.summary {

@@ -6,7 +6,8 @@ use super::super::SealedPacket;
 use super::*;
 use crate::evidence::packet::PacketEntry;
 use crate::ledger::Signer;
-use crate::model::{Amount, Currency};
+use crate::limits::DELIVERIES_PER_EVENT;
+use crate::model::{Amount, Currency, DeliveryStatus, EventId, EventType};
 use crate::policy::{Actor, ResolutionStatus};
 
 pub(crate) mod desk;
@@ -40,6 +41,7 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
         desk.canceled(),
         desk.pending(),
         desk.decided(),
+        desk.notified(),
     ] {
         let text = text(&packet, &desk.signer);
         let report = verify(text.as_bytes(), &desk.vkey());
@@ -81,7 +83,7 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
 #[test]
 fn a_packet_with_any_byte_changed_never_verifies() {
     let desk = Desk::new();
-    // The packet with the most in it: protected, canceled, decided.
+    // A packet with much in it: protected, canceled, decided.
     let genuine = text(&desk.decided(), &desk.signer).into_bytes();
     let vkey = desk.vkey();
     assert!(verify(&genuine, &vkey).verified());
@@ -186,15 +188,68 @@ fn others(value: &Value) -> Vec<Option<Value>> {
     others
 }
 
+/// What a service can state otherwise under its own key, every number standing for `N`, and why.
+const STATED: &[(&str, &str)] = &[
+    ("/signature", "it is made anew"),
+    ("/deliveries", "in what order they are told"),
+    (
+        "/deliveries/N",
+        "that an event went nowhere is recorded nowhere",
+    ),
+    (
+        "/deliveries/N/url",
+        "an address may hold a token, and is the partner's to change",
+    ),
+    ("/deliveries/N/history", "attempts are not kept for ever"),
+    ("/deliveries/N/history/N", "the same"),
+    (
+        "/deliveries/N/history/N/statusCode",
+        "only the attempt with which a delivery ended is recorded",
+    ),
+    ("/deliveries/N/history/N/error", "the same"),
+];
+
 #[test]
 fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     let desk = Desk::new();
+    let mut stated = Vec::new();
     for packet in [desk.decided(), desk.moved()] {
-        no_field_is_free(&desk, &packet);
+        no_field_is_free(&desk, &packet, |_| true, &mut stated);
+    }
+    // What the others have, too, need not be tried again.
+    let notified = desk.notified();
+    let of_settled = |at: &str| {
+        let entry = at
+            .strip_prefix("/entries/")
+            .and_then(|rest| rest.split('/').next());
+        let entry = entry.and_then(|n| notified.entries.get(n.parse::<usize>().ok()?));
+        entry.is_some_and(|entry| entry.body.kind == "webhook.settled")
+    };
+    let own =
+        |at: &str| of_settled(at) || at.starts_with("/deliveries") || at.starts_with("/summary");
+    no_field_is_free(&desk, &notified, own, &mut stated);
+    for (place, why) in STATED {
+        let needed = *place == "/signature" || stated.iter().any(|at| at == place);
+        assert!(needed && !why.is_empty(), "{place} is held all the same");
     }
 }
 
-fn no_field_is_free(desk: &Desk, packet: &Packet) {
+/// A pointer with `N` for every number.
+fn pattern(at: &str) -> String {
+    let steps = at.split('/').map(|step| match step.parse::<usize>() {
+        Ok(_) => "N",
+        Err(_) => step,
+    });
+    steps.collect::<Vec<_>>().join("/")
+}
+
+/// Notes in `stated` what of the places in [`STATED`] could be otherwise.
+fn no_field_is_free(
+    desk: &Desk,
+    packet: &Packet,
+    tried: impl Fn(&str) -> bool,
+    stated: &mut Vec<String>,
+) {
     let text = text(packet, &desk.signer);
     let document: Value = jcs::parse(&text).unwrap();
     let mut all = Vec::new();
@@ -202,6 +257,9 @@ fn no_field_is_free(desk: &Desk, packet: &Packet) {
     assert!(all.len() > 200);
     for path in all {
         let at = pointer(&path);
+        if !tried(&at) {
+            continue;
+        }
         for other in others(document.pointer(&at).unwrap()) {
             let changed = changed(&document, &path, other.clone());
             let spelled = jcs::to_canonical(&changed).unwrap();
@@ -209,14 +267,13 @@ fn no_field_is_free(desk: &Desk, packet: &Packet) {
                 !verify(spelled.as_bytes(), &desk.vkey()).verified(),
                 "{at}: {other:?}"
             );
-            // Its own key can make the service state other deliveries, and another time without a rule between; all
-            // else is held by the ledger.
-            let stated = at.starts_with("/deliveries") || at == "/signature";
             let anew = signed_anew(&changed, &desk.signer);
-            assert!(
-                stated || !verify(&anew, &desk.vkey()).verified(),
-                "signed anew, {at}: {other:?}"
-            );
+            if verify(&anew, &desk.vkey()).verified() {
+                let place = pattern(&at);
+                let known = STATED.iter().any(|(known, _)| *known == place);
+                assert!(known, "signed anew, {at}: {other:?}");
+                stated.push(place);
+            }
         }
     }
 }
@@ -283,7 +340,7 @@ fn entries_swapped_dropped_repeated_or_of_another_booking_are_noticed() {
     // Without its last record the booking would be a recorded one, which is not what is shown.
     assert_eq!(
         noticed(&desk, |p| drop(p.entries.pop())),
-        ["booking", "evaluation", "summary"]
+        ["booking", "evaluation", "deliveries", "summary"]
     );
     let whole = noticed(&desk, |p| {
         p.entries.clone_from(&other.entries);
@@ -291,7 +348,14 @@ fn entries_swapped_dropped_repeated_or_of_another_booking_are_noticed() {
     });
     assert_eq!(
         whole,
-        ["booking", "terms", "schedule", "evaluation", "summary"]
+        [
+            "booking",
+            "terms",
+            "schedule",
+            "evaluation",
+            "deliveries",
+            "summary"
+        ]
     );
 }
 
@@ -447,6 +511,12 @@ fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_r
         ),
         (Lie::Moved, 11, "schedule", "not what the policy gives"),
         (
+            Lie::Early,
+            12,
+            "booking",
+            "nothing that was recorded before it is what the event tells",
+        ),
+        (
             Lie::Text,
             10,
             "acceptances",
@@ -587,6 +657,125 @@ fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
         p.acceptances[0].user_agent = None;
     });
     assert_eq!(erased, [] as [&str; 0]);
+}
+
+#[test]
+fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
+    let desk = Desk::new();
+    let packet = desk.notified();
+    let kinds: Vec<&str> = packet
+        .entries
+        .iter()
+        .map(|e| e.body.kind.as_str())
+        .collect();
+    let settled = kinds
+        .iter()
+        .filter(|kind| **kind == "webhook.settled")
+        .count();
+    assert_eq!((settled, packet.deliveries[0].recorded.len()), (3, 2));
+    let endpoint = packet.deliveries[0].endpoint_id.unwrap();
+    let told: Vec<&str> = packet
+        .summary
+        .timeline
+        .iter()
+        .map(|m| m.text.as_str())
+        .collect();
+    for text in [
+        format!("The notification booking.created (event 1) was given up for endpoint {endpoint} after 2 attempts (413 at last). Entry "),
+        format!("The notification booking.created (event 1) was accepted by endpoint {endpoint} (204, attempt 3). Entry "),
+        format!("The notification booking.protected (event 2) was accepted by endpoint {endpoint} (204, attempt 1). Entry "),
+        "The notification resolution.created could not be delivered to https://example.com/hook so far, as the service reports.".to_owned(),
+    ] {
+        let found = told.iter().filter(|told| told.starts_with(&text)).count();
+        assert_eq!(found, 1, "{text} in {told:#?}");
+    }
+    let report = verify(text(&packet, &desk.signer).as_bytes(), &desk.vkey());
+    let said = report
+        .checks
+        .iter()
+        .find(|check| check.name == "deliveries")
+        .unwrap();
+    assert!(said.detail.starts_with(
+        "How 2 notifications ended (2 accepted) is shown exactly as the ledger records it."
+    ));
+
+    for (what, change) in [
+        (
+            "an end is hidden",
+            (|p: &mut Packet| drop(p.deliveries[0].recorded.pop())) as fn(&mut Packet),
+        ),
+        ("a delivery that ended is hidden", |p| {
+            drop(p.deliveries.remove(1))
+        }),
+        ("one is shown twice", |p| {
+            p.deliveries.push(p.deliveries[1].clone())
+        }),
+        ("failed, and accepted by the ledger", |p| {
+            p.deliveries[1].status = DeliveryStatus::Failed
+        }),
+        ("under way, and accepted by the ledger", |p| {
+            p.deliveries[1].status = DeliveryStatus::Pending
+        }),
+        ("accepted, and the ledger does not say so", |p| {
+            p.deliveries[2].status = DeliveryStatus::Delivered;
+            p.deliveries[2].history[0].error = None;
+        }),
+        ("an end of another delivery", |p| {
+            p.deliveries[2].recorded = p.deliveries[1].recorded.clone()
+        }),
+        ("the ends in another order", |p| {
+            p.deliveries[0].recorded.reverse()
+        }),
+        ("more attempts than until it was accepted", |p| {
+            p.deliveries[1].attempts += 1
+        }),
+        ("fewer attempts than are recorded", |p| {
+            p.deliveries[0].attempts = 1;
+            p.deliveries[0].history.truncate(1);
+        }),
+        ("the attempt it was given up with is another", |p| {
+            p.deliveries[0].history[1].status_code = Some(500)
+        }),
+        ("the attempt it was accepted with is another", |p| {
+            p.deliveries[1].history[0].status_code = Some(200)
+        }),
+        ("an attempt was accepted before", |p| {
+            p.deliveries[0].history[0].error = None
+        }),
+        ("another event of the protection", |p| {
+            p.deliveries[1].event_id = EventId::new(p.deliveries[1].event_id.made_at(), [9; 10])
+        }),
+        ("of another type", |p| {
+            p.deliveries[1].event_type = EventType::BookingCreated
+        }),
+        ("an event of nothing recorded", |p| {
+            p.deliveries[2].event_id = EventId::new(Timestamp::EPOCH, [9; 10])
+        }),
+        ("no endpoint, and attempts", |p| {
+            p.deliveries[2].status = DeliveryStatus::NoEndpoints
+        }),
+        ("to nobody", |p| p.deliveries[2].endpoint_id = None),
+    ] {
+        let failed = noticed_in(&desk, desk.notified(), change);
+        assert!(failed.contains(&"deliveries"), "{what}: {failed:?}");
+    }
+    // After a time the attempts are no longer kept; how it ended is.
+    let pruned = noticed_in(&desk, desk.notified(), |p| p.deliveries[0].history.clear());
+    assert_eq!(pruned, [] as [&str; 0]);
+}
+
+#[test]
+fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
+    let mut desk = Desk::new();
+    let packet = desk.crowded();
+    assert_eq!(packet.entries.len(), 5 + 8 * DELIVERIES_PER_EVENT);
+    let text = text(&packet, &desk.signer);
+    let report = verify(text.as_bytes(), &desk.vkey());
+    assert!(report.verified(), "{}", report.failures().count());
+    // In a log as long as can be, each proof has more hashes; everything else of a packet takes less than a MiB.
+    let longer = packet.entries.len() * 40 * 45;
+    let size = text.len() + longer + (1 << 20);
+    assert!(size < PACKET_BYTES, "{size} bytes");
 }
 
 #[test]

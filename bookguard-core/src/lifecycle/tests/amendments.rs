@@ -84,7 +84,7 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         assert_eq!(state.booking.event_date, at("2026-10-20T23:00:00Z"));
         assert_eq!(state.booking.rescheduled_at, Some(at(BETWEEN)));
         assert_eq!(
-            (state.terms.anchor, state.entries),
+            (state.terms.anchor, work.chains[&booking_id()].entries),
             (state.booking.event_date, 2)
         );
         assert_eq!(state.terms.policy, former.policy);

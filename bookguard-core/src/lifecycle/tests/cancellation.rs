@@ -46,9 +46,7 @@ pub(super) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
     BookingState {
         booking,
         terms,
-        stream: [3; 16],
-        entries: 1,
-        tip: Hash([7; 32]),
+        stream: CHAIN.stream,
         protected_leaf: None,
         moved: None,
         resolution: None,
@@ -61,6 +59,7 @@ pub(super) fn work_with(state: BookingState) -> Work {
     partner.events = 4;
     Work {
         partners: HashMap::from([(partner_id(), partner)]),
+        chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
         bookings: HashMap::from([(state.booking.booking_id, state)]),
         size: 10,
         ..Work::default()
@@ -199,7 +198,8 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         assert_eq!(state.booking.status, BookingStatus::Canceled);
         assert_eq!(state.booking.protected, status == BookingStatus::Protected);
         assert_eq!(state.booking.resolution_id, Some(resolution.resolution_id));
-        assert_eq!((state.entries, state.tip), (3, resolved.hash));
+        let chain = &work.chains[&booking_id()];
+        assert_eq!((chain.entries, chain.tip), (3, resolved.hash));
         assert_eq!(work.size, 12);
         let protect = Ask::Protect {
             partner_id: partner_id(),

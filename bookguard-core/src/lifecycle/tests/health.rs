@@ -38,18 +38,11 @@ fn faring(health: EndpointHealth) -> Work {
 fn attempted(work: &mut Work, ms: i64, class: Option<FailureClass>) -> Reply {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
-    let attempt = Attempt {
-        started_at: NOW.ms() + ms,
-        ..attempt(class)
-    };
-    let settle = Ask::Settle {
-        event_id: id(5),
-        endpoint_id: id(7),
-        lease: 77,
-        attempt: Box::new(attempt),
-        jitter: 1 << 63,
-    };
-    match decide(work, &at(ms, settle), 0).unwrap() {
+    let mut settle = settle(NOW.plus_ms(ms), 77, state.attempts + 1, class);
+    if let Ask::Settle { attempt, .. } = &mut settle.ask {
+        attempt.started_at = NOW.ms() + ms;
+    }
+    match decide(work, &settle, 0).unwrap() {
         Decision::Do { changes, reply } => {
             changes.iter().for_each(|change| work.apply(change));
             reply

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::entry::{self, Opened};
 use super::{Findings, event};
+use crate::evidence::Notification;
 use crate::evidence::frozen;
-use crate::evidence::history::{History, Since};
-use crate::evidence::rebuild::{Ended, Told, acceptance, differences, rebuild};
+use crate::evidence::history::{History, Settled, Since};
+use crate::evidence::rebuild::{Ended, Told, acceptance, differences, notifications, rebuild};
 use crate::ledger::Hash;
 use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
 use crate::store::conn::{Row, StoreError};
@@ -24,6 +25,8 @@ pub(super) struct Story<'a> {
     pub protected_at: Option<Timestamp>,
     /// How it ended, once canceled.
     pub ended: Option<Ended>,
+    /// How deliveries of its events ended, each with the place of the entry that says so, in the order of the log.
+    pub settled: Vec<(u64, Notification)>,
     entries: History<&'a Opened<'a>>,
 }
 
@@ -147,8 +150,11 @@ fn told<'a>(
             && repeated(&story.entries)
             && accepted(story)
     });
-    if quick.is_some() {
-        return quick;
+    if let Some(mut story) = quick
+        && let Ok(read) = settled(&story)
+    {
+        story.settle(read);
+        return Some(story);
     }
     // It is canceled or was moved, or something differs, or is spelled otherwise than usual: find out what.
     let place = |field: &str| format!("booking {} field {field}", columns.id);
@@ -185,7 +191,9 @@ fn told<'a>(
             }
         }
     }
-    story(opened, said.ended)
+    let mut story = story(opened, said.ended)?;
+    story.settle(said.notifications);
+    Some(story)
 }
 
 fn read_facts(entry: &Opened<'_>) -> Told {
@@ -230,8 +238,33 @@ fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>
         created_at,
         protected_at,
         ended,
+        settled: Vec::new(),
         entries,
     })
+}
+
+/// How deliveries ended, when all of that can be.
+fn settled(story: &Story<'_>) -> Result<Vec<Notification>, Vec<String>> {
+    let entries = story.entries.settled.iter();
+    let read: Vec<Told> = entries.clone().map(|s| read_facts(s.fact)).collect();
+    let facts: Vec<Settled<&Told>> = entries
+        .zip(&read)
+        .map(|(settled, fact)| Settled {
+            fact,
+            protected: settled.protected,
+            resolutions: settled.resolutions,
+        })
+        .collect();
+    let told = (story.created_at, story.protected_at, story.ended.as_ref());
+    notifications(&facts, story.booking_id, told)
+}
+
+impl Story<'_> {
+    /// Notes how deliveries ended, as its entries of that kind say one after the other.
+    fn settle(&mut self, read: Vec<Notification>) {
+        let places = self.entries.settled.iter().map(|s| s.fact.index);
+        self.settled = places.zip(read).collect();
+    }
 }
 
 /// Whether every acceptance is one of this booking.

@@ -1,12 +1,13 @@
-//! The deliveries of an event and their attempts: no ledger entry speaks of them, but each must be what the rules of
-//! delivery make of the others.
+//! The deliveries of an event and their attempts: an entry of the ledger says how a delivery ended, and the last attempt
+//! then; the others must be what the rules of delivery make of each other.
 
 use sha2::{Digest as _, Sha256};
 
 use super::event::Told;
 use super::page::{Belongings, Receiver};
-use super::{CLOCK_SLACK_MS, Findings, spelled};
+use super::{CLOCK_SLACK_MS, Findings, settled, spelled};
 use crate::change::{DeliveryState, Phase};
+use crate::evidence::Notification;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
 use crate::store::conn::{Row, StoreError};
@@ -14,7 +15,13 @@ use crate::store::load;
 use crate::webhook::{Attempt, FailureClass, Schedule};
 
 /// Checks that an event goes where it must, and each delivery against its attempts.
-pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings: &mut Findings) {
+/// `settled` is what the ledger says of how they ended, with the place of each entry.
+pub(super) fn check_all(
+    event: &Told<'_>,
+    settled: &[&(u64, Notification)],
+    belongings: &Belongings<'_>,
+    findings: &mut Findings,
+) {
     let receivers = belongings.receivers(&event.partner_id);
     let mut met: Vec<EndpointId> = Vec::new();
     for row in belongings.deliveries(&event.event_id) {
@@ -57,6 +64,20 @@ pub(super) fn check_all(event: &Told<'_>, belongings: &Belongings<'_>, findings:
         }
         let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
         judge(event, &state, &attempts, belongings.now, &mut fault);
+        let own: Vec<_> = (settled.iter().copied())
+            .filter(|(_, n)| n.endpoint_id == endpoint_id)
+            .collect();
+        settled::compare(event, &state, &attempts, &own, &mut fault);
+    }
+    for (index, n) in settled {
+        if !met.contains(&n.endpoint_id) {
+            let place = format!(
+                "delivery of event {} to endpoint {}",
+                n.event_id, n.endpoint_id
+            );
+            let detail = format!("entry {index} says how it ended; it is not there");
+            findings.add("delivery", place, detail);
+        }
     }
     for receiver in receivers {
         let must = receiver.subscribes(event.event_type)

@@ -3,6 +3,7 @@
 use super::booking::Story;
 use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
+use crate::evidence::Notification;
 use crate::evidence::rebuild::Ended;
 use crate::model::{EventId, EventType, PartnerId, Timestamp};
 use crate::policy::Resolution;
@@ -50,7 +51,7 @@ impl<'a> Told<'a> {
 
 /// Checks a booking's events and their deliveries.
 pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings: &mut Findings) {
-    let mut types = Vec::new();
+    let (mut types, mut told) = (Vec::new(), Vec::new());
     let mut resolutions = story.ended.iter().flat_map(Ended::resolutions);
     for row in belongings.events {
         let resolution = match row.int(4).and_then(event_type) {
@@ -67,7 +68,17 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
         };
         types.push(event.event_type);
         check(&event, story, resolution, findings);
-        delivery::check_all(&event, belongings, findings);
+        let settled = (story.settled.iter()).filter(|(_, n)| n.event_id == event.event_id);
+        let settled: Vec<&(u64, Notification)> = settled.collect();
+        delivery::check_all(&event, &settled, belongings, findings);
+        told.push(event.event_id);
+    }
+    for (index, n) in &story.settled {
+        if !told.contains(&n.event_id) {
+            let place = format!("event {}", n.event_id);
+            let detail = format!("entry {index} says how a delivery of it ended; it is not there");
+            findings.add("event", place, detail);
+        }
     }
     let mut expected = vec![EventType::BookingCreated];
     expected.extend(story.protected_at.map(|_| EventType::BookingProtected));

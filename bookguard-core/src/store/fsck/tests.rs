@@ -110,8 +110,14 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     (
         "event",
         "retries",
-        "by",
+        "",
         "a retry that met an attempt under way leaves no other trace",
+    ),
+    (
+        "delivery",
+        "charged",
+        "of another row",
+        "each retry by hand may have left an attempt out of the count",
     ),
     (
         "delivery",
@@ -203,9 +209,12 @@ fn a_database_that_only_the_service_wrote_is_clean() {
         .unwrap();
     assert_eq!(report.findings, []);
     assert!(report.clean() && report.more == 0);
-    assert_eq!((report.entries, report.bookings, report.events), (17, 4, 9));
-    assert_eq!(steps.first(), Some(&(0, 34)));
-    assert_eq!(steps.last(), Some(&(34, 34)));
+    assert_eq!(
+        (report.entries, report.bookings, report.events),
+        (24, 5, 10)
+    );
+    assert_eq!(steps.first(), Some(&(0, 48)));
+    assert_eq!(steps.last(), Some(&(48, 48)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 

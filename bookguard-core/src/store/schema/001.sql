@@ -151,6 +151,7 @@ CREATE UNIQUE INDEX event_by_partner ON event (partner_id, seq);
 CREATE INDEX event_by_booking ON event (booking_id, seq);
 
 -- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
+-- settled_leaf is the entry that records how it ended, the latest when it was given up, tried again and accepted.
 -- Most rows are born leased and end delivered, so they never stand in the index that is asked four times a second.
 CREATE TABLE delivery (
     event_id     BLOB    NOT NULL REFERENCES event (id) DEFERRABLE INITIALLY DEFERRED,
@@ -160,6 +161,7 @@ CREATE TABLE delivery (
     charged      INTEGER NOT NULL,
     due_ms       INTEGER,
     lease        INTEGER,
+    settled_leaf INTEGER,
     PRIMARY KEY (event_id, endpoint_id)
 ) STRICT;
 CREATE INDEX delivery_waiting ON delivery (endpoint_id, due_ms) WHERE lease IS NULL AND due_ms IS NOT NULL;

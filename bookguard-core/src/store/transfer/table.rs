@@ -80,7 +80,7 @@ pub(super) const TABLES: [Table; 16] = [
     table!(checkpoint (size) at_ms note),
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms deleted_ms body),
     table!(event (id) partner_id seq booking_id type retries body),
-    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease),
+    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf),
     table!(attempt (event_id endpoint_id number) body),
     table!(answer (key) at_ms request body),
 ];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bookguard_core::limits::CLAIMED_PER_ENDPOINT;
-use bookguard_core::model::{EventId, PartnerId, Timestamp};
+use bookguard_core::model::{BookingId, EventId, EventType, PartnerId, Timestamp};
 
 use super::*;
 
@@ -18,6 +18,9 @@ fn parcel(to: u16, event: u8, attempts: u32) -> Parcel {
         event_id: EventId::from_bytes([event; 16]),
         partner_id: PartnerId::from_bytes([0; 16]),
         endpoint_id: endpoint(to),
+        booking_id: BookingId::from_bytes([0; 16]),
+        event_type: EventType::BookingCreated,
+        seq: 1,
         body: Arc::from(&b"{}"[..]),
         lease: 1,
         until: Timestamp::from_ms(60_000),

@@ -10,13 +10,16 @@ use crate::evidence::facts::{self, Field};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{Landmark, Material, summarize};
-use crate::evidence::{Acceptance, FrozenTerms, Packet, Rescheduling};
+use crate::evidence::{
+    Acceptance, FrozenTerms, Notification, NotificationOutcome, Packet, Rescheduling,
+};
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::{
     Checkpoint, Disclosure, EventBody, Leaf, LeafKind, Signer, TlogProof, Tree, commit_fields,
     leaf_hash,
 };
+use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
     self, Actor, Amendment, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
@@ -48,6 +51,8 @@ pub enum Lie {
     Moved,
     /// That another text was accepted than was to be shown.
     Text,
+    /// That a notification of the protection had ended before there was one.
+    Early,
 }
 
 /// A booking and its entries.
@@ -61,6 +66,8 @@ struct Kept {
     told: Vec<TermsDisclosure>,
     acceptances: Vec<Acceptance>,
     amendments: Vec<Amendment>,
+    notifications: Vec<Notification>,
+    deliveries: Vec<PacketDelivery>,
     resolution: Option<Resolution>,
 }
 
@@ -139,6 +146,24 @@ impl Desk {
         desk.create(24, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
         desk.reschedule(11, "2026-05-24T00:00:00Z", "2026-12-24T18:00", None);
         desk.cancel(11, Actor::Organizer, Some(Reason::Illness));
+        // One notification given up and accepted later, one accepted at once, one under way.
+        desk.create(25, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        desk.attempt(12, EventType::BookingCreated, Some("timeout"));
+        desk.attempt(12, EventType::BookingCreated, Some("payload_too_large"));
+        desk.settle(12);
+        desk.attempt(12, EventType::BookingCreated, None);
+        desk.settle(12);
+        if let Some(Lie::Early) = lie {
+            desk.attempt(12, EventType::BookingProtected, None);
+            desk.settle(12);
+        }
+        desk.protect(12);
+        if lie.is_none() {
+            desk.attempt(12, EventType::BookingProtected, None);
+            desk.settle(12);
+        }
+        desk.cancel(12, Actor::Organizer, Some(Reason::Illness));
+        desk.attempt(12, EventType::ResolutionCreated, Some("timeout"));
         desk
     }
 
@@ -195,6 +220,11 @@ impl Desk {
         self.packet(&self.kept[11])
     }
 
+    /// A booking that was protected and canceled, and whose partner was told, or not.
+    pub fn notified(&self) -> Packet {
+        self.packet(&self.kept[12])
+    }
+
     /// The packet of the booking at this place.
     pub fn packet_at(&self, place: usize) -> Packet {
         self.packet(&self.kept[place])
@@ -231,9 +261,14 @@ impl Desk {
             told: Vec::new(),
             acceptances: Vec::new(),
             amendments: Vec::new(),
+            notifications: Vec::new(),
+            deliveries: Vec::new(),
             resolution: None,
         };
         self.append(&mut kept, LeafKind::BookingCreated, created_at, fields);
+        if n < 25 {
+            kept.attempt(EventType::BookingCreated, 5, Some("timeout"));
+        }
         self.kept.push(kept);
     }
 
@@ -247,6 +282,71 @@ impl Desk {
         kept.booking.protect(now);
         let fields = facts::protected(&kept.booking, &kept.terms);
         self.append(&mut kept, LeafKind::BookingProtected, now, fields);
+        self.kept.insert(which, kept);
+    }
+
+    fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
+        self.kept[which].attempt(event_type, 5, error);
+    }
+
+    /// A protected booking that was canceled and decided, and of each of whose events as many deliveries were given up and
+    /// accepted later as an event can have.
+    pub fn crowded(&mut self) -> Packet {
+        let which = self.kept.len();
+        let zone = Some("America/New_York");
+        self.create(26, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        self.told_to_all(which, EventType::BookingCreated);
+        self.protect(which);
+        self.told_to_all(which, EventType::BookingProtected);
+        self.cancel(which, Actor::Organizer, Some(Reason::ForceMajeure));
+        self.told_to_all(which, EventType::ResolutionCreated);
+        self.decide(which, "200.25");
+        self.told_to_all(which, EventType::ResolutionCreated);
+        self.packet(&self.kept[which])
+    }
+
+    fn told_to_all(&mut self, which: usize, event_type: EventType) {
+        for endpoint in 0..u8::try_from(DELIVERIES_PER_EVENT).unwrap() {
+            let errors = [Some("payload_too_large"); PACKET_ATTEMPTS - 1];
+            for error in errors {
+                self.kept[which].attempt(event_type, endpoint, error);
+            }
+            self.settle(which);
+            self.kept[which].attempt(event_type, endpoint, None);
+            self.settle(which);
+        }
+    }
+
+    /// Records how the delivery ended that was attempted last.
+    fn settle(&mut self, which: usize) {
+        let mut kept = self.kept.remove(which);
+        let mut events: Vec<EventId> = kept.deliveries.iter().map(|d| d.event_id).collect();
+        events.dedup();
+        let delivery = kept.deliveries.last_mut().unwrap();
+        let last = delivery.history.last().unwrap();
+        let now = last.started_at.plus_ms(250);
+        let notification = Notification {
+            event_id: delivery.event_id,
+            event_type: delivery.event_type,
+            seq: events.len() as u64,
+            body_sha256: hex::encode(Sha256::digest(delivery.event_id.as_bytes())),
+            endpoint_id: delivery.endpoint_id.unwrap(),
+            outcome: match last.error {
+                None => NotificationOutcome::Delivered,
+                Some(_) => NotificationOutcome::GivenUp,
+            },
+            settled_at: now,
+            attempts: delivery.attempts,
+            error: last.error.clone(),
+            status_code: last.status_code,
+            response_sha256: last
+                .status_code
+                .map(|_| hex::encode(Sha256::digest("fine"))),
+        };
+        delivery.recorded.push(notification.clone());
+        let fields = facts::settled(kept.booking.booking_id, &notification);
+        kept.notifications.push(notification);
+        self.append(&mut kept, LeafKind::WebhookSettled, now, fields);
         self.kept.insert(which, kept);
     }
 
@@ -463,7 +563,24 @@ impl Desk {
         let resolution = kept.resolution.as_ref();
         let under = (&kept.terms, &kept.amendments[..]);
         let evaluation = evaluate(booking, resolution, under, created_at);
-        let deliveries = deliveries(created_at);
+        let mut deliveries = kept.deliveries.clone();
+        let told = |kind| {
+            deliveries
+                .iter()
+                .any(|d: &PacketDelivery| d.event_type == kind)
+        };
+        if booking.protected && !told(EventType::BookingProtected) {
+            deliveries.push(PacketDelivery {
+                event_id: kept.event_id(EventType::BookingProtected),
+                event_type: EventType::BookingProtected,
+                endpoint_id: None,
+                url: None,
+                status: DeliveryStatus::NoEndpoints,
+                attempts: 0,
+                recorded: Vec::new(),
+                history: Vec::new(),
+            });
+        }
         let summary = summarize(&Material {
             origin: self.signer.name(),
             created_at,
@@ -471,6 +588,7 @@ impl Desk {
             entries: &landmarks,
             evaluation: evaluation.as_ref(),
             resolution,
+            notifications: &kept.notifications,
             deliveries: &deliveries,
         });
         Packet {
@@ -533,36 +651,52 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
     }
 }
 
-fn deliveries(now: Timestamp) -> Vec<PacketDelivery> {
-    let event_id = EventId::new(now, [4; 10]);
-    let failed = PacketAttempt {
-        started_at: now,
-        status_code: None,
-        error: Some("timeout".to_owned()),
-    };
-    let accepted = PacketAttempt {
-        started_at: now.plus_ms(5_000),
-        status_code: Some(204),
-        error: None,
-    };
-    vec![
-        PacketDelivery {
-            event_id,
-            event_type: EventType::BookingCreated,
-            endpoint_id: Some(EndpointId::new(now, [5; 10])),
-            url: Some("https://example.com/hook".to_owned()),
-            status: DeliveryStatus::Delivered,
-            attempts: 2,
-            history: vec![failed, accepted],
-        },
-        PacketDelivery {
-            event_id,
-            event_type: EventType::BookingProtected,
-            endpoint_id: None,
-            url: None,
-            status: DeliveryStatus::NoEndpoints,
-            attempts: 0,
-            history: Vec::new(),
-        },
-    ]
+impl Kept {
+    /// The id of an event of this type, which was made when it happened.
+    fn event_id(&self, event_type: EventType) -> EventId {
+        let booking = &self.booking;
+        let made_at = match event_type {
+            EventType::BookingCreated => Some(booking.created_at),
+            // One that was told too early was made an hour ago.
+            EventType::BookingProtected => (booking.protected_at).or(Some(booking.created_at)),
+            EventType::ResolutionCreated => self.resolution.as_ref().map(Resolution::made_at),
+        };
+        EventId::new(made_at.unwrap(), [event_type as u8 + 4; 10])
+    }
+
+    /// One more attempt to deliver an event to an endpoint, minutes after it happened.
+    fn attempt(&mut self, event_type: EventType, endpoint: u8, error: Option<&str>) {
+        let event_id = self.event_id(event_type);
+        let endpoint_id = EndpointId::new(self.booking.created_at, [endpoint; 10]);
+        let under_way = self.deliveries.last();
+        let under_way = under_way.map(|last| (last.event_id, last.endpoint_id));
+        if under_way != Some((event_id, Some(endpoint_id))) {
+            self.deliveries.push(PacketDelivery {
+                event_id,
+                event_type,
+                endpoint_id: Some(endpoint_id),
+                url: Some("https://example.com/hook".to_owned()),
+                status: DeliveryStatus::Pending,
+                attempts: 0,
+                recorded: Vec::new(),
+                history: Vec::new(),
+            });
+        }
+        let delivery = self.deliveries.last_mut().unwrap();
+        let minutes = i64::from(delivery.attempts);
+        delivery.attempts += 1;
+        delivery.status = match error {
+            None => DeliveryStatus::Delivered,
+            Some(_) => DeliveryStatus::Failed,
+        };
+        delivery.history.push(PacketAttempt {
+            started_at: event_id.made_at().plus_ms(minutes * 60_000),
+            status_code: match error {
+                None => Some(204),
+                Some("payload_too_large") => Some(413),
+                Some(_) => None,
+            },
+            error: error.map(str::to_owned),
+        });
+    }
 }

@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
-use crate::command::{Answer, Ask, BookingCreated, Command, Registration};
+use crate::command::{Answer, Ask, BookingCreated, Command, Parcel, Registration};
 use crate::guard::{Guard, Seen};
-use crate::model::{BookingId, Endpoint, EventId, Scopes, Timestamp};
+use crate::model::{BookingId, Endpoint, Scopes, Timestamp};
 use crate::ops::{self, Action, Operation, Request};
+use crate::outbox;
 use crate::service::{self, Closing, Config, OpenError, Service};
 use crate::session::{Authority, Session};
-use crate::store::conn::Statement;
+use crate::store::conn::{Row, Statement};
+use crate::store::load::event_type;
 use crate::webhook::{Attempt, FailureClass, Phase};
 
 pub(in crate::store) const START_MS: i64 = 1_790_000_000_000;
@@ -214,23 +216,34 @@ impl Desk {
             lease,
             endpoints: vec![(endpoint.endpoint_id, 10)],
         });
-        let due: Vec<EventId> = {
+        let due: Vec<Parcel> = {
             let mut conn = self.service.store().reader().unwrap();
-            let sql = "SELECT event_id FROM delivery WHERE endpoint_id = $1 AND lease = $2 ORDER BY event_id";
+            let sql = "SELECT e.id, e.partner_id, e.booking_id, e.type, e.seq, e.body, d.attempts FROM delivery d \
+                       JOIN event e ON e.id = d.event_id WHERE d.endpoint_id = $1 AND d.lease = $2 ORDER BY d.event_id";
             let args = vec![(&endpoint.endpoint_id).into(), lease.into()];
             let rows = conn.one(Statement::new(sql, args)).unwrap();
-            rows.rows.iter().map(|row| row.id(0).unwrap()).collect()
-        };
-        for event_id in &due {
-            let attempt = answered(self.now(), class);
-            let (endpoint_id, attempt) = (endpoint.endpoint_id, Box::new(attempt));
-            self.tell(Ask::Settle {
-                event_id: *event_id,
-                endpoint_id,
+            let parcel = |row: &Row| Parcel {
+                event_id: row.id(0).unwrap(),
+                partner_id: row.id(1).unwrap(),
+                endpoint_id: endpoint.endpoint_id,
+                booking_id: row.id(2).unwrap(),
+                event_type: event_type(row.int(3).unwrap()).unwrap(),
+                seq: row.size(4).unwrap(),
+                body: row.blob(5).unwrap().into(),
                 lease,
-                attempt,
-                jitter: 1 << 63,
-            });
+                until: self.now(),
+                attempts: u32::try_from(row.size(6).unwrap()).unwrap(),
+                per_second: None,
+            };
+            rows.rows.iter().map(parcel).collect()
+        };
+        for parcel in &due {
+            let attempt = answered(self.now(), class);
+            let mut ask = outbox::settle(parcel, attempt, self.now()).unwrap().ask;
+            if let Ask::Settle { jitter, .. } = &mut ask {
+                *jitter = 1 << 63;
+            }
+            self.tell(ask);
         }
         due.len()
     }
@@ -263,7 +276,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// A database with two partners, bookings in every state, accepted ones among them, one moved twice and one resolved by a person, deliveries in every phase, an
+/// A database with two partners, bookings in every state, accepted ones among them, one moved twice and one resolved by a person, deliveries in every phase, one given up and accepted later, an
 /// endpoint that is gone and one that is deleted, a revoked key, remembered answers, and a log that went on after two
 /// losses. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
@@ -318,6 +331,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.lose(3);
     desk.later(HOUR);
     assert_eq!(desk.attempt(&all, None), 1);
+    desk.later(HOUR);
     desk.lose(1);
     desk.accept(
         &acme,
@@ -352,6 +366,14 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         "and to nobody else"
     );
     assert_eq!(waiting.webhook_events[0].deliveries.len(), 1);
+    // Given up, and accepted after all.
+    let late = desk.book(&other, "").to_string();
+    let too_large = Some(FailureClass::PayloadTooLarge);
+    assert_eq!(desk.attempt(&theirs, too_large), 1);
+    let told = desk.call::<ops::events::ListBookingEvents>(&other, &late, "", None);
+    let event_id = told.webhook_events[0].event_id.to_string();
+    desk.call::<ops::events::RetryEvent>(&other, &event_id, "", None);
+    assert_eq!(desk.attempt(&theirs, None), 1);
     desk.later(HOUR);
     desk.resolve(&other);
     let clock = Arc::clone(&desk.clock);

@@ -1,0 +1,471 @@
+//! How the delivery of an event to an endpoint ended, as the ledger records it: the value of `webhook.settled`.
+//!
+//! It names what was sent by the SHA-256 of its bytes, so that whoever received it can show that it is the same, and the
+//! endpoint by its id: an address may hold a token, and is the partner's to change. A delivery that is given up, tried again
+//! by hand and then accepted has two records; nothing else has more than one. Invariant: what cannot be true together, or
+//! is told before it happened, is refused.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{EndpointId, EventId, EventType, Timestamp};
+use crate::webhook::{Attempt, FailureClass};
+
+/// How a delivery ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
+pub enum NotificationOutcome {
+    /// The receiver answered 2xx.
+    Delivered,
+    /// No further automatic attempt was to come.
+    GivenUp,
+}
+
+/// The end of one event's way to one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Notification {
+    /// The event.
+    pub event_id: EventId,
+    /// What it told.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
+    pub event_type: EventType,
+    /// Its number in the partner's gapless sequence.
+    pub seq: u64,
+    /// Lower hex SHA-256 of the body, byte for byte as it was sent.
+    pub body_sha256: String,
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// How it ended.
+    pub outcome: NotificationOutcome,
+    /// When that was recorded.
+    pub settled_at: Timestamp,
+    /// Attempts made by then, the last of which the members below tell of.
+    pub attempts: u32,
+    /// Why it failed; absent when the receiver accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub error: Option<String>,
+    /// The status answered; absent when there was no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub status_code: Option<u16>,
+    /// Lower hex SHA-256 of the answer's body, as far as it was read; absent when there was no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub response_sha256: Option<String>,
+}
+
+/// An event as its deliveries tell it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    /// Its id.
+    pub event_id: EventId,
+    /// What it tells.
+    pub event_type: EventType,
+    /// Its number in the partner's sequence.
+    pub seq: u64,
+    /// The exact bytes.
+    pub body: &'a [u8],
+}
+
+impl Notification {
+    /// What is to be recorded if this attempt, the one with this number, was the delivery's last.
+    pub fn of(
+        sent: &Sent<'_>,
+        endpoint_id: EndpointId,
+        attempt: &Attempt,
+        number: u32,
+        settled_at: Timestamp,
+    ) -> Self {
+        Self {
+            event_id: sent.event_id,
+            event_type: sent.event_type,
+            seq: sent.seq,
+            body_sha256: hex::encode(Sha256::digest(sent.body)),
+            endpoint_id,
+            outcome: match attempt.delivered() {
+                true => NotificationOutcome::Delivered,
+                false => NotificationOutcome::GivenUp,
+            },
+            settled_at,
+            attempts: number,
+            error: attempt.class.map(|class| class.as_str().to_owned()),
+            status_code: attempt.status_code,
+            response_sha256: attempt.response_sha256.clone(),
+        }
+    }
+
+    /// Whether the receiver accepted.
+    pub fn delivered(&self) -> bool {
+        self.outcome == NotificationOutcome::Delivered
+    }
+
+    /// Whether it tells of the same delivery.
+    pub fn is_of(&self, event_id: EventId, endpoint_id: EndpointId) -> bool {
+        (self.event_id, self.endpoint_id) == (event_id, endpoint_id)
+    }
+
+    /// Whether this is what came of that attempt.
+    pub fn tells_of(&self, attempt: &Attempt) -> bool {
+        self.error.as_deref() == attempt.class.map(FailureClass::as_str)
+            && self.status_code == attempt.status_code
+            && self.response_sha256 == attempt.response_sha256
+    }
+
+    /// What in it cannot be true together.
+    fn contradiction(&self) -> Option<&'static str> {
+        let class = match &self.error {
+            None => None,
+            Some(word) => match FailureClass::ALL.iter().find(|c| c.as_str() == word) {
+                None => return Some("its failure is none that this version of Bookguard knows"),
+                class => class,
+            },
+        };
+        let answered_2xx = self.status_code.map(FailureClass::of_status) == Some(None);
+        let digests = [Some(&self.body_sha256), self.response_sha256.as_ref()];
+        if self.attempts == 0 || self.seq == 0 {
+            return Some("it counts from nothing");
+        }
+        if self.delivered() != class.is_none() || (self.delivered() && !answered_2xx) {
+            return Some("its outcome is not that of its last attempt");
+        }
+        if !digests.into_iter().flatten().all(|hex| is_digest(hex)) {
+            return Some("a digest in it is none");
+        }
+        (self.status_code.is_none() && self.response_sha256.is_some())
+            .then_some("it has the digest of an answer that there was not")
+    }
+}
+
+/// Whether this is the lower hex of 32 bytes.
+fn is_digest(hex: &str) -> bool {
+    hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// What of a booking events can tell, and when each came to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Causes<'a> {
+    /// When it was recorded.
+    pub created_at: Timestamp,
+    /// When it was protected.
+    pub protected_at: Option<Timestamp>,
+    /// When each of its resolutions was made, oldest first.
+    pub resolved_at: &'a [Timestamp],
+}
+
+impl Causes<'_> {
+    /// How many events of this type there can be that were made at this instant.
+    pub fn count(&self, event_type: EventType, made_at: Timestamp) -> usize {
+        match event_type {
+            EventType::BookingCreated => usize::from(self.created_at == made_at),
+            EventType::BookingProtected => usize::from(self.protected_at == Some(made_at)),
+            EventType::ResolutionCreated => {
+                self.resolved_at.iter().filter(|at| **at == made_at).count()
+            }
+        }
+    }
+}
+
+/// Checks that `next` can be recorded after `before`, all of one booking. `causes` are those recorded before it: its event
+/// tells of one of them.
+///
+/// Errors: what is wrong with it, in a sentence.
+pub fn follows(
+    before: &[Notification],
+    next: &Notification,
+    causes: &Causes<'_>,
+) -> Result<(), String> {
+    let refused = |why: &str| {
+        Err(format!(
+            "The record of how the delivery of event {} to endpoint {} ended cannot stand: {why}.",
+            next.event_id, next.endpoint_id
+        ))
+    };
+    if let Some(why) = next.contradiction() {
+        return refused(why);
+    }
+    let mut others: Vec<EventId> = Vec::new();
+    for known in before {
+        let same = known.event_id == next.event_id;
+        let told = |n: &Notification| (n.event_type, n.seq, n.body_sha256.clone());
+        if same != (known.seq == next.seq) || (same && told(known) != told(next)) {
+            return refused("another record has the same event with another content or number");
+        }
+        let kind = |n: &Notification| (n.event_type, n.event_id.made_at());
+        if !same && kind(known) == kind(next) && !others.contains(&known.event_id) {
+            others.push(known.event_id);
+        }
+        if known.is_of(next.event_id, next.endpoint_id)
+            && (known.delivered() || !next.delivered() || known.attempts >= next.attempts)
+        {
+            return refused(
+                "only a delivery that was given up ends once more, when it is accepted",
+            );
+        }
+    }
+    if causes.count(next.event_type, next.event_id.made_at()) <= others.len() {
+        return refused("nothing that was recorded before it is what the event tells");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(byte: u8) -> String {
+        hex::encode([byte; 32])
+    }
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_ms(ms)
+    }
+
+    /// The first event of a booking recorded at 5, accepted by endpoint 1.
+    fn accepted() -> Notification {
+        Notification {
+            event_id: EventId::new(at(5), [1; 10]),
+            event_type: EventType::BookingCreated,
+            seq: 3,
+            body_sha256: digest(7),
+            endpoint_id: EndpointId::new(at(1), [1; 10]),
+            outcome: NotificationOutcome::Delivered,
+            settled_at: at(9),
+            attempts: 1,
+            error: None,
+            status_code: Some(204),
+            response_sha256: Some(digest(8)),
+        }
+    }
+
+    fn given_up() -> Notification {
+        Notification {
+            outcome: NotificationOutcome::GivenUp,
+            error: Some("timeout".to_owned()),
+            status_code: None,
+            response_sha256: None,
+            ..accepted()
+        }
+    }
+
+    fn protection(event: u8) -> Notification {
+        Notification {
+            event_id: EventId::new(at(6), [event; 10]),
+            event_type: EventType::BookingProtected,
+            seq: 4,
+            ..accepted()
+        }
+    }
+
+    fn stands(before: &[Notification], next: &Notification) -> bool {
+        let causes = Causes {
+            created_at: at(5),
+            protected_at: Some(at(6)),
+            resolved_at: &[at(7), at(7)],
+        };
+        follows(before, next, &causes).is_ok()
+    }
+
+    #[test]
+    fn a_record_that_contradicts_itself_is_refused() {
+        assert!(stands(&[], &accepted()) && stands(&[], &given_up()));
+        for (what, wrong) in [
+            (
+                "no attempt",
+                Notification {
+                    attempts: 0,
+                    ..accepted()
+                },
+            ),
+            (
+                "no number",
+                Notification {
+                    seq: 0,
+                    ..accepted()
+                },
+            ),
+            (
+                "a failure accepted",
+                Notification {
+                    error: Some("timeout".to_owned()),
+                    ..accepted()
+                },
+            ),
+            (
+                "no answer accepted",
+                Notification {
+                    status_code: None,
+                    response_sha256: None,
+                    ..accepted()
+                },
+            ),
+            (
+                "a 500 accepted",
+                Notification {
+                    status_code: Some(500),
+                    ..accepted()
+                },
+            ),
+            (
+                "given up without a failure",
+                Notification {
+                    error: None,
+                    ..given_up()
+                },
+            ),
+            (
+                "an unknown failure",
+                Notification {
+                    error: Some("bad_luck".to_owned()),
+                    ..given_up()
+                },
+            ),
+            (
+                "no digest of the body",
+                Notification {
+                    body_sha256: String::new(),
+                    ..accepted()
+                },
+            ),
+            (
+                "a digest in capitals",
+                Notification {
+                    body_sha256: digest(0xab).to_uppercase(),
+                    ..accepted()
+                },
+            ),
+            (
+                "a short digest of the answer",
+                Notification {
+                    response_sha256: Some("00".to_owned()),
+                    ..accepted()
+                },
+            ),
+            (
+                "a digest of no answer",
+                Notification {
+                    response_sha256: Some(digest(1)),
+                    ..given_up()
+                },
+            ),
+        ] {
+            assert!(!stands(&[], &wrong), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_ends_once_unless_it_was_given_up_and_then_accepted() {
+        let later = |n: Notification| Notification { attempts: 2, ..n };
+        assert!(stands(&[given_up()], &later(accepted())));
+        assert!(
+            !stands(&[given_up()], &accepted()),
+            "without another attempt"
+        );
+        assert!(!stands(&[given_up()], &later(given_up())));
+        assert!(!stands(&[accepted()], &later(accepted())));
+        assert!(!stands(&[accepted()], &later(given_up())));
+        let both = [given_up(), later(accepted())];
+        assert!(!stands(
+            &both,
+            &Notification {
+                attempts: 3,
+                ..accepted()
+            }
+        ));
+        let elsewhere = Notification {
+            endpoint_id: EndpointId::new(at(2), [2; 10]),
+            ..accepted()
+        };
+        assert!(
+            stands(&both, &elsewhere),
+            "another endpoint's delivery is another"
+        );
+    }
+
+    #[test]
+    fn an_event_tells_of_what_was_recorded_before_and_is_the_same_in_every_record() {
+        assert!(stands(&[accepted()], &protection(2)));
+        let (created, protected) = (accepted(), protection(2));
+        for (what, before, wrong) in [
+            (
+                "another instant",
+                None,
+                Notification {
+                    event_id: EventId::new(at(4), [1; 10]),
+                    ..accepted()
+                },
+            ),
+            (
+                "another type",
+                None,
+                Notification {
+                    event_type: EventType::BookingProtected,
+                    ..accepted()
+                },
+            ),
+            (
+                "another event of the same",
+                Some(&protected),
+                Notification {
+                    seq: 9,
+                    ..protection(3)
+                },
+            ),
+            (
+                "another number",
+                Some(&created),
+                Notification {
+                    seq: 9,
+                    ..given_up()
+                },
+            ),
+            (
+                "the number of another",
+                Some(&created),
+                Notification {
+                    seq: 3,
+                    ..protection(2)
+                },
+            ),
+            (
+                "another body",
+                Some(&created),
+                Notification {
+                    body_sha256: digest(1),
+                    ..given_up()
+                },
+            ),
+        ] {
+            let wrong = Notification {
+                endpoint_id: EndpointId::new(at(2), [2; 10]),
+                ..wrong
+            };
+            let before: Vec<Notification> = before.into_iter().cloned().collect();
+            assert!(!stands(&before, &wrong), "{what}");
+        }
+        let early = Causes {
+            created_at: at(5),
+            protected_at: None,
+            resolved_at: &[],
+        };
+        assert!(
+            follows(&[], &protected, &early).is_err(),
+            "told before it happened"
+        );
+        // A decision in the very millisecond of the cancellation makes a second event of that instant, and no third.
+        let resolved = |n: u8| Notification {
+            event_id: EventId::new(at(7), [n; 10]),
+            event_type: EventType::ResolutionCreated,
+            seq: u64::from(n),
+            ..accepted()
+        };
+        assert!(stands(&[resolved(5)], &resolved(6)));
+        assert!(!stands(&[resolved(5), resolved(6)], &resolved(7)));
+    }
+}

@@ -1,0 +1,153 @@
+//! What was sent to the partner: how each delivery ended is shown as recorded, and nothing shown contradicts it. Addresses,
+//! and what happened before the last attempt or since it, is the service's word.
+
+use super::super::notification::{Causes, Notification};
+use super::super::packet::{Packet, PacketDelivery};
+use super::super::rebuild::{Ended, Rebuilt};
+use super::Outcome;
+use crate::limits::PACKET_ATTEMPTS;
+use crate::model::{DeliveryStatus, EventId, Timestamp};
+use crate::policy::Resolution;
+
+/// That the deliveries shown are such as the records of the ledger allow, every end that is recorded among them.
+pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
+    let recorded = &rebuilt.notifications;
+    let resolved_at: Vec<Timestamp> = rebuilt
+        .ended
+        .iter()
+        .flat_map(Ended::resolutions)
+        .map(Resolution::made_at)
+        .collect();
+    let causes = Causes {
+        created_at: rebuilt.booking.created_at,
+        protected_at: rebuilt.booking.protected_at,
+        resolved_at: &resolved_at,
+    };
+    let mut shown: Vec<&PacketDelivery> = Vec::with_capacity(packet.deliveries.len());
+    for delivery in &packet.deliveries {
+        let refused = |why: &str| {
+            let to = delivery.endpoint_id.map(|id| format!(" to endpoint {id}"));
+            let to = to.unwrap_or_default();
+            Err(format!(
+                "What is shown of the delivery of event {}{to} cannot be: {why}.",
+                delivery.event_id
+            ))
+        };
+        if causes.count(delivery.event_type, delivery.event_id.made_at()) == 0 {
+            return refused("nothing that is recorded is what the event tells");
+        }
+        if let Some(why) = shown
+            .iter()
+            .find_map(|other| clash(other, delivery))
+            .or_else(|| contradiction(delivery, recorded))
+        {
+            return refused(why);
+        }
+        shown.push(delivery);
+    }
+    let named = |n: &Notification| {
+        let mut all = shown.iter();
+        all.any(|d| d.endpoint_id == Some(n.endpoint_id) && d.event_id == n.event_id)
+    };
+    if let Some(hidden) = recorded.iter().find(|n| !named(n)) {
+        return Err(format!(
+            "The ledger records how the delivery of event {} to endpoint {} ended, and the packet does not show it.",
+            hidden.event_id, hidden.endpoint_id
+        ));
+    }
+    Ok(words(&shown, recorded))
+}
+
+/// Why two deliveries cannot both be there.
+fn clash(one: &PacketDelivery, other: &PacketDelivery) -> Option<&'static str> {
+    if one.event_id != other.event_id {
+        return None;
+    }
+    if one.event_type != other.event_type {
+        return Some("the event is shown with two types");
+    }
+    (one.endpoint_id == other.endpoint_id
+        || one.endpoint_id.is_none()
+        || other.endpoint_id.is_none())
+    .then_some("it is shown twice")
+}
+
+/// Why a delivery cannot be as it is shown, the ledger's records of the booking given.
+fn contradiction(delivery: &PacketDelivery, recorded: &[Notification]) -> Option<&'static str> {
+    let own = recorded
+        .iter()
+        .filter(|n| Some(n.endpoint_id) == delivery.endpoint_id && n.event_id == delivery.event_id);
+    if !own.eq(&delivery.recorded) {
+        return Some("how it ended is not shown as the ledger records it");
+    }
+    let last = delivery.recorded.last();
+    let accepted = last.filter(|last| last.delivered());
+    let sound = match delivery.status {
+        DeliveryStatus::NoEndpoints => delivery.attempts == 0 && last.is_none(),
+        DeliveryStatus::Pending => delivery.attempts == 0 && last.is_none(),
+        DeliveryStatus::Delivered => accepted.is_some_and(|n| n.attempts == delivery.attempts),
+        DeliveryStatus::Failed => {
+            accepted.is_none() && last.is_none_or(|n| n.attempts <= delivery.attempts)
+        }
+    };
+    let nowhere = delivery.status == DeliveryStatus::NoEndpoints;
+    let to = (delivery.endpoint_id.is_some(), delivery.url.is_some());
+    if !sound || to != (!nowhere, !nowhere) {
+        return Some("its status is not what the ledger records and what else is shown of it");
+    }
+    if last.is_some_and(|last| last.event_type != delivery.event_type) {
+        return Some("the ledger records another type of its event");
+    }
+    history(delivery)
+}
+
+/// Why its attempts cannot be those that led to the ends recorded. After a time the service keeps them no longer.
+fn history(delivery: &PacketDelivery) -> Option<&'static str> {
+    let attempts = &delivery.history;
+    if attempts.is_empty() {
+        return None;
+    }
+    if attempts.len() != (delivery.attempts as usize).min(PACKET_ATTEMPTS) {
+        return Some("it does not show as many attempts as it counts");
+    }
+    let before = delivery.attempts as usize - attempts.len();
+    for n in &delivery.recorded {
+        let place = (n.attempts as usize).checked_sub(before + 1);
+        let Some(attempt) = place.and_then(|place| attempts.get(place)) else {
+            continue;
+        };
+        if (attempt.status_code, &attempt.error) != (n.status_code, &n.error) {
+            return Some("the attempt with which it ended is not the one the ledger records");
+        }
+    }
+    let accepted = attempts.iter().position(|attempt| attempt.error.is_none());
+    let ended = match delivery.status {
+        DeliveryStatus::Delivered => accepted == Some(attempts.len() - 1),
+        _ => accepted.is_none(),
+    };
+    (!ended).then_some("its attempts do not end as its status says")
+}
+
+fn words(shown: &[&PacketDelivery], recorded: &[Notification]) -> String {
+    let ended = shown.iter().filter(|d| !d.recorded.is_empty()).count();
+    let accepted = recorded.iter().filter(|n| n.delivered()).count();
+    let mut events: Vec<EventId> = shown.iter().map(|d| d.event_id).collect();
+    events.sort_unstable();
+    events.dedup();
+    let told = match (events.len(), ended) {
+        (0, _) => {
+            return "The packet shows no notification, and the ledger records the end of none."
+                .to_owned();
+        }
+        (_, 0) => "The ledger records no end of a notification so far".to_owned(),
+        (_, 1) => format!(
+            "How 1 notification ended ({accepted} accepted) is shown exactly as the ledger records it"
+        ),
+        (_, n) => format!(
+            "How {n} notifications ended ({accepted} accepted) is shown exactly as the ledger records it"
+        ),
+    };
+    format!(
+        "{told}. Addresses, attempts before the last, and what is still under way are what the service says, under its signature."
+    )
+}
