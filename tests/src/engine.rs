@@ -179,6 +179,18 @@ impl Site {
         done.unwrap_or_else(|e| panic!("{sql}: {e}"));
     }
 
+    /// The number that this question comes to, asked past the service.
+    pub fn count(&self, sql: &str) -> usize {
+        if let Some((postgres, url)) = &self.postgres {
+            let number = postgres.sql(database_of(url), sql);
+            return number.trim().parse().expect("the answer is a number");
+        }
+        let store = Connection::open(self.file()).expect("a database that can be opened");
+        let number = store.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let number = number.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        usize::try_from(number).expect("a count is not negative")
+    }
+
     /// The names of its tables, but for the one that says which schema it has.
     pub fn tables(&self) -> Vec<String> {
         let mut names: Vec<String> = if let Some((postgres, url)) = &self.postgres {

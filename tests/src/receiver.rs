@@ -1,17 +1,19 @@
 //! A webhook receiver: keeps what it is sent and answers as it is told.
 //!
-//! Hand-written on TCP, because it must also misbehave.
+//! Hand-written on TCP, because it must also misbehave. Whoever speaks TLS to it gets a plain answer and no handshake.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::waiting::BOUND;
 
@@ -22,10 +24,22 @@ pub enum Answer {
     Status(u16),
     /// With this status and these headers, a line each.
     Headed(u16, &'static str),
+    /// With this status, so much later.
+    Late(Duration, u16),
+    /// With 200, these headers, a line each, and this body.
+    Body(&'static str, Arc<[u8]>),
+    /// With 200 and a body that comes a byte at a time and never to its end.
+    Dripping,
+    /// With 200 and a body that has no end, as fast as it is taken.
+    Endless,
     /// Not at all, until the usual answer is another.
     Silence,
     /// By closing the connection.
     Close,
+    /// By resetting the connection.
+    Reset,
+    /// With 200 and half a body, after which it says nothing more and goes on listening.
+    HalfClose,
 }
 
 /// A request as it came.
@@ -37,6 +51,8 @@ pub struct Received {
     pub headers: BTreeMap<String, String>,
     /// The body, to the byte.
     pub body: Vec<u8>,
+    /// When all of it was there.
+    pub at: Instant,
 }
 
 /// A receiver, until it is dropped.
@@ -49,6 +65,8 @@ pub struct Receiver {
 struct State {
     desk: Mutex<Desk>,
     changed: Notify,
+    /// How many connections are open.
+    connections: AtomicUsize,
 }
 
 struct Desk {
@@ -72,6 +90,7 @@ impl Receiver {
                 usual: Answer::Status(200),
             }),
             changed: Notify::new(),
+            connections: AtomicUsize::new(0),
         });
         let task = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
         Self { addr, state, task }
@@ -93,6 +112,16 @@ impl Receiver {
         self.state.desk().next.extend(answers);
     }
 
+    /// How many have come so far.
+    pub fn count(&self) -> usize {
+        self.state.desk().received.len()
+    }
+
+    /// How many connections are open: when there are none, all that was sent has come.
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
     /// What has come so far.
     pub fn received(&self) -> Vec<Received> {
         self.state.desk().received.clone()
@@ -106,15 +135,14 @@ impl Receiver {
             loop {
                 // Listened for before looking, so that nothing arrives in between.
                 let changed = self.state.changed.notified();
-                let received = self.received();
-                if received.len() >= count {
-                    return received;
+                if self.count() >= count {
+                    return self.received();
                 }
                 changed.await;
             }
         });
         let arrived = arrived.await;
-        arrived.unwrap_or_else(|_| panic!("{} of {count} webhooks came", self.received().len()))
+        arrived.unwrap_or_else(|_| panic!("{} of {count} webhooks came", self.count()))
     }
 }
 
@@ -151,14 +179,38 @@ impl Received {
 async fn accept(listener: TcpListener, state: Arc<State>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, Arc::clone(&state)));
+        let open = Open::new(&state);
+        let state = Arc::clone(&state);
+        connections.spawn(async move {
+            serve(stream, state).await;
+            drop(open);
+        });
         while connections.try_join_next().is_some() {}
     }
 }
 
-/// Until the sender goes away, or the answer is to close.
+/// An open connection, counted until it is dropped.
+struct Open(Arc<State>);
+
+impl Open {
+    fn new(state: &Arc<State>) -> Self {
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Until the sender goes away, or the answer ends the connection.
 async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
     let mut stream = BufStream::new(stream);
+    if stream.fill_buf().await.ok()?.first() == Some(&TLS_HANDSHAKE) {
+        return send(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    }
     loop {
         let received = read(&mut stream).await?;
         let mut answer = {
@@ -176,15 +228,73 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
                 changed.await;
             }
         }
-        let (status, headers) = match answer {
-            Answer::Status(status) => (status, ""),
-            Answer::Headed(status, headers) => (status, headers),
-            Answer::Silence | Answer::Close => return None,
-        };
-        let head = format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\n{headers}\r\nok");
-        stream.write_all(head.as_bytes()).await.ok()?;
-        stream.flush().await.ok()?;
+        give(&mut stream, answer).await?;
     }
+}
+
+/// The first byte of whoever begins a TLS handshake: RFC 8446, section 5.1.
+const TLS_HANDSHAKE: u8 = 22;
+/// Between two bytes of a body that drips.
+const DRIP: Duration = Duration::from_millis(50);
+
+/// Answers; `None` ends the connection.
+async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
+    match answer {
+        Answer::Status(status) => told(stream, status, "", b"ok").await,
+        Answer::Headed(status, headers) => told(stream, status, headers, b"ok").await,
+        Answer::Body(headers, body) => told(stream, 200, headers, &body).await,
+        Answer::Late(by, status) => {
+            sleep(by).await;
+            told(stream, status, "", b"ok").await
+        }
+        Answer::Dripping => {
+            send(stream, b"HTTP/1.1 200 Told\r\ncontent-length: 9999\r\n\r\n").await?;
+            loop {
+                send(stream, b".").await?;
+                sleep(DRIP).await;
+            }
+        }
+        Answer::Endless => {
+            let head = b"HTTP/1.1 200 Told\r\ntransfer-encoding: chunked\r\n\r\n";
+            send(stream, head).await?;
+            let chunk = format!("400\r\n{}\r\n", "x".repeat(0x400));
+            loop {
+                send(stream, chunk.as_bytes()).await?;
+            }
+        }
+        Answer::Silence | Answer::Close => None,
+        Answer::Reset => {
+            let _ = stream.get_ref().set_zero_linger();
+            None
+        }
+        Answer::HalfClose => {
+            send(
+                stream,
+                b"HTTP/1.1 200 Told\r\ncontent-length: 9\r\n\r\nhalf",
+            )
+            .await?;
+            stream.shutdown().await.ok()?;
+            // Until the sender has had enough.
+            let _ = stream.read(&mut [0]).await;
+            None
+        }
+    }
+}
+
+async fn told(
+    stream: &mut BufStream<TcpStream>,
+    status: u16,
+    headers: &str,
+    body: &[u8],
+) -> Option<()> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status} Told\r\ncontent-length: {length}\r\n{headers}\r\n");
+    send(stream, &[head.as_bytes(), body].concat()).await
+}
+
+async fn send(stream: &mut BufStream<TcpStream>, bytes: &[u8]) -> Option<()> {
+    stream.write_all(bytes).await.ok()?;
+    stream.flush().await.ok()
 }
 
 async fn read(stream: &mut BufStream<TcpStream>) -> Option<Received> {
@@ -208,5 +318,6 @@ async fn read(stream: &mut BufStream<TcpStream>) -> Option<Received> {
         path,
         headers,
         body,
+        at: Instant::now(),
     })
 }

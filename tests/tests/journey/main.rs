@@ -12,6 +12,8 @@
 //! | `endpoints` | endpoints that change and come back, secrets that replace each other |
 //! | `notifications` | how deliveries ended, as evidence of their bookings |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
+//! | `faults` | everything a receiver can do wrong, and what is said of it |
+//! | `suspension` | endpoints that only fail, and how they come back |
 //! | `retries` | what a manual retry comes to |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -21,6 +23,7 @@ mod amendments;
 mod cancellation;
 mod endpoints;
 mod event_log;
+mod faults;
 mod keys;
 mod notifications;
 mod outcomes;

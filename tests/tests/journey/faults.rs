@@ -1,0 +1,207 @@
+//! Everything a receiver can do wrong, and what the attempt says of it: every class of failure, caused over the wire.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bookguard_core::limits::{ATTEMPT_MS, RESPONSE_BYTES};
+use bookguard_core::webhook::FailureClass;
+use bookguard_server::config::Config;
+use bookguard_server::courier::address::AddressRules;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until_within;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Two attempts' time and more: those that time out all do it at once.
+const PATIENCE: Duration = Duration::from_millis(3 * ATTEMPT_MS);
+/// How late the late one is.
+const LATE: Duration = Duration::from_millis(700);
+
+/// Phase, class and status of an attempt.
+type Outcome = (&'static str, Option<&'static str>, Option<u16>);
+
+/// What a receiver may answer, and what its attempt must say then.
+fn answers() -> Vec<(Answer, Outcome)> {
+    let body = |class: Option<&'static str>, status| ("body", class, Some(status));
+    let elsewhere = "location: http://127.0.0.1:9/\r\n";
+    vec![
+        (Answer::Status(201), body(None, 201)),
+        (Answer::Late(LATE, 200), body(None, 200)),
+        (Answer::Status(404), body(Some("http_4xx"), 404)),
+        (Answer::Status(500), body(Some("http_5xx"), 500)),
+        (Answer::Status(410), body(Some("gone"), 410)),
+        (Answer::Status(413), body(Some("payload_too_large"), 413)),
+        (Answer::Status(429), body(Some("throttled"), 429)),
+        (
+            Answer::Headed(307, elsewhere),
+            body(Some("redirect_refused"), 307),
+        ),
+        (Answer::Endless, body(None, 200)),
+        (
+            Answer::Body("content-encoding: gzip\r\n", bomb().into()),
+            body(None, 200),
+        ),
+        (Answer::Dripping, body(Some("timeout"), 200)),
+        (Answer::HalfClose, body(Some("connection_reset"), 200)),
+        (Answer::Silence, ("headers", Some("timeout"), None)),
+        (Answer::Close, ("headers", Some("connection_reset"), None)),
+        (Answer::Reset, ("headers", Some("connection_reset"), None)),
+    ]
+}
+
+/// Two megabytes of zero bytes in fifteen kilobytes: whoever unpacks what he reads reads all of them. RFC 1951, RFC 1952.
+fn bomb() -> Vec<u8> {
+    let mut bits: Vec<bool> = Vec::new();
+    // One last block of fixed codes: a zero byte, then 258 times the byte before, again and again, and the end.
+    bits.extend([true, true, false]);
+    bits.extend([false, false, true, true, false, false, false, false]);
+    for _ in 0..9_000 {
+        bits.extend([true, true, false, false, false, true, false, true]);
+        bits.extend([false; 5]);
+    }
+    bits.extend([false; 7]);
+    let bytes = bits.chunks(8).map(|byte| {
+        let places = byte.iter().enumerate();
+        places.fold(0, |sum, (place, bit)| sum | u8::from(*bit) << place)
+    });
+    let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    head.into_iter().chain(bytes).collect()
+}
+
+/// The event's attempts number `number`, once every endpoint has had one; by endpoint.
+async fn attempts(acme: &Partner, booking: &str, number: u64, endpoints: usize) -> Vec<Value> {
+    let event = acme.events(booking).await.remove(0);
+    let path = format!("/v1/webhook-events/{}", event["eventId"].as_str().unwrap());
+    until_within(PATIENCE, "an attempt at every endpoint", async || {
+        let event = acme.caller.get(&path).await.ok(200);
+        let all = event["attempts"].as_array().unwrap().iter();
+        let these: Vec<Value> = all.filter(|a| a["number"] == number).cloned().collect();
+        (these.len() == endpoints).then_some(these)
+    })
+    .await
+}
+
+fn of<'a>(attempts: &'a [Value], endpoint: &str) -> &'a Value {
+    let found = attempts.iter().find(|a| a["endpointId"] == endpoint);
+    found.unwrap_or_else(|| panic!("no attempt at {endpoint}"))
+}
+
+fn class(attempt: &Value) -> Option<String> {
+    attempt["error"].as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn every_class_of_failure_is_told_from_the_others() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let mut expected = Vec::new();
+        let mut receivers = Vec::new();
+        for (answer, outcome) in answers() {
+            let receiver = Receiver::start().await;
+            receiver.answer(answer.clone());
+            let endpoint = acme.endpoint(&receiver.url()).await;
+            expected.push((format!("{answer:.40?}"), endpoint, outcome));
+            receivers.push(receiver);
+        }
+        let plain = Receiver::start().await;
+        let nobody = Receiver::start().await.url();
+        // A label longer than 63 characters: every resolver refuses it without asking anybody.
+        let nameless = format!("http://{}.invalid/", "a".repeat(64));
+        for (url, outcome) in [
+            (
+                plain.url().replace("http:", "https:"),
+                ("tls", Some("tls_error"), None),
+            ),
+            (nobody, ("connect", Some("connection_refused"), None)),
+            (nameless, ("dns", Some("dns_error"), None)),
+        ] {
+            let endpoint = acme.endpoint(&url).await;
+            expected.push((url, endpoint, outcome));
+        }
+        let booking = acme.book().await;
+        let made = attempts(&acme, &booking, 1, expected.len()).await;
+        for (named, endpoint, (phase, class, status)) in &expected {
+            let attempt = of(&made, endpoint);
+            let said = (&attempt["phase"], &attempt["error"], &attempt["statusCode"]);
+            assert_eq!(
+                said,
+                (&json!(phase), &json!(class), &json!(status)),
+                "{named}: {attempt}"
+            );
+            assert_eq!(attempt["delivered"], class.is_none(), "{named}");
+        }
+        // Read to the limit, or in full, and never unpacked; the late one took its time, and the deadline holds to the end.
+        let taken = |answer: &str| {
+            let place = expected
+                .iter()
+                .find(|(named, _, _)| named.starts_with(answer));
+            of(&made, &place.unwrap().1).clone()
+        };
+        assert_eq!(taken("Endless")["responseLen"], RESPONSE_BYTES);
+        let (packed, kept) = (bomb(), taken("Body"));
+        assert_eq!(kept["responseLen"], packed.len());
+        assert_eq!(kept["responseSha256"], hex_of(&Sha256::digest(&packed)));
+        let late = taken("Late")["durationMs"].as_u64().unwrap();
+        assert!(u128::from(late) >= LATE.as_millis(), "{late}");
+        for slow in ["Dripping", "Silence"] {
+            let took = taken(slow)["durationMs"].as_u64().unwrap();
+            assert!(took >= ATTEMPT_MS, "{slow}: {took}");
+        }
+
+        // By the rules of another configuration, all of them are where nothing may go.
+        let mut seen: BTreeSet<String> = made.iter().filter_map(class).collect();
+        let site = house.close().await;
+        let strict = House::on(site, |config| Config {
+            webhooks: AddressRules {
+                allow_http: true,
+                allowed: Vec::new(),
+            },
+            ..config
+        });
+        let strict = strict.await;
+        let acme = Partner {
+            caller: strict.caller().with_key(&acme.key),
+            ..acme
+        };
+        seen.extend(retried(&acme, &booking, &expected[3].1, 2).await);
+
+        // With a secret that does not open nothing can be signed, and that is nobody's fault but ours.
+        let path = format!("/v1/webhook-endpoints/{}", expected[3].1);
+        let own = json!({"ownSecret": true});
+        acme.caller.patch(&path, &own).await.ok(200);
+        let broken = "UPDATE secret SET sealed = owner WHERE owner IN (SELECT id FROM endpoint)";
+        strict.site().tamper(broken);
+        // What is known of an endpoint is forgotten by then.
+        strict.advance(4_000);
+        seen.extend(retried(&acme, &booking, &expected[3].1, 3).await);
+        let all = FailureClass::ALL.map(|class| class.as_str().to_owned());
+        assert_eq!(seen, BTreeSet::from(all));
+        strict.close().await;
+    })
+    .await;
+}
+
+/// Retries the booking's event; the class of this endpoint's attempt of that number.
+async fn retried(acme: &Partner, booking: &str, endpoint: &str, number: u64) -> Option<String> {
+    let event = acme.events(booking).await.remove(0);
+    let id = event["eventId"].as_str().unwrap();
+    let retry = format!("/v1/webhook-events/{id}/retry");
+    acme.caller.post_nothing(&retry).await.ok(200);
+    let event = format!("/v1/webhook-events/{id}");
+    let attempt = until_within(PATIENCE, "the attempt", async || {
+        let event = acme.caller.get(&event).await.ok(200);
+        let mut all = event["attempts"].as_array().unwrap().iter();
+        all.find(|a| a["endpointId"] == endpoint && a["number"] == number)
+            .cloned()
+    });
+    let attempt = attempt.await;
+    assert_eq!(attempt["phase"], "dns", "{attempt}");
+    class(&attempt)
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
