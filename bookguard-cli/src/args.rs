@@ -9,6 +9,7 @@ mod cancellation;
 mod endpoints;
 mod nouns;
 mod policies;
+mod recoveries;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub use nouns::{
     PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
 pub use policies::PoliciesCommand;
+pub use recoveries::{RecoverArgs, RecoveriesCommand};
 
 /// Evidence and protection for bookings.
 #[derive(Debug, Parser)]
@@ -359,6 +361,10 @@ mod tests {
             "trigger resolution.created",
             "webhook-events get evt_1",
             "webhook-events retry evt_1",
+            "webhook-events recover --since 2h --until 2027-01-01T00:00:00Z --status failed,no_endpoints --endpoint end_1 \
+             --dry-run --wait --idempotency-key k",
+            "webhook-events recoveries list --limit 5 --cursor rec_1",
+            "webhook-events recoveries get rec_1",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
             "ledger verify",
@@ -418,6 +424,14 @@ mod tests {
             (
                 "webhook-endpoints update end_1 --rate-limit 5 --no-rate-limit",
                 ErrorKind::ArgumentConflict,
+            ),
+            (
+                "webhook-events recover --dry-run",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "webhook-events recover --since tomorrow",
+                ErrorKind::ValueValidation,
             ),
             (
                 "webhook verify --body -",

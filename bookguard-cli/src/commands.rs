@@ -11,6 +11,7 @@ mod listen;
 mod migrate;
 mod new_booking;
 mod policies;
+mod recover;
 mod tail;
 mod trigger;
 mod verify;
@@ -317,6 +318,8 @@ async fn webhook_events(
                 .await?,
             events::retried,
         ),
+        EventsCommand::Recover(args) => recover::run(target, args, screen).await,
+        EventsCommand::Recoveries(command) => recover::show(target, command, screen).await,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod cancellation;
 pub mod events;
 pub mod nouns;
 pub mod policies;
+pub mod recoveries;
 pub mod sheet;
 
 use std::io::{self, IsTerminal as _, Write as _};

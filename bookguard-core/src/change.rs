@@ -9,7 +9,7 @@ use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerSettings, PartnerStatus, Timestamp,
+    PartnerId, PartnerSettings, PartnerStatus, Recovery, Timestamp,
 };
 use crate::policy::{Resolution, Terms};
 use crate::webhook::{Attempt, SecretTerm};
@@ -135,6 +135,15 @@ pub enum Change {
         /// Its state.
         state: DeliveryState,
     },
+    /// A delivery's schedule begins anew while an attempt at it is under way, which is left to whoever makes it.
+    DeliveryRenewed {
+        /// Which event.
+        event_id: EventId,
+        /// To which endpoint.
+        endpoint_id: EndpointId,
+        /// Its state, under the lease it was under.
+        state: DeliveryState,
+    },
     /// One attempt of a delivery, append-only.
     AttemptAdded {
         /// Which event.
@@ -196,6 +205,20 @@ pub enum Change {
         endpoint_id: EndpointId,
         /// When.
         at: Timestamp,
+    },
+    /// A recovery exists, perhaps finished already.
+    RecoveryAdded {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The recovery.
+        recovery: Box<Recovery>,
+    },
+    /// A recovery has come further.
+    RecoveryMoved {
+        /// Whose.
+        partner_id: PartnerId,
+        /// As it is now.
+        recovery: Box<Recovery>,
     },
     /// A remembered answer was replaced.
     AnswerAmended {
@@ -260,6 +283,16 @@ pub struct DeliveryState {
     pub lease: Option<i64>,
     /// The leaf that records how it ended, the latest if it was tried again after that.
     pub settled_leaf: Option<u64>,
+    /// When its schedule began, where that was not when the event happened: it was recovered, or is of an endpoint that
+    /// came later.
+    pub begun: Option<Timestamp>,
+}
+
+impl DeliveryState {
+    /// Since when the event, which names the instant by its id, is being delivered.
+    pub fn begun_at(&self, event_id: &EventId) -> Timestamp {
+        self.begun.unwrap_or(event_id.made_at())
+    }
 }
 
 /// Where a delivery stands.

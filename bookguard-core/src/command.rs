@@ -17,7 +17,7 @@ use crate::log::Continuation;
 use crate::model::{
     Amount, ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint,
     EndpointHealth, EndpointId, EndpointStatus, EventId, EventType, Partner, PartnerId,
-    PartnerStatus, ResolutionId, Scopes, Timestamp,
+    PartnerStatus, Recovery, RecoveryId, ResolutionId, Scopes, Timestamp,
 };
 use crate::policy::{
     Actor, EventDate, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Segment, Shelf,
@@ -406,6 +406,22 @@ pub enum Ask {
         /// Names the leases of the deliveries taken.
         lease: i64,
     },
+    /// Has a partner's events delivered once more, or counts what that would be: begins, and looks at the first of them.
+    BeginRecovery {
+        /// Whose.
+        partner_id: PartnerId,
+        /// What is asked for; through which event, the writer says.
+        recovery: Box<Recovery>,
+    },
+    /// Takes a recovery a step further. One that has meanwhile come further is left alone.
+    GoOnRecovering {
+        /// Whose.
+        partner_id: PartnerId,
+        /// Which.
+        recovery_id: RecoveryId,
+        /// The number of the last event it has looked at.
+        after: u64,
+    },
     /// Takes deliveries that are due and in nobody's hands, for the courier.
     Claim {
         /// Names the leases taken.
@@ -489,6 +505,8 @@ pub enum Reply {
     SecretRotated(Box<RotatedSecret>),
     /// To a manual retry, before its outcome is known.
     Retrying(RetryResult),
+    /// To a recovery: how far it has come at once.
+    Recovering(Box<Recovery>),
     /// To the administrator who accepted a loss.
     LogContinued(Box<Continuation>),
     /// To the courier, whose outcome moved an endpoint.

@@ -12,11 +12,14 @@ mod health;
 mod log;
 mod partners;
 mod policies;
+mod recovery;
 #[cfg(test)]
 mod tests;
 mod webhooks;
 
 use std::sync::Arc;
+
+pub(crate) use recovery::endpoint_unknown;
 
 use crate::change::Change;
 use crate::command::{Ask, Command, Reply};
@@ -154,6 +157,18 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             event_id,
             lease,
         } => webhooks::retry(work, at, *partner_id, *event_id, *lease),
+        Ask::BeginRecovery {
+            partner_id,
+            recovery,
+        } => recovery::begin(work, at, *partner_id, recovery),
+        Ask::GoOnRecovering {
+            partner_id,
+            recovery_id,
+            after,
+        } => {
+            let changes = recovery::go_on(work, at, *partner_id, *recovery_id, *after);
+            Ok((changes, Reply::Done))
+        }
         Ask::Claim { lease, endpoints } => {
             Ok((webhooks::claim(work, at, *lease, endpoints), Reply::Done))
         }

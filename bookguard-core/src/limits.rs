@@ -84,6 +84,17 @@ pub const EVENT_WAIT_S: u64 = 30;
 pub const CONTINUATIONS: i64 = 1_000;
 /// Manual retries of one event.
 pub const MANUAL_RETRIES: u32 = 100;
+/// Events one step of a recovery looks at: with the most endpoints, some 2,500 deliveries in one commit.
+pub const RECOVERED: usize = 128;
+/// Recoveries a partner may begin in 24 hours, those that only count included: each sends to its receivers once more.
+pub const RECOVERIES_PER_DAY: usize = 100;
+/// Milliseconds of such a day.
+pub const RECOVERIES_MS: i64 = 24 * 60 * 60 * 1000;
+/// Recoveries, of as many partners, that are taken a step further at a time.
+pub const RECOVERIES_AT_ONCE: u32 = 16;
+/// How far the times of events may lie out of the order of their numbers, milliseconds: nodes' clocks differ, and requests
+/// wait for their turn.
+pub const EVENT_ORDER_MS: i64 = 10 * 60 * 1000;
 /// Commands waiting for the writer; above it callers get `busy` at once.
 pub const INBOX: usize = 4_096;
 /// Commands in one commit: keeps the time to the first answer bounded.
@@ -122,7 +133,7 @@ pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 pub const RETRY_WAIT_MS: u64 = 10_000;
 /// Seconds an API key may be remembered by a node: a revoked key dies within this.
 pub const KEY_CACHE_MS: i64 = 3_000;
-/// Milliseconds of an event's age up to which a fault of ours uses up nothing of its deliveries' schedules: twice their length.
+/// Milliseconds for which a fault of ours uses up nothing of a delivery's schedule, from when that began: twice its length.
 pub const OUR_FAULTS_FREE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Characters of a policy's name.
 pub const POLICY_NAME_CHARS: usize = 120;

@@ -10,14 +10,18 @@ pub mod money;
 mod openapi;
 pub mod page;
 pub mod partner;
+pub mod recovery;
 pub mod time;
 
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 pub use event::{Delivery, DeliveryStatus, Event, EventType};
-pub use id::{ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RequestId, ResolutionId};
+pub use id::{
+    ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RecoveryId, RequestId, ResolutionId,
+};
 pub use money::{Amount, AmountError, Currency, Decimal};
 pub use page::Page;
 pub use partner::{EVERY_EVENT_TYPE, Partner, PartnerSettings, PartnerStatus};
+pub use recovery::{Recovery, RecoveryStatus, Unreceived};
 pub use time::Timestamp;

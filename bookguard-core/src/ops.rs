@@ -19,6 +19,7 @@ pub mod health;
 pub mod ledger;
 pub mod partners;
 pub mod policies;
+pub mod recoveries;
 pub mod secrets;
 
 use std::str::FromStr;

@@ -17,6 +17,7 @@ mod policies;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod read;
+pub mod recoveries;
 pub(crate) mod seal;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]

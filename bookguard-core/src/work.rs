@@ -12,7 +12,7 @@ use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointHealth, EndpointId,
-    EventId, Partner, PartnerId, PartnerStatus, Timestamp,
+    EventId, EventType, Partner, PartnerId, PartnerStatus, Recovery, RecoveryId, Timestamp,
 };
 use crate::policy::{Amendment, Edition, Resolution, Terms};
 use crate::webhook::SecretTerm;
@@ -44,6 +44,10 @@ pub struct Work {
     pub health: HashMap<EndpointId, EndpointHealth>,
     /// The terms of secrets that commands replace, in the order they were made, by owner.
     pub secrets: HashMap<[u8; 16], Vec<SecretTerm>>,
+    /// Recoveries that commands take further, and those of partners who begin one that count for that; with their owners.
+    pub recoveries: HashMap<RecoveryId, (PartnerId, Recovery)>,
+    /// The next events of recoveries, by their numbers.
+    pub log: HashMap<(PartnerId, u64), LoggedEvent>,
     /// Answers remembered under the commands' keys.
     pub prior: HashMap<[u8; 32], Prior>,
     /// Leaves in the log, those of this batch included.
@@ -155,7 +159,7 @@ pub struct EventState {
     /// Of which booking it tells.
     pub booking_id: BookingId,
     /// Its type, for endpoints made since.
-    pub event_type: crate::model::EventType,
+    pub event_type: EventType,
     /// The exact body of every delivery.
     pub body: Arc<[u8]>,
     /// Manual retries so far.
@@ -176,6 +180,17 @@ impl EventState {
             body: Arc::clone(&self.body),
         }
     }
+}
+
+/// An event that a recovery comes by.
+#[derive(Debug, Clone)]
+pub struct LoggedEvent {
+    /// Its id.
+    pub event_id: EventId,
+    /// Its type, for endpoints made since.
+    pub event_type: EventType,
+    /// Its deliveries' endpoints, when the batch began.
+    pub endpoints: Vec<EndpointId>,
 }
 
 /// An answer remembered under an Idempotency-Key.
@@ -341,6 +356,14 @@ impl Work {
                 self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
+            // Whoever holds it holds it still.
+            Change::DeliveryRenewed {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            }
             Change::EventRetried { event_id, retries } => {
                 if let Some(event) = self.events.get_mut(event_id) {
                     event.retries = *retries;
@@ -375,6 +398,17 @@ impl Work {
                 if let Some(terms) = self.secrets.get_mut(owner) {
                     terms.retain(|term| made_before.is_some_and(|before| term.made >= before));
                 }
+            }
+            Change::RecoveryAdded {
+                partner_id,
+                recovery,
+            }
+            | Change::RecoveryMoved {
+                partner_id,
+                recovery,
+            } => {
+                let now = (*partner_id, (**recovery).clone());
+                self.recoveries.insert(recovery.recovery_id, now);
             }
             Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
             Change::BookingAdded { .. }

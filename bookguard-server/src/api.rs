@@ -31,6 +31,7 @@ use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner, Upd
 use bookguard_core::ops::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
 };
+use bookguard_core::ops::recoveries::{GetRecovery, ListRecoveries, NewRecovery, RecoverEvents};
 use bookguard_core::ops::secrets::{RotateEndpointSecret, RotatePartnerSecret, SecretRotation};
 use bookguard_core::ops::{Method, Operation, Route};
 use bookguard_core::policy::Policy;
@@ -81,6 +82,9 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<ListEvents>(),
         entry::<GetEvent>(),
         entry::<RetryEvent>(),
+        entry::<RecoverEvents>().body::<NewRecovery>(),
+        entry::<ListRecoveries>(),
+        entry::<GetRecovery>(),
         entry::<CreateEndpoint>().body::<NewEndpoint>(),
         entry::<ListEndpoints>(),
         entry::<GetEndpoint>(),

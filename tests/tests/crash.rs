@@ -16,16 +16,18 @@ use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use bookguard_tests::engine::{Engine, Site, on_every_engine, on_postgres};
 use bookguard_tests::house::Partner;
-use bookguard_tests::load::{Addresses, Load, Told, all_bookings};
+use bookguard_tests::load::{Addresses, Load, Told, all_bookings, at_once};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::waiting::until;
+use bookguard_tests::waiting::{until, until_within};
 
 /// How often a server is killed.
 const KILLS: usize = 25;
 /// Clients that write at the same time.
 const CLIENTS: usize = 12;
+/// How long thousands of deliveries may take on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_answered_survives_kill_9_and_what_was_owed_is_delivered() {
@@ -257,4 +259,68 @@ impl Killed {
         assert_eq!(server.terminate().await.0, Some(0));
         self.site.command(["ledger", "verify"]).run().await.json();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovery_goes_on_where_a_killed_server_left_it() {
+    on_every_engine(async |engine| {
+        const EVENTS: usize = 2_000;
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &["--dev"]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let clients = (0..CLIENTS).map(|client| {
+            let acme = acme.clone();
+            async move {
+                for _ in (client..EVENTS).step_by(CLIENTS) {
+                    acme.book().await;
+                }
+            }
+        });
+        at_once(clients).await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Silence);
+        acme.endpoint(&receiver.url()).await;
+        let body = serde_json::json!({"since": "2020-01-01T00:00:00Z"});
+        let begun = acme.caller.post("/v1/webhook-events/recover", &body).await;
+        // Nobody takes it further from here on.
+        let turn = site.hold_turn();
+        let path = begun.header("location").unwrap().to_owned();
+        let left = acme.caller.get(&path).await.ok(200);
+        assert_eq!(left["status"], "running", "{left}");
+        let examined = left["examined"].as_u64().unwrap();
+        assert!((1..EVENTS as u64).contains(&examined), "{left}");
+        server.kill().await;
+        drop(turn);
+        let sent = receiver.received().len();
+        receiver.answer(Answer::Status(200));
+
+        let server = Serving::start(&site, &["--dev"]).await;
+        let caller = acme.caller.at(server.url());
+        let over = until("the end of the recovery", async || {
+            let shown = caller.get(&path).await.ok(200);
+            (shown["status"] == "finished").then_some(shown)
+        })
+        .await;
+        for count in ["examined", "recovered", "deliveries"] {
+            assert_eq!(over[count], EVENTS, "{over}");
+        }
+        let arrived = || -> BTreeSet<String> {
+            let received = receiver.received();
+            received.iter().map(|one| one.string("eventId")).collect()
+        };
+        // What the killed server held on PostgreSQL goes out once it is known to be gone.
+        until_within(PATIENCE, "every event", async || {
+            (arrived().len() == EVENTS).then_some(())
+        })
+        .await;
+        assert_eq!(server.terminate().await.0, Some(0));
+        // What was on its way when the server was killed came twice at most, and nothing else did.
+        let twice = receiver.received().len() - EVENTS;
+        assert!(
+            sent <= IN_FLIGHT_PER_ENDPOINT && twice <= sent,
+            "{twice} of {sent} came twice"
+        );
+        site.verify(EVENTS).await;
+    })
+    .await;
 }

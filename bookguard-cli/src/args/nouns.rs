@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{OnceArgs, PageArgs, RotationArgs};
+use super::{OnceArgs, PageArgs, RecoverArgs, RecoveriesCommand, RotationArgs};
 
 /// What can be done with partners.
 #[derive(Debug, Subcommand)]
@@ -136,6 +136,11 @@ pub enum EventsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
+    /// Deliver once more what was not received in some time
+    Recover(RecoverArgs),
+    /// How far recoveries are
+    #[command(subcommand)]
+    Recoveries(RecoveriesCommand),
 }
 
 /// What can be done with evidence.

@@ -219,7 +219,7 @@ pub fn yes_no(value: bool) -> String {
 }
 
 /// A noun's word, as its JSON has it.
-fn word<T: serde::Serialize>(value: &T) -> String {
+pub(super) fn word<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         _ => String::new(),

@@ -5,6 +5,7 @@ mod health;
 mod leases;
 mod losses;
 mod policies;
+mod recovery;
 mod settled;
 
 use std::collections::{BTreeMap, HashMap};
@@ -115,6 +116,7 @@ fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState
         due: due.map(|ms| NOW.plus_ms(ms)),
         lease,
         settled_leaf: None,
+        begun: None,
     }
 }
 

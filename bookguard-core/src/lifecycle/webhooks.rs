@@ -48,12 +48,16 @@ pub(super) fn emit(
         changes.push(Change::DeliveryAdded {
             event_id: event.event_id,
             endpoint_id: endpoint.endpoint_id,
-            state: fresh_delivery(due, lease),
+            state: fresh_delivery(due, lease, None),
         });
     }
 }
 
-fn fresh_delivery(due: Timestamp, lease: Option<i64>) -> DeliveryState {
+pub(super) fn fresh_delivery(
+    due: Timestamp,
+    lease: Option<i64>,
+    begun: Option<Timestamp>,
+) -> DeliveryState {
     DeliveryState {
         phase: Phase::Pending,
         attempts: 0,
@@ -61,6 +65,7 @@ fn fresh_delivery(due: Timestamp, lease: Option<i64>) -> DeliveryState {
         due: Some(due),
         lease,
         settled_leaf: None,
+        begun,
     }
 }
 
@@ -184,10 +189,8 @@ impl Retry<'_> {
         if open.is_empty() {
             return Ok(None);
         }
-        let idle = open.into_iter().filter(|(_, state)| {
-            let in_flight = state.lease.is_some() && state.due.is_some_and(|due| due > self.at);
-            !in_flight
-        });
+        let idle = open.into_iter();
+        let idle = idle.filter(|(_, state)| !in_flight(state, self.at));
         Ok(Some(
             idle.map(|(endpoint_id, state)| self.take(*endpoint_id, *state))
                 .collect(),
@@ -232,7 +235,7 @@ impl Retry<'_> {
                 Change::DeliveryAdded {
                     event_id: self.event_id,
                     endpoint_id: endpoint.endpoint_id,
-                    state: fresh_delivery(due, lease),
+                    state: fresh_delivery(due, lease, Some(self.at)),
                 }
             })
             .collect();
@@ -251,6 +254,11 @@ impl Retry<'_> {
         }
         Ok((!changes.is_empty()).then_some(changes))
     }
+}
+
+/// Whether somebody is attempting the delivery: under a lease that has not ended.
+pub(super) fn in_flight(state: &DeliveryState, at: Timestamp) -> bool {
+    state.lease.is_some() && state.due.is_some_and(|due| due > at)
 }
 
 pub(super) fn claim(
@@ -361,9 +369,10 @@ pub(super) fn settle(work: &Work, at: Timestamp, settled: &Settled<'_>, jitter: 
         return Ok((Vec::new(), Reply::Done));
     };
     let health = work.health.get(&endpoint_id).copied();
+    let begun = state.begun_at(&event_id);
     let suspended = health.is_some_and(|health| health.status == EndpointStatus::Suspended);
     let attempt = Attempt {
-        uncharged: is_uncharged(at, event_id, settled.attempt, suspended),
+        uncharged: is_uncharged(at, begun, settled.attempt, suspended),
         ..settled.attempt.clone()
     };
     let charged = state.charged + u32::from(!attempt.uncharged);
@@ -375,7 +384,7 @@ pub(super) fn settle(work: &Work, at: Timestamp, settled: &Settled<'_>, jitter: 
     let (fared, reply) = health.map_or((None, Reply::Done), |before| {
         fare(endpoint_id, before, at, &attempt)
     });
-    let due = next_attempt(at, event_id, charged, &attempt, jitter);
+    let due = next_attempt(at, begun, charged, &attempt, jitter);
     let entry = is_to_record(state, phase, due)
         .then(|| chain::next(work, settled.booking_id, at, settled.fact))
         .transpose()?;
@@ -391,6 +400,7 @@ pub(super) fn settle(work: &Work, at: Timestamp, settled: &Settled<'_>, jitter: 
                 due,
                 lease: None,
                 settled_leaf: leaf.or(state.settled_leaf),
+                begun: state.begun,
             },
         },
         Change::AttemptAdded {
@@ -440,15 +450,15 @@ fn fare(
 
 /// Whether a failure uses up nothing of the schedule: while the endpoint is suspended, and where it is ours, though not for
 /// ever.
-fn is_uncharged(at: Timestamp, event_id: EventId, attempt: &Attempt, suspended: bool) -> bool {
-    let young = at.ms() - event_id.made_at().ms() <= limits::OUR_FAULTS_FREE_MS;
+fn is_uncharged(at: Timestamp, begun: Timestamp, attempt: &Attempt, suspended: bool) -> bool {
+    let young = at.ms() - begun.ms() <= limits::OUR_FAULTS_FREE_MS;
     !attempt.delivered() && (suspended || (attempt.is_ours() && young))
 }
 
-/// When the next automatic attempt is due.
+/// When the next automatic attempt of a schedule that began then is due.
 fn next_attempt(
     at: Timestamp,
-    event_id: EventId,
+    begun: Timestamp,
     charged: u32,
     attempt: &Attempt,
     jitter: u64,
@@ -459,6 +469,6 @@ fn next_attempt(
         return Some(at.plus_ms(delay));
     }
     // Ours to mend, and not at once: the longer the delivery has waited, the longer until the next try.
-    let waited = (at.ms() - event_id.made_at().ms()).min(limits::OUR_FAULTS_FREE_MS);
+    let waited = (at.ms() - begun.ms()).min(limits::OUR_FAULTS_FREE_MS);
     Some(at.plus_ms(delay.max(waited / 16)))
 }

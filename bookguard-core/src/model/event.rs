@@ -67,7 +67,7 @@ impl DeliveryStatus {
     }
 
     /// The status's word.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Delivered => "delivered",

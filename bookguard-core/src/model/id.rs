@@ -154,6 +154,14 @@ pub mod noun {
         const NAME: &'static str = "resolution";
     }
 
+    /// A recovery of events.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Recovery;
+    impl Noun for Recovery {
+        const PREFIX: &'static str = "rec";
+        const NAME: &'static str = "recovery";
+    }
+
     /// A request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Request;
@@ -175,6 +183,8 @@ pub type EventId = Id<noun::Event>;
 pub type EndpointId = Id<noun::Endpoint>;
 /// `res_…`
 pub type ResolutionId = Id<noun::Resolution>;
+/// `rec_…`
+pub type RecoveryId = Id<noun::Recovery>;
 /// `req_…`
 pub type RequestId = Id<noun::Request>;
 

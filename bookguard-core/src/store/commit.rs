@@ -1,7 +1,7 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, update};
-use super::{endpoints, policies};
+use super::{endpoints, policies, recoveries};
 use crate::change::{Change, DeliveryState, Entry, EventRow};
 use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
@@ -170,7 +170,7 @@ impl<'a> Writes<'a> {
             Change::DeliveryAdded { event_id, endpoint_id, state } => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
             }
-            Change::DeliveryMoved { event_id, endpoint_id, state } => {
+            Change::DeliveryMoved { event_id, endpoint_id, state } | Change::DeliveryRenewed { event_id, endpoint_id, state } => {
                 self.moved.push((*event_id, *endpoint_id, *state));
             }
             Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {
@@ -190,6 +190,8 @@ impl<'a> Writes<'a> {
             Change::SecretsForgotten { owner, made_before } => {
                 self.single.push(endpoints::secrets_forgotten(owner, *made_before));
             }
+            Change::RecoveryAdded { partner_id, recovery } => self.single.push(recoveries::added(partner_id, recovery)),
+            Change::RecoveryMoved { recovery, .. } => self.single.push(recoveries::moved(recovery)),
             Change::AnswerAmended { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
@@ -473,16 +475,17 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     );
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf) VALUES {}",
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms) VALUES {}",
         &writes.deliveries,
         push_delivery,
     );
     // They are there: so one statement moves many.
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf) VALUES {} \
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms) VALUES {} \
          ON CONFLICT (event_id, endpoint_id) DO UPDATE SET phase = excluded.phase, attempts = excluded.attempts, \
-         charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease, settled_leaf = excluded.settled_leaf",
+         charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease, settled_leaf = excluded.settled_leaf, \
+         begun_ms = excluded.begun_ms",
         &writes.moved,
         push_delivery,
     );
@@ -514,6 +517,7 @@ fn push_delivery<'a>(
         state.due.map(|due| due.ms()).into(),
         state.lease.into(),
         state.settled_leaf.map_or(Arg::Null, int),
+        state.begun.map(|begun| begun.ms()).into(),
     ]);
 }
 

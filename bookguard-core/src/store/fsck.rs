@@ -14,6 +14,7 @@ mod event;
 mod log;
 mod others;
 mod page;
+mod recovery;
 mod settled;
 mod shelf;
 

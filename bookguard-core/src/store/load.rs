@@ -8,16 +8,16 @@ use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
-use super::{StoredHead, endpoints, head_statement, policies, read_head, terms, tree};
+use super::{StoredHead, endpoints, head_statement, policies, read_head, recoveries, terms, tree};
 use crate::change::{DeliveryState, Phase};
 use crate::command::{Ask, Command, Lapse};
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
-use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED};
+use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerStatus, Timestamp,
+    PartnerId, PartnerStatus, RecoveryId, Timestamp,
 };
 use crate::policy::Resolution;
 use crate::work::{
@@ -46,6 +46,12 @@ struct Needs {
     settled: Vec<EventId>,
     /// Endpoints of which a delivery is settled.
     tried: Vec<EndpointId>,
+    /// Recoveries that are taken further.
+    recoveries: Vec<RecoveryId>,
+    /// Partners who begin one, and when.
+    recovering: Vec<(PartnerId, Timestamp)>,
+    /// Partners whose log is gone through, and after which number.
+    steps: Vec<(PartnerId, u64)>,
     claims: Vec<(EndpointId, usize)>,
     /// From whom deliveries are taken back.
     lapses: Vec<Lapse>,
@@ -128,6 +134,23 @@ impl Needs {
                     needs.events.push(*event_id);
                     needs.settled.push(*event_id);
                 }
+                Ask::BeginRecovery {
+                    partner_id,
+                    recovery,
+                } => {
+                    needs.partners.push(*partner_id);
+                    needs.recovering.push((*partner_id, command.at));
+                    needs.steps.push((*partner_id, recovery.after_seq));
+                }
+                Ask::GoOnRecovering {
+                    partner_id,
+                    recovery_id,
+                    after,
+                } => {
+                    needs.partners.push(*partner_id);
+                    needs.recoveries.push(*recovery_id);
+                    needs.steps.push((*partner_id, *after));
+                }
                 Ask::Claim { endpoints, .. } => needs.claims.extend(endpoints),
                 Ask::Settle {
                     event_id,
@@ -160,6 +183,9 @@ impl Needs {
         distinct(&mut needs.lapses);
         distinct(&mut needs.settled);
         distinct(&mut needs.tried);
+        distinct(&mut needs.recoveries);
+        distinct(&mut needs.recovering);
+        distinct(&mut needs.steps);
         distinct(&mut needs.answers);
         needs
     }
@@ -275,7 +301,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf FROM delivery WHERE event_id IN ({})",
+            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery WHERE event_id IN ({})",
             &needs.settled,
         ),
         read_delivery,
@@ -284,6 +310,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         keys_in(endpoints::HEALTH, &needs.tried),
         endpoints::read_health,
     );
+    ask_recoveries(needs, &mut ask);
     for (endpoint_id, room) in &needs.claims {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),
@@ -313,6 +340,28 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
 }
 
+/// The recoveries, and the events that their next steps come by.
+fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>, Reader)) {
+    ask(
+        keys_in(recoveries::SOME, &needs.recoveries),
+        recoveries::read_recovery,
+    );
+    for (partner_id, at) in &needs.recovering {
+        let partner = || Arg::from(partner_id.as_bytes().to_vec());
+        let running = Statement::new(recoveries::RUNNING, vec![partner()]);
+        ask(Some(running), recoveries::read_recovery);
+        let since = recoveries::first_id(at.plus_ms(-RECOVERIES_MS));
+        let since = Arg::from(since.as_bytes().to_vec());
+        let since = Statement::new(recoveries::SINCE, vec![partner(), since]);
+        ask(Some(since), recoveries::read_recovery);
+    }
+    for (partner_id, after) in &needs.steps {
+        let [log, deliveries] = recoveries::step(partner_id, *after);
+        ask(Some(log), recoveries::read_logged);
+        ask(Some(deliveries), recoveries::read_delivery);
+    }
+}
+
 fn no_head() -> StoreError {
     StoreError::Corrupt("the log's head is missing".to_owned())
 }
@@ -331,13 +380,13 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
-const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, e.partner_id, e.type, e.retries, \
-     e.body, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, e.partner_id, e.type, \
+     e.retries, e.body, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
-const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf FROM delivery \
+const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery \
      WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
-const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf FROM delivery \
+const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery \
      WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3";
 
 fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
@@ -576,7 +625,7 @@ fn add_event(work: &mut Work, event_id: EventId, row: &Row, from: usize) -> Resu
     Ok(())
 }
 
-/// A delivery whose columns phase, attempts, charged, due, lease and settled_leaf begin at `from`.
+/// A delivery whose columns phase, attempts, charged, due, lease, settled_leaf and begun begin at `from`.
 pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreError> {
     let phase = row.int(from)?;
     Ok(DeliveryState {
@@ -590,6 +639,7 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
             Some(_) => Some(row.size(from + 5)?),
             None => None,
         },
+        begun: row.maybe_int(from + 6)?.map(Timestamp::from_ms),
     })
 }
 
@@ -607,10 +657,10 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     work.deliveries
         .insert((event_id, endpoint_id), delivery(row, 2)?);
-    add_event(work, event_id, row, 8)?;
+    add_event(work, event_id, row, 9)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
     if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
-        let endpoint = endpoints::read(row, 14)?;
+        let endpoint = endpoints::read(row, 15)?;
         limit.insert(endpoint.rate_limit_per_second);
         work.health.insert(endpoint_id, endpoint.health());
     }

@@ -492,6 +492,7 @@ mod tests {
             .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("events.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
+            .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
@@ -546,6 +547,7 @@ mod tests {
             .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("events.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
+            .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

@@ -335,6 +335,7 @@ fn refusals(entry: &Entry) -> Vec<u16> {
 fn success_text(status: u16) -> &'static str {
     match status {
         201 => "Done; the answer is what was made.",
+        202 => "Accepted; the answer is how far it has come, and it goes on by itself.",
         _ => "Done.",
     }
 }

@@ -1,5 +1,6 @@
 //! Takes deliveries that are due from the store: retries whose time has come, what found no room in memory, what another
-//! node gave back; and takes back what a node that is gone still held when its lease ended.
+//! node gave back; and takes back what a node that is gone still held when its lease ended. Recoveries that are under way
+//! are taken a step further on the same occasion.
 //!
 //! What is due is judged by the service's clock, how often to look by the real one. Every node looks: whichever comes
 //! first takes it, and the write turn sees to it that nobody else does. Invariants: looking writes nothing while nothing
@@ -12,10 +13,12 @@ use std::time::Duration;
 use bookguard_core::command::{Ask, Command, Lapse};
 use bookguard_core::entropy;
 use bookguard_core::model::EndpointId;
+use bookguard_core::ops::recoveries;
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dispatch::Note;
@@ -48,11 +51,13 @@ struct Found {
     due: Vec<EndpointId>,
     /// From whom deliveries are to be taken back.
     lapses: Vec<Lapse>,
+    /// The next steps of recoveries.
+    recoveries: Vec<Command>,
 }
 
 /// What one look at the store came to.
 enum Looked {
-    /// Something was claimed; there may be more.
+    /// Something was claimed, or taken further; there may be more.
     Claimed,
     /// There is nothing to claim, or no room for it.
     Nothing,
@@ -94,6 +99,10 @@ impl Claimer {
                 return Looked::Failed;
             }
         }
+        let recovers = !store.recoveries.is_empty();
+        if !self.recover(store.recoveries).await {
+            return Looked::Failed;
+        }
         let mut due = store.due;
         if !due.is_empty() {
             // Another node may be at it too: each begins elsewhere.
@@ -112,7 +121,7 @@ impl Claimer {
             let _ = self.notes.send(Note::Backlog(full));
         }
         if open.is_empty() {
-            return match reclaims {
+            return match reclaims || recovers {
                 true => Looked::Claimed,
                 false => Looked::Nothing,
             };
@@ -127,6 +136,23 @@ impl Claimer {
             }
         }
         Looked::Claimed
+    }
+
+    /// Takes recoveries a step further, in one commit if nothing comes between, and then leaves the writer to others for as
+    /// long as that took. Whether it was done.
+    async fn recover(&self, steps: Vec<Command>) -> bool {
+        if steps.is_empty() {
+            return true;
+        }
+        let began = Instant::now();
+        let mut under_way = JoinSet::new();
+        for step in steps {
+            let service = Arc::clone(&self.service);
+            under_way.spawn(async move { service.submit_patiently(step).await.is_ok() });
+        }
+        let done = under_way.join_all().await.into_iter().all(|done| done);
+        sleep(began.elapsed()).await;
+        done
     }
 
     /// Whether it was done.
@@ -149,7 +175,12 @@ impl Claimer {
             let found = due.and_then(|due| {
                 let lapsed = reclaims && reader.has_lapsed_leases(now)?;
                 let lapses = lapsed.then_some(Lapse::EndedBy(now)).into_iter().collect();
-                Ok(Found { due, lapses })
+                let recoveries = recoveries::next_steps(&service, &mut reader)?;
+                Ok(Found {
+                    due,
+                    lapses,
+                    recoveries,
+                })
             });
             // A connection less while the nodes are looked for.
             drop(reader);

@@ -9,6 +9,7 @@
 //! | `secrets` | where keys may come from |
 //! | `serving` | what `serve` says and leaves alone when it cannot serve |
 //! | `log` | whether events are shown as they happen |
+//! | `recoveries` | whether what was missed is delivered once more |
 //! | `disk` | a disk that is full |
 //! | `moving` | a database that moves to another, to the same engine and to the other |
 //! | `backup` | a database that is copied while it is used |
@@ -23,6 +24,7 @@ mod disk;
 mod log;
 mod moving;
 mod printing;
+mod recoveries;
 mod secrets;
 mod serving;
 mod story;

@@ -15,6 +15,7 @@
 //! | `faults` | everything a receiver can do wrong, and what is said of it |
 //! | `suspension` | endpoints that only fail, and how they come back |
 //! | `retries` | what a manual retry comes to |
+//! | `recoveries` | what was missed for a while, delivered once more |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -29,6 +30,7 @@ mod notifications;
 mod outcomes;
 mod policies;
 mod reading;
+mod recoveries;
 mod retries;
 mod story;
 mod suspension;

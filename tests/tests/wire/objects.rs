@@ -61,6 +61,7 @@ async fn what_is_no_json_object_is_refused_on_every_operation_that_takes_one() {
             ("POST", "/v1/api-keys"),
             ("POST", "/v1/bookings"),
             ("POST", "/v1/webhook-endpoints"),
+            ("POST", "/v1/webhook-events/recover"),
         ] {
             let send = |body: Vec<u8>| acme.caller.send_json(method, path, body);
             for (body, code) in &bodies {
@@ -126,6 +127,11 @@ async fn wrong_members_of_the_other_bodies_are_named_too() {
             let mut body = json!({"url": "https://hooks.example.com/"});
             body[name] = value;
             ("/v1/webhook-endpoints", body)
+        };
+        let recover = |name: &str, value: Value| {
+            let mut body = json!({"since": "2020-01-01T00:00:00Z"});
+            body[name] = value;
+            ("/v1/webhook-events/recover", body)
         };
         for ((path, body), pointer, code) in [
             (
@@ -265,6 +271,33 @@ async fn wrong_members_of_the_other_bodies_are_named_too() {
                 "/ownSecret",
                 "wrong_type",
             ),
+            (
+                recover("since", json!("2 hours ago")),
+                "/since",
+                "invalid_date",
+            ),
+            (
+                recover("since", json!("2999-01-01T00:00:00Z")),
+                "/since",
+                "invalid_range",
+            ),
+            (
+                recover("until", json!("2020-01-01T00:00:00Z")),
+                "/since",
+                "invalid_range",
+            ),
+            (
+                recover("statuses", json!(["delivered"])),
+                "/statuses/0",
+                "not_allowed",
+            ),
+            (recover("statuses", json!([])), "/statuses", "empty"),
+            (
+                recover("endpointId", json!("end_0")),
+                "/endpointId",
+                "endpoint_unknown",
+            ),
+            (recover("dryrun", json!(true)), "/dryrun", "unknown_field"),
         ] {
             let reply = acme.caller.post(path, &body).await;
             assert_eq!(reply.status, 400, "{body}: {}", reply.text());

@@ -89,6 +89,14 @@ impl World {
                 made.string("endpointId")
             }
             "endpointId" => partner.endpoint("http://127.0.0.1:9/").await,
+            "recoveryId" => {
+                let body = json!({"since": "2020-01-01T00:00:00Z", "dryRun": true});
+                let made = partner
+                    .caller
+                    .post("/v1/webhook-events/recover", &body)
+                    .await;
+                made.string("recoveryId")
+            }
             "path" => "entries/000.p/1".to_owned(),
             _ => panic!("how is a {name} made?"),
         };
@@ -139,6 +147,7 @@ fn body(operation: &Documented) -> Option<Value> {
         "rescheduleBooking" => samples::new_date(),
         "cancelBooking" => samples::cancellation(),
         "decideResolution" => samples::decision(),
+        "recoverWebhookEvents" => json!({"since": "2020-01-01T00:00:00Z"}),
         "updateWebhookEndpoint" => json!({"description": "another"}),
         "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 60}),
         other => panic!("what is a body of {other}?"),

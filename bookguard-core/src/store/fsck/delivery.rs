@@ -50,8 +50,12 @@ pub(super) fn check_all(
         if known && !receiver.subscribes(event.event_type) {
             fault(format!("the endpoint takes no {}", event.event_type.word()));
         }
-        if event.clearly_before(receiver.created_at) && event.retries == 0 {
-            fault("the endpoint was made after the event, and nobody retried the event".to_owned());
+        if event.clearly_before(receiver.created_at) && event.retries == 0 && state.begun.is_none()
+        {
+            fault(
+                "the endpoint was made after the event, and nobody retried or recovered the event"
+                    .to_owned(),
+            );
         }
         if receiver
             .deleted_at
@@ -62,7 +66,21 @@ pub(super) fn check_all(
         if receiver.is_off_since_then(event) && event.retries == 0 {
             fault("the endpoint was disabled before the event".to_owned());
         }
+        if let Some(begun) = state.begun
+            && !event.may_begin_anew(begun, &endpoint_id, belongings)
+        {
+            fault(format!(
+                "its schedule begins anew at {begun}, when nobody retried or recovered the event"
+            ));
+        }
         let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
+        let untried = |begun: i64| {
+            let first = attempts.first();
+            first.is_none_or(|first| first.started_at.saturating_sub(CLOCK_SLACK_MS) > begun)
+        };
+        if state.begun.is_some_and(|at| untried(at.ms())) && receiver.must_have(event) {
+            fault("its schedule begins anew, and it had not failed before".to_owned());
+        }
         judge(event, &state, &attempts, belongings.now, &mut fault);
         let own: Vec<_> = (settled.iter().copied())
             .filter(|(_, n)| n.endpoint_id == endpoint_id)
@@ -80,12 +98,7 @@ pub(super) fn check_all(
         }
     }
     for receiver in receivers {
-        let must = receiver.subscribes(event.event_type)
-            && event.clearly_after(receiver.since.unwrap_or(receiver.created_at))
-            && receiver
-                .deleted_at
-                .is_none_or(|at| event.clearly_before(at));
-        if !must || met.contains(&receiver.endpoint_id) {
+        if !receiver.must_have(event) || met.contains(&receiver.endpoint_id) {
             continue;
         }
         if receiver.status.takes_events() {
@@ -109,11 +122,39 @@ pub(super) fn check_all(
 }
 
 impl Receiver {
+    /// Whether such an event goes there from the first, unless it was gone by then.
+    fn must_have(&self, event: &Told<'_>) -> bool {
+        self.subscribes(event.event_type)
+            && event.clearly_after(self.since.unwrap_or(self.created_at))
+            && self.deleted_at.is_none_or(|at| event.clearly_before(at))
+    }
+
     /// Whether its partner had disabled it when the event happened, and has left it so.
     fn is_off_since_then(&self, event: &Told<'_>) -> bool {
         self.status == EndpointStatus::Disabled
             && self.deleted_at.is_none()
             && self.since.is_some_and(|at| event.clearly_after(at))
+    }
+}
+
+impl Told<'_> {
+    /// Whether the schedule of a delivery to the endpoint may have begun then: by hand, or by a recovery.
+    fn may_begin_anew(
+        &self,
+        begun: Timestamp,
+        endpoint_id: &EndpointId,
+        belongings: &Belongings<'_>,
+    ) -> bool {
+        let now = belongings.now.ms().saturating_add(CLOCK_SLACK_MS);
+        let by_hand = self.retries > 0 && begun >= self.at && begun.ms() <= now;
+        by_hand
+            || belongings.recoveries(&self.partner_id).iter().any(|r| {
+                let last = r.finished_at.map_or(now, |at| at.ms() + CLOCK_SLACK_MS);
+                r.covers(&self.event_id)
+                    && (r.after_seq + 1..=r.reached_seq).contains(&self.seq)
+                    && r.endpoint_id.is_none_or(|only| only == *endpoint_id)
+                    && (r.created_at.ms()..=last).contains(&begun.ms())
+            })
     }
 }
 
@@ -217,7 +258,15 @@ fn judge(
     fault: &mut impl FnMut(String),
 ) {
     let charged = |attempt: &&Attempt| !attempt.uncharged;
-    let count = attempts.iter().filter(charged).count();
+    // Of one that was under way when the schedule began anew it is not known whether it was settled before.
+    let begun = state.begun.map_or(i64::MIN, Timestamp::ms);
+    let charged = || attempts.iter().filter(charged);
+    let may = |attempt: &&Attempt| ended(attempt).saturating_add(CLOCK_SLACK_MS) >= begun;
+    let must = |attempt: &&Attempt| attempt.started_at.saturating_sub(CLOCK_SLACK_MS) > begun;
+    let (count, certain) = (
+        charged().filter(may).count(),
+        charged().filter(must).count(),
+    );
     if attempts
         .iter()
         .any(|attempt| is_wrongly_charged(event, attempt))
@@ -234,7 +283,7 @@ fn judge(
         ));
     }
     // An attempt by hand does not count, so each manual retry may have left one out.
-    let fewest = count.saturating_sub(usize::try_from(event.retries).unwrap_or(usize::MAX));
+    let fewest = certain.saturating_sub(usize::try_from(event.retries).unwrap_or(usize::MAX));
     if !(fewest..=count).contains(&(state.charged as usize)) {
         fault(format!(
             "row says {} attempts count, the attempts say {count}",
@@ -260,12 +309,16 @@ fn judge(
     }
 }
 
-/// How old the event was when the attempt ended, in milliseconds.
-fn age(event: &Told<'_>, attempt: &Attempt) -> i64 {
-    let end = attempt
+/// When an attempt was over, milliseconds.
+fn ended(attempt: &Attempt) -> i64 {
+    attempt
         .started_at
-        .saturating_add_unsigned(attempt.duration_ms);
-    end.saturating_sub(event.event_id.made_at().ms())
+        .saturating_add_unsigned(attempt.duration_ms)
+}
+
+/// How old the event was when the attempt ended, in milliseconds: its schedule began no earlier.
+fn age(event: &Told<'_>, attempt: &Attempt) -> i64 {
+    ended(attempt).saturating_sub(event.event_id.made_at().ms())
 }
 
 /// A fault of ours counts once its event is old, other failures unless the endpoint was suspended then, which nothing else
@@ -290,8 +343,9 @@ fn wrong_due(
         (Some(_), _) if over => return Some("it is over, and due all the same".to_owned()),
         (None, None) if over => return None,
         (Some(due), Some(_)) => {
-            // Taken by a courier, at some time after the event.
-            let early = due.ms() < event.at.ms() + LEASE_MS;
+            // Taken by a courier, at some time after the event, or under way when its schedule began anew.
+            let early = due.ms() < event.at.ms() + LEASE_MS
+                || state.begun.is_some_and(|begun| due <= begun);
             return early.then(|| "its lease ends before it can have begun".to_owned());
         }
         (due, None) => due,
@@ -303,13 +357,25 @@ fn wrong_due(
     // Taken and given back unsent: due from then on, which is over.
     let given_back = now.ms().saturating_add(CLOCK_SLACK_MS);
     let Some(last) = last else {
-        let since = event.at.ms()..=given_back.max(event.at.ms());
+        let from = state.begun.unwrap_or(event.at);
+        let since = from.ms()..=given_back.max(from.ms());
         return (!due.is_some_and(|due| since.contains(&due.ms())))
-            .then(|| format!("no attempt was made, and it is not due since {}", event.at));
+            .then(|| format!("no attempt was made, and it is not due since {from}"));
     };
-    let end = last.started_at.saturating_add_unsigned(last.duration_ms);
+    let end = ended(last);
+    let begun = state.begun_at(&event.event_id).ms();
+    // Made due once more since the last attempt: certainly, or perhaps.
+    let renewed = state.begun.is_some() && begun > end.saturating_add(CLOCK_SLACK_MS);
+    let may_be_renewed = state.begun.is_some() && begun >= end.saturating_sub(CLOCK_SLACK_MS);
     let delay = |random| Schedule::default().next_delay(state.charged as usize, last, random);
     match (due, delay(0).zip(delay(u64::MAX))) {
+        (None, _) if renewed => Some("it was to be delivered once more, and is not due".to_owned()),
+        (Some(due), later) if may_be_renewed => {
+            let latest = later.map_or(end, |(_, high)| end.saturating_add_unsigned(high));
+            let latest = latest.saturating_add(CLOCK_SLACK_MS).max(given_back);
+            (!(end.saturating_sub(CLOCK_SLACK_MS)..=latest).contains(&due.ms()))
+                .then(|| format!("it is due at {due}, which is not since it was recovered"))
+        }
         (None, None) => None,
         (None, Some(_)) => Some("the schedule has another attempt, and none is due".to_owned()),
         (Some(_), None) => Some("the schedule has no further attempt, and one is due".to_owned()),
@@ -317,7 +383,7 @@ fn wrong_due(
             let first = end.saturating_add_unsigned(low) - CLOCK_SLACK_MS;
             // After a fault of ours the wait grows with the delivery's age.
             let grown = match last.is_ours() && last.uncharged {
-                true => age(event, last).clamp(0, OUR_FAULTS_FREE_MS) / 16,
+                true => (end - begun).clamp(0, OUR_FAULTS_FREE_MS) / 16,
                 false => 0,
             };
             let latest = end.saturating_add_unsigned(high) + grown + CLOCK_SLACK_MS;

@@ -10,7 +10,7 @@ use crate::model::id::Noun;
 use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
-use crate::store::{MIGRATIONS, endpoints, load};
+use crate::store::{MIGRATIONS, endpoints, load, recoveries};
 use crate::webhook::SecretTerm;
 
 pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
@@ -29,6 +29,11 @@ impl Check<'_> {
             Self::api_key,
         )?;
         self.each("SELECT COUNT(*) FROM endpoint", ENDPOINTS, Self::endpoint)?;
+        self.each(
+            "SELECT COUNT(*) FROM recovery",
+            recoveries::ALL,
+            Self::recovery,
+        )?;
         self.each(
             "SELECT COUNT(*) FROM answer",
             "SELECT key, at_ms, request, body FROM answer WHERE key > $1 ORDER BY key LIMIT $2",

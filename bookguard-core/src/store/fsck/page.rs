@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
-use crate::model::{EndpointId, EndpointStatus, EventId, EventType, PartnerId, Timestamp};
+use crate::model::{
+    EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
+};
 use crate::store::conn::{Conn, Row, Statement, StoreError};
-use crate::store::endpoints;
+use crate::store::{endpoints, recoveries};
 use crate::webhook::{Attempt, FailureClass};
 
 /// Bookings of a page: with all that belongs to them, a few megabytes.
 const BOOKINGS: i64 = 256;
 /// Pages read ahead of their check.
 const AHEAD: usize = 4;
-/// Partners whose endpoints are held in memory.
+/// Partners whose endpoints and recoveries are held in memory.
 const PARTNERS: usize = 1_024;
 
 /// A partner's endpoint, as far as deliveries are held to it.
@@ -35,7 +37,15 @@ impl Receiver {
     }
 }
 
-type Receivers = HashMap<PartnerId, Arc<Vec<Receiver>>>;
+/// What of a partner its deliveries are held to.
+#[derive(Default)]
+struct Theirs {
+    receivers: Vec<Receiver>,
+    /// Those that did not only count.
+    recoveries: Vec<Recovery>,
+}
+
+type Partners = HashMap<PartnerId, Arc<Theirs>>;
 
 /// A page of bookings and what belongs to them.
 struct Page {
@@ -46,7 +56,7 @@ struct Page {
     resolutions: Vec<Row>,
     deliveries: Vec<Row>,
     attempts: Vec<Row>,
-    receivers: Receivers,
+    partners: Partners,
 }
 
 /// What belongs to one booking of a page.
@@ -69,10 +79,14 @@ impl<'a> Belongings<'a> {
     }
 
     pub fn receivers(&self, partner_id: &PartnerId) -> &'a [Receiver] {
-        self.page
-            .receivers
-            .get(partner_id)
-            .map_or(&[], |receivers| receivers.as_slice())
+        let theirs = self.page.partners.get(partner_id);
+        theirs.map_or(&[], |theirs| theirs.receivers.as_slice())
+    }
+
+    /// Recoveries that made deliveries due.
+    pub fn recoveries(&self, partner_id: &PartnerId) -> &'a [Recovery] {
+        let theirs = self.page.partners.get(partner_id);
+        theirs.map_or(&[], |theirs| theirs.recoveries.as_slice())
     }
 }
 
@@ -137,7 +151,7 @@ impl Check<'_> {
         parts: &mut BTreeMap<usize, Findings>,
     ) -> Result<(), StoreError> {
         let mut after: Vec<u8> = Vec::new();
-        let mut cache = Receivers::new();
+        let mut cache = Partners::new();
         for number in 0.. {
             let Some(page) = read_page(self.conn, number, &mut after, &mut cache)? else {
                 break;
@@ -180,7 +194,7 @@ fn read_page(
     conn: &mut dyn Conn,
     number: usize,
     after: &mut Vec<u8>,
-    cache: &mut Receivers,
+    cache: &mut Partners,
 ) -> Result<Option<Page>, StoreError> {
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let bookings = ask(
@@ -209,7 +223,7 @@ fn read_page(
         range(),
     )?;
     let mut deliveries = ask(
-        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf FROM event e \
+        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms FROM event e \
          JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2",
         range(),
     )?;
@@ -224,12 +238,12 @@ fn read_page(
             (key(0), key(1), row.int(2).unwrap_or_default())
         });
     }
-    let mut receivers = Receivers::new();
+    let mut partners = Partners::new();
     for row in &events {
         // An id that is none is reported with the event.
         let Ok(partner_id) = row.id(2) else { continue };
-        if let Entry::Vacant(place) = receivers.entry(partner_id) {
-            place.insert(endpoints(conn, cache, partner_id)?);
+        if let Entry::Vacant(place) = partners.entry(partner_id) {
+            place.insert(theirs(conn, cache, partner_id)?);
         }
     }
     *after = last;
@@ -241,15 +255,15 @@ fn read_page(
         resolutions,
         deliveries,
         attempts,
-        receivers,
+        partners,
     }))
 }
 
-fn endpoints(
+fn theirs(
     conn: &mut dyn Conn,
-    cache: &mut Receivers,
+    cache: &mut Partners,
     partner_id: PartnerId,
-) -> Result<Arc<Vec<Receiver>>, StoreError> {
+) -> Result<Arc<Theirs>, StoreError> {
     if let Some(known) = cache.get(&partner_id) {
         return Ok(Arc::clone(known));
     }
@@ -269,8 +283,19 @@ fn endpoints(
         })
     };
     // One that cannot be read is reported with its own table.
-    let found: Vec<Receiver> = rows.rows.iter().filter_map(|row| read(row).ok()).collect();
-    let found = Arc::new(found);
+    let receivers = rows.rows.iter().filter_map(|row| read(row).ok()).collect();
+    let rows = conn.one(Statement::new(
+        recoveries::OF_PARTNER,
+        vec![(&partner_id).into()],
+    ))?;
+    let recoveries = rows
+        .rows
+        .iter()
+        .filter_map(|row| recoveries::read(row).ok());
+    let found = Arc::new(Theirs {
+        receivers,
+        recoveries: recoveries.filter(|recovery| !recovery.dry_run).collect(),
+    });
     if cache.len() >= PARTNERS {
         cache.clear();
     }

@@ -140,6 +140,53 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ),
     ("delivery", "lease", "of another row", "the same"),
     (
+        "delivery",
+        "lease",
+        "",
+        "one that is due some time after its event may be under way",
+    ),
+    (
+        "delivery",
+        "begun_ms",
+        "by one",
+        "known to within minutes of the recovery's end",
+    ),
+    (
+        "delivery",
+        "begun_ms",
+        "to nothing",
+        "an endpoint made within minutes of the event may have had it from the first",
+    ),
+    ("delivery", "begun_ms", "of another row", "the same"),
+    (
+        "recovery",
+        "recovered",
+        "of another row",
+        "what deliveries were when it came by is not kept, only what they can have been",
+    ),
+    ("recovery", "deliveries", "by one", "the same"),
+    ("recovery", "unclaimed", "", "the same"),
+    (
+        "recovery",
+        "finished_ms",
+        "by one",
+        "known to lie between its beginning and now",
+    ),
+    ("recovery", "finished_ms", "of another row", "the same"),
+    (
+        "recovery",
+        "body",
+        "/statuses",
+        "what was asked for is known only by what came of it",
+    ),
+    (
+        "recovery",
+        "body",
+        "/dryRun",
+        "one that only counted leaves the same numbers as one that found nothing left to do",
+    ),
+    ("recovery", "body", "/endpointId", "as its statuses"),
+    (
         "attempt",
         "body",
         "/startedAt",
@@ -191,6 +238,10 @@ const UNMISSED: &[(&str, &str)] = &[
         "remembered answers are forgotten after a day anyway",
     ),
     ("api_key", "a partner's other keys do not count it"),
+    (
+        "recovery",
+        "one that only counted leaves no other trace; the other is missed",
+    ),
 ];
 
 fn exemption(table: &str, column: &str, part: &str) -> Option<usize> {
@@ -379,6 +430,15 @@ fn a_row_edited_behind_the_services_back_is_named_with_booking_and_field() {
             )
         );
     }
+}
+
+#[test]
+fn deliveries_begun_anew_by_a_recovery_that_is_not_there_are_noticed() {
+    let mut bench = Bench::new();
+    let sql = "DELETE FROM main.recovery WHERE body LIKE '%\"dryRun\":false%'";
+    let findings = bench.changed("recovery", sql, &[]).unwrap();
+    assert_eq!(findings.len(), 3, "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding.what == "delivery"));
 }
 
 #[test]

@@ -153,6 +153,7 @@ CREATE INDEX event_by_booking ON event (booking_id, seq);
 -- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
 -- settled_leaf is the entry that records how it ended, the latest when it was given up, tried again and accepted.
 -- Most rows are born leased and end delivered, so they never stand in the index that is asked four times a second.
+-- begun_ms is when its schedule began, where that was not when the event happened.
 CREATE TABLE delivery (
     event_id     BLOB    NOT NULL REFERENCES event (id) DEFERRABLE INITIALLY DEFERRED,
     endpoint_id  BLOB    NOT NULL REFERENCES endpoint (id) DEFERRABLE INITIALLY DEFERRED,
@@ -162,6 +163,7 @@ CREATE TABLE delivery (
     due_ms       INTEGER,
     lease        INTEGER,
     settled_leaf INTEGER,
+    begun_ms     INTEGER,
     PRIMARY KEY (event_id, endpoint_id)
 ) STRICT;
 CREATE INDEX delivery_waiting ON delivery (endpoint_id, due_ms) WHERE lease IS NULL AND due_ms IS NOT NULL;
@@ -174,6 +176,22 @@ CREATE TABLE attempt (
     body         TEXT    NOT NULL,
     PRIMARY KEY (event_id, endpoint_id, number)
 ) STRICT;
+
+-- Events that are delivered once more, or counted for that: what was asked for, the number of the last event looked at, and
+-- what came of those up to it. A step moves these together with the deliveries it makes due. One of a partner is under way at a time.
+CREATE TABLE recovery (
+    id           BLOB    NOT NULL PRIMARY KEY,
+    partner_id   BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
+    reached      INTEGER NOT NULL,
+    examined     INTEGER NOT NULL,
+    recovered    INTEGER NOT NULL,
+    deliveries   INTEGER NOT NULL,
+    unclaimed    INTEGER NOT NULL,
+    finished_ms  INTEGER,
+    body         TEXT    NOT NULL
+) STRICT;
+CREATE INDEX recovery_by_partner ON recovery (partner_id, id);
+CREATE UNIQUE INDEX recovery_under_way ON recovery (partner_id) WHERE finished_ms IS NULL;
 
 -- Answers remembered under an Idempotency-Key, sealed: some hold a key that is shown once.
 CREATE TABLE answer (

@@ -176,6 +176,29 @@ impl Desk {
         self.call::<ops::cancellations::DecideResolution>(session, &pending_id, body, None);
     }
 
+    /// Has everything that was not received delivered once more, and what is at an endpoint counted, with attempts before and
+    /// after.
+    fn recover(&self, session: &Session, (wide, narrow): (&Endpoint, &Endpoint)) {
+        assert_eq!(self.attempt(narrow, Some(FailureClass::Http5xx)), 2);
+        self.later(HOUR);
+        let body = format!(r#"{{"since":"{}"}}"#, Timestamp::from_ms(START_MS));
+        let real = self.call::<ops::recoveries::RecoverEvents>(session, "", &body, None);
+        assert_eq!((real.recovered, real.deliveries), (3, 3), "{real:?}");
+        self.later(HOUR);
+        assert!(self.attempt(wide, Some(FailureClass::Http5xx)) > 1);
+        let since = Timestamp::from_ms(START_MS + 3 * HOUR);
+        let body = format!(
+            r#"{{"since":"{since}","statuses":["failed"],"endpointId":"{}","dryRun":true}}"#,
+            narrow.endpoint_id
+        );
+        let counted = self.call::<ops::recoveries::RecoverEvents>(session, "", &body, None);
+        assert_eq!(
+            (counted.recovered, counted.dry_run),
+            (2, true),
+            "{counted:?}"
+        );
+    }
+
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
         self.call::<ops::endpoints::CreateEndpoint>(session, "", body, None)
             .endpoint
@@ -277,7 +300,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
 }
 
 /// A database with two partners, bookings in every state, accepted ones among them, one moved twice and one resolved by a person, deliveries in every phase, one given up and accepted later, an
-/// endpoint that is gone and one that is deleted, a revoked key, remembered answers, and a log that went on after two
+/// endpoint that is gone and one that is deleted, a recovery and one that only counted, a revoked key, remembered answers, and a log that went on after two
 /// losses. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
@@ -374,6 +397,8 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let event_id = told.webhook_events[0].event_id.to_string();
     desk.call::<ops::events::RetryEvent>(&other, &event_id, "", None);
     assert_eq!(desk.attempt(&theirs, None), 1);
+    desk.later(HOUR);
+    desk.recover(&acme, (&all, &narrowed));
     desk.later(HOUR);
     desk.resolve(&other);
     let clock = Arc::clone(&desk.clock);

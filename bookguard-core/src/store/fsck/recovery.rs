@@ -1,0 +1,134 @@
+//! Recoveries: no ledger entry speaks of them, but what one looked at is in its partner's log, and what it made due says so.
+
+use super::others::identity;
+use super::{CLOCK_SLACK_MS, Check, spelled};
+use crate::limits::ENDPOINTS_PER_PARTNER;
+use crate::model::{EndpointId, EventId, PartnerId, Recovery, RecoveryStatus};
+use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::recoveries;
+
+impl Check<'_> {
+    pub(super) fn recovery(&mut self, row: &Row) -> Result<(), StoreError> {
+        let id: crate::model::RecoveryId = row.id(0)?;
+        let owner: PartnerId = row.id(1)?;
+        let recovery = recoveries::read(row)?;
+        let asked: Recovery = row.json(2)?;
+        let made = recovery.created_at;
+        identity(
+            &mut self.findings,
+            "recovery",
+            &id,
+            &recovery.recovery_id,
+            made,
+        );
+        let mut fault = |field: &str, detail: &str| {
+            let place = format!("recovery {id} field {field}");
+            self.findings.add("recovery", place, detail);
+        };
+        let as_asked = asked.clone().unbegun() == asked && spelled(row, 2, &asked);
+        let in_order =
+            recovery.statuses.is_sorted_by(|a, b| a < b) && !recovery.statuses.is_empty();
+        if !as_asked || !in_order || recovery.since >= recovery.until || recovery.until > made {
+            fault("body", "it is not as Bookguard writes it");
+        }
+        let most = ENDPOINTS_PER_PARTNER as u64;
+        let fitting = recovery.recovered + recovery.no_endpoints <= recovery.examined
+            && (recovery.recovered..=recovery.recovered.saturating_mul(most))
+                .contains(&recovery.deliveries)
+            && (recovery.endpoint_id.is_none() || recovery.deliveries == recovery.recovered);
+        if !fitting {
+            fault("recovered", "its counts cannot be of the same events");
+        }
+        let now = self.now.ms().saturating_add(CLOCK_SLACK_MS);
+        if recovery
+            .finished_at
+            .is_some_and(|at| at < made || at.ms() > now)
+        {
+            fault(
+                "finished_ms",
+                "it is not between when the recovery began and now",
+            );
+        }
+        self.passage(&owner, &recovery)
+    }
+
+    /// Holds what a recovery looked at to its partner's log and endpoints.
+    fn passage(&mut self, owner: &PartnerId, recovery: &Recovery) -> Result<(), StoreError> {
+        let place = |field: &str| format!("recovery {} field {field}", recovery.recovery_id);
+        let events = self.count_of("SELECT COUNT(*) FROM event WHERE partner_id = $1", owner)?;
+        let Recovery {
+            after_seq,
+            reached_seq,
+            through_seq,
+            ..
+        } = *recovery;
+        if !(after_seq <= reached_seq && reached_seq <= through_seq && through_seq <= events) {
+            let detail = format!(
+                "it went from {after_seq} by {reached_seq} to {through_seq} in a log of {events} events"
+            );
+            self.findings.add("recovery", place("reached"), detail);
+        }
+        let examined = self.events_of_its_time(owner, recovery)?;
+        if examined != recovery.examined {
+            let detail = format!(
+                "row says {}; between its numbers {examined} events are of its time",
+                recovery.examined
+            );
+            self.findings.add("recovery", place("examined"), detail);
+        }
+        let next = self.rows(Statement::new(
+            "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
+            vec![owner.into(), number(reached_seq + 1)],
+        ))?;
+        let next: Option<EventId> = next.first().map(|row| row.id(0)).transpose()?;
+        let over = reached_seq == through_seq || next.is_some_and(|id| recovery.is_past(&id));
+        if over != (recovery.status == RecoveryStatus::Finished) {
+            let detail = "it is finished when it has looked at everything, and not before";
+            self.findings.add("recovery", place("finished_ms"), detail);
+        }
+        if let Some(endpoint_id) = &recovery.endpoint_id
+            && !self.has_endpoint(owner, endpoint_id)?
+        {
+            let detail = "the endpoint is not one of its partner";
+            self.findings.add("recovery", place("endpointId"), detail);
+        }
+        Ok(())
+    }
+
+    fn events_of_its_time(
+        &mut self,
+        owner: &PartnerId,
+        recovery: &Recovery,
+    ) -> Result<u64, StoreError> {
+        // Ids begin with the millisecond, so those of a time are a range.
+        let first = EventId::new(recovery.since, [0; 10]);
+        let beyond = EventId::new(recovery.until.plus_ms(1), [0; 10]);
+        let rows = self.rows(Statement::new(
+            "SELECT COUNT(*) FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3 AND id >= $4 AND id < $5",
+            vec![
+                owner.into(),
+                number(recovery.after_seq),
+                number(recovery.reached_seq),
+                (&first).into(),
+                (&beyond).into(),
+            ],
+        ))?;
+        rows.first().map_or(Ok(0), |row| row.size(0))
+    }
+
+    fn has_endpoint(
+        &mut self,
+        owner: &PartnerId,
+        endpoint_id: &EndpointId,
+    ) -> Result<bool, StoreError> {
+        let rows = self.rows(Statement::new(
+            "SELECT COUNT(*) FROM endpoint WHERE id = $1 AND partner_id = $2",
+            vec![endpoint_id.into(), owner.into()],
+        ))?;
+        rows.first().map_or(Ok(false), |row| Ok(row.int(0)? > 0))
+    }
+}
+
+fn number(n: u64) -> Arg<'static> {
+    Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,257 @@
+//! Recoveries in the store: what is written, loaded for a batch, and asked.
+//!
+//! A recovery's document is as it was asked for; how far it has come has columns of its own.
+
+use super::conn::{Arg, Row, Statement, StoreError};
+use super::load::{Loading, delivery, event_type};
+use super::read::{Read, Reader};
+use crate::limits::{EVENT_ORDER_MS, RECOVERED};
+use crate::model::{EventId, PartnerId, Recovery, RecoveryId, Timestamp};
+use crate::work::{LoggedEvent, Work};
+
+/// Some recoveries.
+pub(super) const SOME: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE id IN ({})";
+
+/// Of one partner, those under way.
+pub(super) const RUNNING: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE partner_id = $1 AND finished_ms IS NULL";
+
+/// Of one partner, those begun since.
+pub(super) const SINCE: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE partner_id = $1 AND id >= $2";
+
+/// All of them, in pages by id.
+pub(super) const ALL: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE id > $1 ORDER BY id LIMIT $2";
+
+/// Of one partner, all.
+pub(super) const OF_PARTNER: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE partner_id = $1";
+
+const LOG: &str =
+    "SELECT partner_id, seq, id, type FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3";
+
+const DELIVERIES: &str = "SELECT e.partner_id, e.seq, d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms \
+     FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.partner_id = $1 AND e.seq > $2 AND e.seq <= $3";
+
+/// The events of one step of a recovery that has come so far, and their deliveries, to be read with [`read_logged`] and
+/// [`read_delivery`].
+pub(super) fn step(partner_id: &PartnerId, after: u64) -> [Statement<'static>; 2] {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let through = after.saturating_add(i64::try_from(RECOVERED).unwrap_or(i64::MAX));
+    [LOG, DELIVERIES].map(|sql| {
+        let owner = Arg::from(partner_id.as_bytes().to_vec());
+        Statement::new(sql, vec![owner, after.into(), through.into()])
+    })
+}
+
+/// The least id that is made at or after an instant.
+pub(super) fn first_id(at: Timestamp) -> RecoveryId {
+    RecoveryId::new(at, [0; 10])
+}
+
+pub(super) fn read_recovery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    work.recoveries.insert(row.id(0)?, (row.id(1)?, read(row)?));
+    Ok(())
+}
+
+pub(super) fn read_logged(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let event = LoggedEvent {
+        event_id: row.id(2)?,
+        event_type: event_type(row.int(3)?)?,
+        endpoints: Vec::new(),
+    };
+    work.log.insert((row.id(0)?, row.size(1)?), event);
+    Ok(())
+}
+
+pub(super) fn read_delivery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let (event_id, endpoint_id) = (row.id(2)?, row.id(3)?);
+    if let Some(event) = work.log.get_mut(&(row.id(0)?, row.size(1)?)) {
+        event.endpoints.push(endpoint_id);
+    }
+    work.deliveries
+        .insert((event_id, endpoint_id), delivery(row, 4)?);
+    Ok(())
+}
+
+/// A recovery from its columns.
+pub(crate) fn read(row: &Row) -> Result<Recovery, StoreError> {
+    let asked: Recovery = row.json(2)?;
+    let now = Recovery {
+        reached_seq: row.size(3)?,
+        examined: row.size(4)?,
+        recovered: row.size(5)?,
+        deliveries: row.size(6)?,
+        no_endpoints: row.size(7)?,
+        ..asked.unbegun()
+    };
+    Ok(match row.maybe_int(8)? {
+        Some(ms) => now.finished(Timestamp::from_ms(ms)),
+        None => now,
+    })
+}
+
+fn int(n: u64) -> Arg<'static> {
+    Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn finished(recovery: &Recovery) -> Arg<'static> {
+    recovery.finished_at.map(Timestamp::ms).into()
+}
+
+/// Adds a recovery.
+pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> Statement<'a> {
+    let asked = serde_json::to_string(&recovery.clone().unbegun())
+        .expect("a recovery is plain data, which always serializes");
+    Statement::new(
+        "INSERT INTO recovery (id, partner_id, reached, examined, recovered, deliveries, unclaimed, finished_ms, body) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        vec![
+            (&recovery.recovery_id).into(),
+            partner_id.into(),
+            int(recovery.reached_seq),
+            int(recovery.examined),
+            int(recovery.recovered),
+            int(recovery.deliveries),
+            int(recovery.no_endpoints),
+            finished(recovery),
+            asked.into(),
+        ],
+    )
+}
+
+/// Takes a recovery further.
+pub(super) fn moved(recovery: &Recovery) -> Statement<'_> {
+    Statement::new(
+        "UPDATE recovery SET reached = $1, examined = $2, recovered = $3, deliveries = $4, unclaimed = $5, finished_ms = $6 \
+         WHERE id = $7",
+        vec![
+            int(recovery.reached_seq),
+            int(recovery.examined),
+            int(recovery.recovered),
+            int(recovery.deliveries),
+            int(recovery.no_endpoints),
+            finished(recovery),
+            (&recovery.recovery_id).into(),
+        ],
+    )
+}
+
+/// A recovery that is under way, as far as it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Underway {
+    /// Whose.
+    pub partner_id: PartnerId,
+    /// Which.
+    pub recovery_id: RecoveryId,
+    /// The number of the last event it has looked at.
+    pub reached: u64,
+}
+
+impl Reader<'_> {
+    /// A partner's recoveries, newest first, from below `before`.
+    pub fn recoveries(
+        &mut self,
+        partner_id: &PartnerId,
+        before: Option<RecoveryId>,
+        rows: u32,
+    ) -> Read<Vec<Recovery>> {
+        let before = before.unwrap_or(RecoveryId::from_bytes([0xff; 16]));
+        let rows = self.all(
+            "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
+        )?;
+        rows.iter().map(read).collect()
+    }
+
+    /// One recovery and its owner.
+    pub fn recovery(&mut self, recovery_id: &RecoveryId) -> Read<Option<(PartnerId, Recovery)>> {
+        let row = self.first("SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+     WHERE id = $1", vec![recovery_id.into()])?;
+        row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
+    }
+
+    /// Recoveries under way, of partners with a greater id than `after`, in the order of these.
+    pub fn recoveries_under_way(&mut self, after: &PartnerId, rows: u32) -> Read<Vec<Underway>> {
+        let rows = self.all(
+            "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 ORDER BY partner_id LIMIT $2",
+            vec![after.into(), i64::from(rows).into()],
+        )?;
+        let read = |row: &Row| {
+            Ok(Underway {
+                partner_id: row.id(0)?,
+                recovery_id: row.id(1)?,
+                reached: row.size(2)?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// A number of the partner's log to which every event happened before `at`, as long as none of them happened more than
+    /// [`EVENT_ORDER_MS`] after one with a greater number; and no event of so long before `at` has a greater one.
+    pub fn last_event_before(&mut self, partner_id: &PartnerId, at: Timestamp) -> Read<u64> {
+        let at = at.plus_ms(-EVENT_ORDER_MS);
+        let last = self.last_event(partner_id)?;
+        halved(last, |seq| {
+            let row = self.first(
+                "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
+                vec![partner_id.into(), int(seq)],
+            )?;
+            let event_id: Option<EventId> = row.map(|row| row.id(0)).transpose()?;
+            Ok(event_id.is_some_and(|event_id| event_id.made_at() < at))
+        })
+    }
+}
+
+/// The last number of 1 to `last` that is before something, 0 if none is, where those before come first: twenty questions for
+/// a million.
+fn halved(last: u64, mut is_before: impl FnMut(u64) -> Read<bool>) -> Read<u64> {
+    let (mut before, mut rest) = (0, last);
+    while before < rest {
+        let middle = before + (rest - before).div_ceil(2);
+        if is_before(middle)? {
+            before = middle;
+        } else {
+            rest = middle - 1;
+        }
+    }
+    Ok(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_halved_until_the_last_number_before_is_found() {
+        for last in [0_u64, 1, 2, 3, 100, 1_000_000] {
+            for found in [0, 1, 2, last / 2, last.saturating_sub(1), last] {
+                let mut asked = 0;
+                let halved = halved(last, |seq| {
+                    asked += 1;
+                    assert!((1..=last).contains(&seq));
+                    Ok(seq <= found)
+                });
+                assert_eq!(halved, Ok(found.min(last)), "{found} of {last}");
+                assert!(asked <= 20, "{asked}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_that_are_out_of_order_by_less_than_the_slack_hide_no_event() {
+        // Minutes to and fro, nine at most, over an hour: whatever is asked for, no event of it or later is passed over.
+        let minutes: Vec<i64> = (0..60).map(|n| n + [0, 5, -4, 3][n as usize % 4]).collect();
+        for since in -20..80 {
+            let from = since - EVENT_ORDER_MS / 60_000;
+            let after = halved(60, |seq| Ok(minutes[seq as usize - 1] < from)).unwrap();
+            assert!(
+                minutes[..after as usize].iter().all(|at| *at < since),
+                "{since}"
+            );
+        }
+    }
+}
