@@ -117,7 +117,12 @@ fn without_the_bookings_chain_an_end_is_refused_and_the_delivery_stays_held() {
         "internal"
     );
     let failed = settle(NOW, 77, 2, Some(FailureClass::Timeout));
-    assert_eq!(changes(decide(&held, &failed, 0)).len(), 2, "nothing ended");
+    let changes = changes(decide(&held, &failed, 0));
+    let recorded = changes.iter().any(|c| matches!(c, Change::Entry(_)));
+    assert!(
+        !changes.is_empty() && !recorded,
+        "nothing ended: {changes:?}"
+    );
 }
 
 #[test]
