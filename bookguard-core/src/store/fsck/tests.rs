@@ -89,6 +89,7 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "how an endpoint fared lately is the service's word alone",
     ),
     ("endpoint", "failing_ms", "by", "the same"),
+    ("endpoint", "failing_ms", "of another row", "the same"),
     (
         "endpoint",
         "since_ms",
