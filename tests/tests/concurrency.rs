@@ -408,6 +408,11 @@ async fn verified(house: &House) {
     assert_eq!(report.findings, []);
 }
 
+/// A recovery that delivers nothing.
+fn counting() -> Value {
+    json!({"since": "2026-09-21T00:00:00Z", "dryRun": true})
+}
+
 /// What is one partner's and must never reach another.
 struct Belongings {
     /// The value of each path parameter.
@@ -435,6 +440,10 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         .caller
         .post("/v1/api-keys", &json!({"name": "secret-key"}))
         .await;
+    let recovery = owner
+        .caller
+        .post("/v1/webhook-events/recover", &counting())
+        .await;
     let ids = BTreeMap::from([
         ("bookingId", booking),
         ("eventId", event),
@@ -443,6 +452,7 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         // Every partner may have a policy of this name; what it says is the owner's.
         ("policyId", "pol_0123".to_owned()),
         ("resolutionId", resolution),
+        ("recoveryId", recovery.string("recoveryId")),
     ]);
     let mut policy = samples::policy(4321);
     policy["name"] = "Secret Policy".into();
@@ -586,6 +596,7 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 0}),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "validatePolicy" => json!({}),
+            "recoverWebhookEvents" => counting(),
             "rescheduleBooking" => samples::new_date(),
             "acceptTerms" => samples::acceptance(&format!("sha256:{}", "00".repeat(32))),
             "cancelBooking" => samples::cancellation(),
