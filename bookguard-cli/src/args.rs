@@ -254,6 +254,10 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub webhook_allow_subnets: Vec<String>,
+    /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever
+    /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
+    #[arg(long, value_name = "N")]
+    pub retention_days: Option<u32>,
 }
 
 /// From where to where.
@@ -365,6 +369,8 @@ mod tests {
              --dry-run --wait --idempotency-key k",
             "webhook-events recoveries list --limit 5 --cursor rec_1",
             "webhook-events recoveries get rec_1",
+            "webhook-events prune --older-than 30d --dry-run",
+            "serve --retention-days 0",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
             "ledger verify",

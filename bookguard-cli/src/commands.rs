@@ -11,6 +11,7 @@ mod listen;
 mod migrate;
 mod new_booking;
 mod policies;
+mod prune;
 mod recover;
 mod tail;
 mod trigger;
@@ -320,6 +321,13 @@ async fn webhook_events(
         ),
         EventsCommand::Recover(args) => recover::run(target, args, screen).await,
         EventsCommand::Recoveries(command) => recover::show(target, command, screen).await,
+        EventsCommand::Prune {
+            older_than,
+            dry_run,
+        } => {
+            let database = target.database("webhook-events prune")?;
+            prune::run(database, older_than.as_deref(), dry_run, screen).await
+        }
     }
 }
 

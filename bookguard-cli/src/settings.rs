@@ -103,6 +103,7 @@ fn of_serve(args: &ServeArgs) -> Settings {
         webhook_allow_http: args.webhook_allow_http,
         webhook_allow_subnets: (!args.webhook_allow_subnets.is_empty())
             .then(|| args.webhook_allow_subnets.clone()),
+        retention_days: args.retention_days,
         ..Settings::default()
     }
 }
@@ -125,6 +126,7 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
         webhook_allow_http: switch(var, "BOOKGUARD_WEBHOOK_ALLOW_HTTP")?,
         webhook_allow_subnets: subnets
             .map(|list| list.split(',').map(|one| one.trim().to_owned()).collect()),
+        retention_days: number(var, "BOOKGUARD_RETENTION_DAYS")?,
     })
 }
 
@@ -277,6 +279,7 @@ mod tests {
                 "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS",
                 "10.1.0.0/16, 10.2.0.0/16",
             ),
+            ("BOOKGUARD_RETENTION_DAYS", "30"),
         ];
         let settings = of_environment(&vars(&env)).unwrap();
         let expected = Settings {
@@ -294,6 +297,7 @@ mod tests {
             registrations_per_minute: Some(9),
             webhook_allow_http: Some(false),
             webhook_allow_subnets: Some(vec!["10.1.0.0/16".to_owned(), "10.2.0.0/16".to_owned()]),
+            retention_days: Some(30),
         };
         assert_eq!(settings, expected);
         for (name, value) in [

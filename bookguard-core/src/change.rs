@@ -162,6 +162,15 @@ pub enum Change {
         /// How often, now.
         retries: u32,
     },
+    /// An old event's body is deleted, and every attempt to deliver it.
+    EventPruned {
+        /// Which.
+        event_id: EventId,
+        /// What is left of the body.
+        pruned: Pruned,
+    },
+    /// Events were looked through to here.
+    Swept(Sweep),
     /// An endpoint exists.
     EndpointAdded {
         /// Whose.
@@ -266,6 +275,52 @@ pub struct EventRow {
     pub event_type: EventType,
     /// The exact body of every delivery.
     pub body: Arc<[u8]>,
+}
+
+/// What the store has of an event's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// The exact body of every delivery.
+    Whole(Arc<[u8]>),
+    /// It was deleted.
+    Pruned(Pruned),
+}
+
+impl Content {
+    /// The body, while there is one.
+    pub fn body(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Whole(body) => Some(body),
+            Self::Pruned(_) => None,
+        }
+    }
+}
+
+/// What is left of a body that was deleted because its event was old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruned {
+    /// When.
+    pub at: Timestamp,
+    /// Its SHA-256.
+    pub digest: [u8; 32],
+}
+
+/// How far the events were looked through for old ones. Their ids are in the order of their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sweep {
+    /// The first id that was not looked at.
+    pub next: EventId,
+    /// The first event before that which was old and still waited to be delivered.
+    pub waiting: Option<EventId>,
+}
+
+impl Default for Sweep {
+    fn default() -> Self {
+        Self {
+            next: EventId::from_bytes([0; 16]),
+            waiting: None,
+        }
+    }
 }
 
 /// What is known of one delivery.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::Sweep;
 use crate::error::Error;
 use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
@@ -459,6 +460,8 @@ pub enum Ask {
         /// The committed `webhook.settled`, for the case that this ends the delivery.
         fact: Arc<Fact>,
     },
+    /// Deletes the bodies and attempts of old events that wait for nothing.
+    Prune(Box<Prune>),
     /// Replaces a remembered answer, once the outcome a retry waited for is known.
     Amend {
         /// The remembered answer's key.
@@ -470,6 +473,19 @@ pub enum Ask {
     Forget,
     /// The administrator accepts that entries were lost: the log goes on under a new name.
     ContinueLog(Box<NewLog>),
+}
+
+/// Old events to be pruned, as they were found by whoever looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prune {
+    /// Only events made before this instant.
+    pub before: Timestamp,
+    /// Which; those that are not as they were found are left as they are.
+    pub events: Vec<EventId>,
+    /// How far the looks had come.
+    pub from: Sweep,
+    /// How far they have come with this one. It counts only if none came in between.
+    pub to: Sweep,
 }
 
 /// Everything the writer can answer.
@@ -507,6 +523,8 @@ pub enum Reply {
     Retrying(RetryResult),
     /// To a recovery: how far it has come at once.
     Recovering(Box<Recovery>),
+    /// To a look at old events: how many were pruned.
+    Pruned(u64),
     /// To the administrator who accepted a loss.
     LogContinued(Box<Continuation>),
     /// To the courier, whose outcome moved an endpoint.

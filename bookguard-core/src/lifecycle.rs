@@ -13,6 +13,7 @@ mod log;
 mod partners;
 mod policies;
 mod recovery;
+mod retention;
 #[cfg(test)]
 mod tests;
 mod webhooks;
@@ -194,6 +195,7 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             };
             webhooks::settle(work, at, &settled, *jitter)
         }
+        Ask::Prune(prune) => retention::prune(work, at, prune),
         Ask::Amend { key, answer } => Ok((
             vec![Change::AnswerAmended {
                 key: *key,

@@ -123,6 +123,18 @@ pub const RESPONSE_HEAD_BYTES: usize = 1_024;
 pub const RESPONSE_BYTES: usize = 16 * 1024;
 /// Milliseconds one delivery attempt may take, response body included.
 pub const ATTEMPT_MS: u64 = 15_000;
+/// Milliseconds for which every event is kept whole, whatever is asked: a day, far beyond any difference of clocks.
+pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
+/// Days after which events are pruned when the operator does not say.
+pub const RETENTION_DAYS: u32 = 90;
+/// Days that an operator may say: a century.
+pub const RETENTION_DAYS_MAX: u32 = 36_500;
+/// Events looked at for one commit that prunes.
+pub const EVENTS_LOOKED_AT: u32 = 1_000;
+/// Events pruned in one commit: keeps it short.
+pub const PRUNED: usize = 256;
+/// Attempts deleted in one commit, those of its last event included only in part.
+pub const ATTEMPTS_PRUNED: u64 = 2_000;
 /// Automatic attempts a retry schedule may hold.
 pub const SCHEDULE_ATTEMPTS: usize = 32;
 /// Milliseconds a retry schedule may wait between two attempts: 7 days, what a secret's overlap lasts at most.

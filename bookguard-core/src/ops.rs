@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod partners;
 pub mod policies;
 pub mod recoveries;
+pub mod retention;
 pub mod secrets;
 
 use std::str::FromStr;

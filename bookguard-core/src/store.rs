@@ -18,6 +18,7 @@ mod policies;
 mod postgres;
 pub mod read;
 pub mod recoveries;
+pub mod retention;
 pub(crate) mod seal;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]

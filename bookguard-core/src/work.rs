@@ -3,10 +3,10 @@
 //! [`Work::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
 //! what deciding its commands one after another would.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::change::{Change, DeliveryState, EventRow};
+use crate::change::{Change, Content, DeliveryState, EventRow, Sweep};
 use crate::evidence::{Acceptance, Rescheduling, Stage};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
@@ -38,6 +38,10 @@ pub struct Work {
     pub due: HashMap<EndpointId, Vec<EventId>>,
     /// Deliveries that are held too long, or by who is gone.
     pub lapsed: BTreeSet<(EventId, EndpointId)>,
+    /// Endpoints that are deleted, of those for which old events wait.
+    pub deleted: HashSet<EndpointId>,
+    /// How far the events were looked through, where that is asked; `None` before the first time.
+    pub sweep: Option<Sweep>,
     /// Limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
     /// How the endpoints fare of which deliveries are claimed or settled; those that are deleted are not there.
@@ -160,8 +164,8 @@ pub struct EventState {
     pub booking_id: BookingId,
     /// Its type, for endpoints made since.
     pub event_type: EventType,
-    /// The exact body of every delivery.
-    pub body: Arc<[u8]>,
+    /// Its body, or what is left of it.
+    pub content: Content,
     /// Manual retries so far.
     pub retries: u32,
     /// Its deliveries' endpoints.
@@ -169,16 +173,17 @@ pub struct EventState {
 }
 
 impl EventState {
-    /// The event with this id as it is kept.
-    pub fn row(&self, event_id: EventId) -> EventRow {
-        EventRow {
+    /// The event with this id as it is kept; `None` once it is pruned.
+    pub fn row(&self, event_id: EventId) -> Option<EventRow> {
+        let body = self.content.body()?;
+        Some(EventRow {
             event_id,
             partner_id: self.partner_id,
             seq: self.seq,
             booking_id: self.booking_id,
             event_type: self.event_type,
-            body: Arc::clone(&self.body),
-        }
+            body: Arc::clone(body),
+        })
     }
 }
 
@@ -189,6 +194,8 @@ pub struct LoggedEvent {
     pub event_id: EventId,
     /// Its type, for endpoints made since.
     pub event_type: EventType,
+    /// Whether there is nothing left to send.
+    pub is_pruned: bool,
     /// Its deliveries' endpoints, when the batch began.
     pub endpoints: Vec<EndpointId>,
 }
@@ -369,6 +376,15 @@ impl Work {
                     event.retries = *retries;
                 }
             }
+            Change::EventPruned { event_id, pruned } => {
+                if let Some(event) = self.events.get_mut(event_id) {
+                    event.content = Content::Pruned(*pruned);
+                    if let Some(logged) = self.log.get_mut(&(event.partner_id, event.seq)) {
+                        logged.is_pruned = true;
+                    }
+                }
+            }
+            Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::EndpointAdded {
                 partner_id,
                 endpoint,

@@ -448,9 +448,12 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                     continue;
                 };
                 let event = match (born.get(event_id), work.events.get(event_id)) {
-                    (Some(event), _) => EventRow::clone(event),
+                    (Some(event), _) => Some(EventRow::clone(event)),
                     (None, Some(event)) => event.row(*event_id),
-                    (None, None) => continue,
+                    (None, None) => None,
+                };
+                let Some(event) = event else {
+                    continue;
                 };
                 let partner_id = event.partner_id;
                 let per_second = work.limits.get(endpoint_id).copied().or_else(|| {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::limits::{RETENTION_DAYS, RETENTION_DAYS_MAX};
 use bookguard_core::service::Registration;
 use bookguard_core::store::Database;
 use serde::Deserialize;
@@ -68,6 +69,8 @@ pub struct Settings {
     pub webhook_allow_http: Option<bool>,
     /// Subnets webhooks may go to although they are not public, such as `10.1.0.0/16`.
     pub webhook_allow_subnets: Option<Vec<String>>,
+    /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever.
+    pub retention_days: Option<u32>,
 }
 
 impl Settings {
@@ -122,6 +125,7 @@ impl Settings {
                 .or(weaker.registrations_per_minute),
             webhook_allow_http: self.webhook_allow_http.or(weaker.webhook_allow_http),
             webhook_allow_subnets: self.webhook_allow_subnets.or(weaker.webhook_allow_subnets),
+            retention_days: self.retention_days.or(weaker.retention_days),
         }
     }
 
@@ -169,6 +173,7 @@ impl Settings {
                     .unwrap_or(REGISTRATIONS_PER_MINUTE),
             )?,
             webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
+            retention_days: retention(self.retention_days.unwrap_or(RETENTION_DAYS))?,
             clock: Clock::System,
             report: to_stderr,
             commit_delay: Duration::ZERO,
@@ -182,6 +187,16 @@ fn rate(name: &str, value: u32) -> Result<u32, String> {
     } else {
         Err(format!(
             "{name} is {value}; at most {RATE_MAX} is possible, and 0 means no limit"
+        ))
+    }
+}
+
+fn retention(days: u32) -> Result<u32, String> {
+    if days <= RETENTION_DAYS_MAX {
+        Ok(days)
+    } else {
+        Err(format!(
+            "retention_days is {days}; at most {RETENTION_DAYS_MAX} is possible, and 0 keeps events whole for ever"
         ))
     }
 }
@@ -266,6 +281,8 @@ pub struct Config {
     pub registrations_per_minute: u32,
     /// Where webhooks may go.
     pub webhooks: AddressRules,
+    /// Days after which old events are pruned; 0 is never.
+    pub retention_days: u32,
     /// Where time comes from.
     pub clock: Clock,
     /// Told one line per fault of ours; standard error unless said otherwise.
@@ -290,6 +307,7 @@ impl Config {
             rate_limit_burst: RATE_LIMIT_BURST,
             registrations_per_minute: REGISTRATIONS_PER_MINUTE,
             webhooks: AddressRules::public(),
+            retention_days: RETENTION_DAYS,
             clock: Clock::System,
             report: to_stderr,
             commit_delay: Duration::ZERO,

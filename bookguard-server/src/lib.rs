@@ -36,6 +36,7 @@ mod documents;
 mod rate;
 mod readers;
 mod refusal;
+mod retention;
 mod router;
 mod server;
 mod skew;

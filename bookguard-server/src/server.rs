@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::connections::{self, FAREWELL};
 use crate::courier::{self, Courier, endpoint_rule};
 use crate::documents;
+use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
 use crate::skew::Skew;
 
@@ -41,7 +42,7 @@ pub struct Server {
     courier: Arc<Courier>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
-    housekeeping: JoinHandle<()>,
+    housekeeping: [JoinHandle<()>; 2],
     closing: Closing,
     /// Held for as long as this server may touch a database file; a database server takes any number of nodes.
     _lock: Option<File>,
@@ -152,7 +153,10 @@ impl Server {
         Api(Some(app)).add_routes(&mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
         let (stop, stopped) = watch::channel(false);
-        let housekeeping = tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report)));
+        let housekeeping = [
+            tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report))),
+            tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
+        ];
         let serving = tokio::spawn(connections::serve(listener, router, stopped, config.report));
         Ok(Self {
             addr,
@@ -212,8 +216,10 @@ impl Server {
             .saturating_duration_since(Instant::now())
             .max(LAST_DELIVERIES);
         courier.stop(patience).await;
-        housekeeping.abort();
-        let _ = housekeeping.await;
+        for task in housekeeping {
+            task.abort();
+            let _ = task.await;
+        }
         drop((courier, service));
         let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
     }
@@ -269,6 +275,13 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
             _ = sync.tick() => Box::new(move || service.sync_guard()),
         };
         let _ = tokio::task::spawn_blocking(work).await;
+    }
+}
+
+/// Prunes old events, unless they are kept for ever.
+async fn retain(service: Arc<Service>, days: u32) {
+    if days > 0 {
+        prune_old_events(service, days).await;
     }
 }
 

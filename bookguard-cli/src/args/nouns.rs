@@ -141,6 +141,15 @@ pub enum EventsCommand {
     /// How far recoveries are
     #[command(subcommand)]
     Recoveries(RecoveriesCommand),
+    /// Delete payloads and attempts of old events of which nothing waits any more (on the database only)
+    Prune {
+        /// How old they must be, such as 90d [default: what retention_days says]
+        #[arg(long, value_name = "DAYS")]
+        older_than: Option<String>,
+        /// Only count what would be deleted
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// What can be done with evidence.

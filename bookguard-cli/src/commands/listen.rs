@@ -58,11 +58,15 @@ pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(
             if !types.is_empty() && !types.contains(&event.event_type) {
                 continue;
             }
-            let body = body(&event);
-            if let Some(folder) = &args.save {
-                save(folder, &event, &body)?;
-            }
-            let posted = poster.post(&event, body).await;
+            let posted = match body(&event) {
+                Some(body) => {
+                    if let Some(folder) = &args.save {
+                        save(folder, &event, &body)?;
+                    }
+                    poster.post(&event, body).await
+                }
+                None => Posted::pruned(&event),
+            };
             match screen.format {
                 Format::Json => output::print(&posted.json())?,
                 Format::Table => output::print(&posted.line(&event, screen.style))?,
@@ -87,8 +91,11 @@ fn types(words: &[String]) -> Result<Vec<EventType>, Failure> {
     words.iter().map(read).collect()
 }
 
-/// What a delivery's body says, by the same names.
-fn body(event: &Event) -> Vec<u8> {
+/// What a delivery's body says, by the same names; `None` once that was deleted.
+fn body(event: &Event) -> Option<Vec<u8>> {
+    if event.pruned_at.is_some() {
+        return None;
+    }
     let body = json!({
         "eventId": event.event_id,
         "type": event.event_type,
@@ -98,7 +105,7 @@ fn body(event: &Event) -> Vec<u8> {
         "payload": event.payload,
         "seq": event.seq,
     });
-    body.to_string().into_bytes()
+    Some(body.to_string().into_bytes())
 }
 
 /// Whole or not at all: a file that is there is one that was written to its end.
@@ -207,6 +214,17 @@ fn cause(error: &reqwest::Error) -> String {
 }
 
 impl Posted {
+    /// Of an event that cannot be posted any more.
+    fn pruned(event: &Event) -> Self {
+        Self {
+            event_id: event.event_id.to_string(),
+            seq: event.seq,
+            status_code: None,
+            error: Some("not posted: its payload was deleted because it is old".to_owned()),
+            duration_ms: 0,
+        }
+    }
+
     fn json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers always serialize")
     }

@@ -120,6 +120,7 @@ fn outcome(attempt: &AttemptRecord) -> String {
 }
 
 fn fields(event: &Event, style: Style) -> String {
+    let whole = event.pruned_at.is_none();
     record(
         style,
         &[
@@ -131,8 +132,10 @@ fn fields(event: &Event, style: Style) -> String {
             ("status", Some(event.status.word().to_owned())),
             ("retries", Some(event.retry_count.to_string())),
             ("next attempt", event.next_attempt_at.map(time)),
-            ("signature", Some(event.signature.clone())),
-            ("payload", Some(event.payload.to_string())),
+            ("signature", event.signature.clone()),
+            ("payload", whole.then(|| event.payload.to_string())),
+            ("pruned", event.pruned_at.map(time)),
+            ("body SHA-256", event.body_sha256.clone()),
         ],
     )
 }

@@ -29,6 +29,7 @@ pub fn recovery(recovery: &Recovery, style: Style) -> String {
             ("examined", Some(grouped(recovery.examined))),
             (recovered, Some(deliveries)),
             ("no endpoint takes", Some(grouped(recovery.no_endpoints))),
+            ("too old", Some(grouped(recovery.expired))),
             ("begun", Some(time(recovery.created_at))),
             ("finished", recovery.finished_at.map(time)),
         ],

@@ -33,6 +33,7 @@ pub struct Local {
     session: Session,
     closing: Closing,
     courier: Option<Courier>,
+    retention_days: u32,
 }
 
 impl Local {
@@ -47,6 +48,7 @@ impl Local {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
         let rules = config.webhooks.clone();
+        let retention_days = config.retention_days;
         let opening = service::Config {
             create: purpose == Purpose::Begin,
             outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
@@ -92,12 +94,18 @@ impl Local {
             session,
             closing,
             courier,
+            retention_days,
         })
     }
 
     /// The service.
     pub fn service(&self) -> &Service {
         &self.session.service
+    }
+
+    /// For how many days events are kept whole; `None` is for ever.
+    pub fn retention_days(&self) -> Option<u32> {
+        (self.retention_days > 0).then_some(self.retention_days)
     }
 
     /// What the deliveries of the partner it acts for are signed with.
@@ -176,6 +184,7 @@ impl Local {
             session,
             closing,
             courier,
+            ..
         } = self;
         drop((session, courier));
         block_in_place(|| closing.wait());

@@ -194,6 +194,10 @@ impl<'a> Walk<'a> {
         if !wanted.is_some_and(|status| self.recovery.statuses.contains(&status)) {
             return;
         }
+        if event.is_pruned {
+            self.recovery.expired += 1;
+            return;
+        }
         let failed = |(endpoint_id, state): &&Known| {
             state.phase == Phase::Failed
                 && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)

@@ -6,13 +6,14 @@ mod leases;
 mod losses;
 mod policies;
 mod recovery;
+mod retention;
 mod settled;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::*;
-use crate::change::{Change, DeliveryState, Phase};
+use crate::change::{Change, Content, DeliveryState, Phase};
 use crate::command::{Command, NewApiKey, NewKey, Parcel, Registration, Remember};
 use crate::ledger::Hash;
 use crate::model::*;
@@ -146,7 +147,7 @@ fn with_delivery(state: DeliveryState) -> Work {
             seq: 1,
             booking_id: id(6),
             event_type: EventType::BookingCreated,
-            body: Arc::from(&b"{}"[..]),
+            content: Content::Whole(Arc::from(&b"{}"[..])),
             retries: 0,
             endpoints: vec![id(7)],
         },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Decided, chain, health};
-use crate::change::{Change, DeliveryState, EventRow, Phase};
+use crate::change::{Change, Content, DeliveryState, EventRow, Phase};
 use crate::command::{Held, Lapse, NewEvent, Reply, RetryResult};
 use crate::error::Error;
 use crate::evidence::facts::Fact;
@@ -98,6 +98,16 @@ pub(super) fn retry(
         .partners
         .get(&partner_id)
         .ok_or_else(|| Error::not_found("webhook event"))?;
+    if let Content::Pruned(pruned) = &event.content {
+        return Err(Error::conflict(
+            "event_pruned",
+            format!(
+                "The payload of event {event_id} was deleted at {}, because events of its age are not kept; it cannot be delivered \
+                 any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
+                pruned.at
+            ),
+        ));
+    }
     if event.retries >= limits::MANUAL_RETRIES {
         return Err(Error::conflict(
             "too_many_retries",

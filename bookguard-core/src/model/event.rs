@@ -123,12 +123,23 @@ pub struct Event {
     pub timestamp: Timestamp,
     /// Where its delivery stands.
     pub status: DeliveryStatus,
-    /// What the type's row in the specification lists.
+    /// What the type's row in the specification lists; null once the event was pruned.
     pub payload: serde_json::Value,
     /// Number in the partner's own gapless sequence of events.
     pub seq: u64,
-    /// `x-service-signature` of the delivered body under the partner's secret.
-    pub signature: String,
+    /// `x-service-signature` of the delivered body under the partner's secret; absent once the event was pruned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub signature: Option<String>,
+    /// When its payload and its attempts were deleted, because it was old. It can no more be delivered; the booking's evidence
+    /// packet still holds what happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub pruned_at: Option<Timestamp>,
+    /// SHA-256 of the body that was deleted, lower-case hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub body_sha256: Option<String>,
     /// Manual retries so far.
     pub retry_count: u32,
     /// The earliest automatic attempt still to come.

@@ -43,6 +43,20 @@ impl<N: Noun> Id<N> {
         Timestamp::from_ms(ms)
     }
 
+    /// What no id made at `at` or later is below, and every one made before is.
+    pub fn earliest(at: Timestamp) -> Self {
+        let ms = u64::try_from(at.ms()).unwrap_or(0) << 16;
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&ms.to_be_bytes());
+        Self::from_bytes(bytes)
+    }
+
+    /// The next greater one; of the greatest, itself.
+    pub fn successor(&self) -> Self {
+        let next = u128::from_be_bytes(self.0).saturating_add(1);
+        Self::from_bytes(next.to_be_bytes())
+    }
+
     /// The 16 bytes the store keeps.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0

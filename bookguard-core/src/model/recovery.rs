@@ -84,6 +84,8 @@ pub struct Recovery {
     pub deliveries: u64,
     /// Events in one of the statuses that no endpoint takes now, or that went to as many as one may.
     pub no_endpoints: u64,
+    /// Events in one of the statuses whose payload was deleted, because they are old: there is nothing to send any more.
+    pub expired: u64,
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When it had looked at everything.
@@ -103,6 +105,7 @@ impl Recovery {
             recovered: 0,
             deliveries: 0,
             no_endpoints: 0,
+            expired: 0,
             finished_at: None,
             ..self
         }

@@ -70,7 +70,8 @@ impl Operation for ListEvents {
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: whoever has read to 7 and sees 9 has missed 8. \
                       Events are here whether or not any endpoint took them. Read from `after=0`, go on with `nextAfter`, and with \
                       `wait=30` once `hasMore` is false: the answer comes with the next event, or empty after that time. A page of a \
-                      filter that matches little may hold fewer events than asked for, or none; go on while `hasMore` is true.",
+                      filter that matches little may hold fewer events than asked for, or none; go on while `hasMore` is true. Old \
+                      events stay in the log when their payload is deleted (`prunedAt`).",
     };
     type Output = EventLog;
 

@@ -7,6 +7,7 @@ use super::{
     Access, Action, Awaits, Body, Method, Operation, Request, Route, Writing, path_id, query,
     query_one, read,
 };
+use crate::change::Content;
 use crate::command::{Ask, Command, Reply, RetryResult};
 use crate::error::Error;
 use crate::model::{BookingId, Delivery, EndpointId, Event, EventId, Scope, Timestamp};
@@ -71,28 +72,23 @@ impl Operation for ListBookingEvents {
 
 /// An event as listings show it.
 pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error> {
-    let mut envelope: Value = serde_json::from_slice(&event.body).map_err(|e| {
-        Error::internal(format!(
-            "the body of event {} cannot be read: {e}",
-            event.event_id
-        ))
-    })?;
-    let timestamp = serde_json::from_value(envelope["timestamp"].take()).map_err(|e| {
-        Error::internal(format!(
-            "the body of event {} has no time: {e}",
-            event.event_id
-        ))
-    })?;
+    let (payload, signature, pruned) = match &event.content {
+        Content::Whole(body) => (payload(event, body)?, Some(sign_body(secret, body)), None),
+        Content::Pruned(pruned) => (Value::Null, None, Some(pruned)),
+    };
     let deliveries: Vec<Delivery> = event.deliveries.iter().map(delivery).collect();
     Ok(Event {
         event_id: event.event_id,
         event_type: event.event_type,
         booking_id: event.booking_id,
-        timestamp,
+        // An event happens when its id is made, to the millisecond.
+        timestamp: event.event_id.made_at(),
         status: event.status(),
-        payload: envelope["payload"].take(),
+        payload,
         seq: event.seq,
-        signature: sign_body(secret, &event.body),
+        signature,
+        pruned_at: pruned.map(|pruned| pruned.at),
+        body_sha256: pruned.map(|pruned| hex::encode(pruned.digest)),
         retry_count: event.retries,
         next_attempt_at: deliveries
             .iter()
@@ -100,6 +96,17 @@ pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error>
             .min(),
         deliveries,
     })
+}
+
+fn payload(event: &StoredEvent, body: &[u8]) -> Result<Value, Error> {
+    let envelope: Result<Value, _> = serde_json::from_slice(body);
+    let mut envelope = envelope.map_err(|e| {
+        Error::internal(format!(
+            "the body of event {} cannot be read: {e}",
+            event.event_id
+        ))
+    })?;
+    Ok(envelope["payload"].take())
 }
 
 fn delivery(stored: &StoredDelivery) -> Delivery {
@@ -130,7 +137,7 @@ pub struct EventWithAttempts {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub event: Event,
-    /// Every attempt to deliver it, by endpoint and number.
+    /// Every attempt to deliver it, by endpoint and number; none once it was pruned.
     pub attempts: Vec<AttemptRecord>,
 }
 
@@ -206,7 +213,9 @@ impl Operation for GetEvent {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One event with every attempt to deliver it",
-        description: "Each attempt tells how far it came, why it failed and what was answered.",
+        description: "Each attempt tells how far it came, why it failed and what was answered. Of events older than the server's \
+                      `retention_days` (90 unless set otherwise) the payload and the attempts are deleted once nothing of them waits: \
+                      `payload` is null and `signature` absent then, `prunedAt` says since when, and `bodySha256` what the body was.",
     };
     type Output = EventWithAttempts;
 
@@ -262,7 +271,8 @@ impl Operation for RetryEvent {
         summary: "Deliver an event once more, now",
         description: "Attempts every open delivery of the event at once and waits up to ten seconds for the outcome; `pending` means \
                       that it is not known yet. Automatic attempts go on as scheduled when this one fails too. An event that had no \
-                      endpoint is delivered to those that exist now.",
+                      endpoint is delivered to those that exist now. An event whose payload was deleted because it was old (`prunedAt`) \
+                      answers 409 `event_pruned`.",
     };
     type Output = RetryResult;
 

@@ -90,6 +90,7 @@ impl Operation for RecoverEvents {
             recovered: 0,
             deliveries: 0,
             no_endpoints: 0,
+            expired: 0,
             created_at: at,
             finished_at: None,
         };

@@ -1,10 +1,11 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
-use super::conn::{Arg, Conn, Statement, StoreError, insert, update};
-use super::{endpoints, policies, recoveries};
-use crate::change::{Change, DeliveryState, Entry, EventRow};
+use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
+use super::{endpoints, policies, recoveries, retention};
+use crate::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
+use crate::limits::PRUNED;
 use crate::model::{
     BookingId, BookingStatus, EndpointHealth, EndpointId, EventId, Partner, PartnerId,
     PartnerSettings,
@@ -65,6 +66,10 @@ pub(crate) struct Writes<'a> {
     attempts: Vec<(EventId, EndpointId, u32, String)>,
     /// How endpoints fare that fare otherwise, each once.
     fared: Vec<(EndpointId, EndpointHealth)>,
+    /// What is left of the bodies of old events.
+    pruned: Vec<(EventId, Pruned)>,
+    /// The same events, whose attempts go.
+    unattempted: Vec<EventId>,
     /// What does not come in groups.
     single: Vec<Statement<'a>>,
 }
@@ -180,6 +185,11 @@ impl<'a> Writes<'a> {
                 "UPDATE event SET retries = $1 WHERE id = $2",
                 vec![i64::from(*retries).into(), event_id.into()],
             )),
+            Change::EventPruned { event_id, pruned } => {
+                self.pruned.push((*event_id, *pruned));
+                self.unattempted.push(*event_id);
+            }
+            Change::Swept(sweep) => self.single.push(retention::swept(sweep)),
             Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
             Change::EndpointFared { endpoint_id, health } => self.fared.push((*endpoint_id, *health)),
@@ -502,6 +512,26 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
             ]);
         },
     );
+    update(
+        statements,
+        "UPDATE event SET body = NULL, {} WHERE id IN ({})",
+        &["pruned_ms", "digest"],
+        &writes.pruned,
+        |(event_id, pruned), args| {
+            args.extend([
+                event_id.into(),
+                pruned.at.ms().into(),
+                (&pruned.digest).into(),
+            ]);
+        },
+    );
+    // After those that this batch adds: the last may have ended in it.
+    for events in writes.unattempted.chunks(PRUNED) {
+        statements.extend(select_in(
+            "DELETE FROM attempt WHERE event_id IN ({})",
+            events,
+        ));
+    }
 }
 
 fn push_delivery<'a>(

@@ -190,6 +190,10 @@ impl Row {
         }
     }
 
+    pub fn is_null(&self, column: usize) -> bool {
+        matches!(self.0.get(column), Some(Cell::Null))
+    }
+
     pub fn text(&self, column: usize) -> Result<&str, StoreError> {
         match self.0.get(column) {
             Some(Cell::Text(text)) => Ok(text),

@@ -7,16 +7,16 @@ use std::collections::HashMap;
 
 use super::conn::{Row, StoreError, select_in};
 use super::endpoints;
-use super::load::{delivery, event_type};
+use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
-use crate::change::{DeliveryState, Phase};
+use crate::change::{Content, DeliveryState, Phase};
 use crate::limits::EVENTS_EXAMINED;
 use crate::model::{BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId};
 use crate::webhook::Attempt;
 
-const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
+const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event \
+const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
      d.begun_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.body \
@@ -42,8 +42,8 @@ pub struct StoredEvent {
     pub event_type: EventType,
     /// Manual retries so far.
     pub retries: u32,
-    /// The exact body.
-    pub body: Vec<u8>,
+    /// Its body, or what is left of it.
+    pub content: Content,
     /// Where it goes.
     pub deliveries: Vec<StoredDelivery>,
 }
@@ -105,7 +105,7 @@ impl Reader<'_> {
     /// One event with its deliveries.
     pub fn event(&mut self, event_id: &EventId) -> Read<Option<StoredEvent>> {
         let rows = self.all(
-            "SELECT id, partner_id, seq, booking_id, type, retries, body FROM event WHERE id = $1",
+            "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event WHERE id = $1",
             vec![event_id.into()],
         )?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
@@ -261,7 +261,7 @@ fn event(row: &Row) -> Read<StoredEvent> {
         booking_id: row.id(3)?,
         event_type: event_type(row.int(4)?)?,
         retries: u32::try_from(row.size(5)?).unwrap_or(u32::MAX),
-        body: row.blob(6)?.to_vec(),
+        content: content(row, 6)?,
         deliveries: Vec::new(),
     })
 }

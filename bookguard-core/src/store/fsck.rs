@@ -21,7 +21,7 @@ mod shelf;
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -117,6 +117,7 @@ pub(crate) fn verify(
         },
         counts: Counts::default(),
         gone: HashMap::new(),
+        forgotten: HashSet::new(),
         absent: HashMap::new(),
     };
     check.run(store)?;
@@ -144,6 +145,8 @@ struct Check<'a> {
     counts: Counts,
     /// Endpoints of which an attempt said 410 Gone, and when the last of them ended, milliseconds.
     gone: HashMap<EndpointId, i64>,
+    /// Endpoints of which an attempt may have said so that was pruned with its event.
+    forgotten: HashSet<EndpointId>,
     /// As [`Findings::absent`], over all pages.
     absent: HashMap<EndpointId, EventId>,
 }

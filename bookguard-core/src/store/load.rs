@@ -8,8 +8,10 @@ use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::seal::Seal;
-use super::{StoredHead, endpoints, head_statement, policies, read_head, recoveries, terms, tree};
-use crate::change::{DeliveryState, Phase};
+use super::{
+    StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
+};
+use crate::change::{Content, DeliveryState, Phase, Pruned};
 use crate::command::{Ask, Command, Lapse};
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
@@ -40,9 +42,9 @@ struct Needs {
     accepted: Vec<BookingId>,
     /// Bookings to whose chains a settled delivery may add.
     chains: Vec<BookingId>,
-    /// Events that are retried.
+    /// Events that are retried or pruned.
     events: Vec<EventId>,
-    /// Events of which a delivery is settled or given back.
+    /// Events of which a delivery is settled, given back or judged.
     settled: Vec<EventId>,
     /// Endpoints of which a delivery is settled.
     tried: Vec<EndpointId>,
@@ -52,7 +54,11 @@ struct Needs {
     recovering: Vec<(PartnerId, Timestamp)>,
     /// Partners whose log is gone through, and after which number.
     steps: Vec<(PartnerId, u64)>,
+    /// Events that are pruned.
+    pruned: Vec<EventId>,
     claims: Vec<(EndpointId, usize)>,
+    /// Whether it matters how far the events were looked through.
+    sweep: bool,
     /// From whom deliveries are taken back.
     lapses: Vec<Lapse>,
     answers: Vec<[u8; 32]>,
@@ -151,6 +157,12 @@ impl Needs {
                     needs.recoveries.push(*recovery_id);
                     needs.steps.push((*partner_id, *after));
                 }
+                Ask::Prune(prune) => {
+                    needs.events.extend(&prune.events);
+                    needs.settled.extend(&prune.events);
+                    needs.pruned.extend(&prune.events);
+                    needs.sweep = true;
+                }
                 Ask::Claim { endpoints, .. } => needs.claims.extend(endpoints),
                 Ask::Settle {
                     event_id,
@@ -186,6 +198,7 @@ impl Needs {
         distinct(&mut needs.recoveries);
         distinct(&mut needs.recovering);
         distinct(&mut needs.steps);
+        distinct(&mut needs.pruned);
         distinct(&mut needs.answers);
         needs
     }
@@ -294,7 +307,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT id, partner_id, type, retries, body, seq, booking_id FROM event WHERE id IN ({})",
+            "SELECT id, partner_id, type, retries, body, pruned_ms, digest, seq, booking_id FROM event WHERE id IN ({})",
             &needs.events,
         ),
         read_event,
@@ -311,6 +324,18 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         endpoints::read_health,
     );
     ask_recoveries(needs, &mut ask);
+    ask(
+        keys_in(
+            "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
+             WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL",
+            &needs.pruned,
+        ),
+        read_deleted,
+    );
+    let sweep = needs
+        .sweep
+        .then(|| Statement::new(retention::SWEEP, vec![]));
+    ask(sweep, retention::read_sweep);
     for (endpoint_id, room) in &needs.claims {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),
@@ -381,7 +406,7 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, e.partner_id, e.type, \
-     e.retries, e.body, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+     e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
 const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery \
@@ -610,19 +635,39 @@ fn read_event(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreEr
     add_event(work, row.id(0)?, row, 1)
 }
 
-/// An event whose columns partner, type, retries, body, number and booking begin at `from`.
+fn read_deleted(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    work.deleted.insert(row.id(0)?);
+    Ok(())
+}
+
+/// An event whose columns partner, type, retries, those of its body, number and booking begin at `from`.
 fn add_event(work: &mut Work, event_id: EventId, row: &Row, from: usize) -> Result<(), StoreError> {
     let state = EventState {
         partner_id: row.id(from)?,
         event_type: event_type(row.int(from + 1)?)?,
         retries: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
-        body: Arc::from(row.blob(from + 3)?),
-        seq: row.size(from + 4)?,
-        booking_id: row.id(from + 5)?,
+        content: content(row, from + 3)?,
+        seq: row.size(from + 6)?,
+        booking_id: row.id(from + 7)?,
         endpoints: Vec::new(),
     };
     work.events.entry(event_id).or_insert(state);
     Ok(())
+}
+
+/// A body, or what is left of it, whose columns body, pruned and digest begin at `from`.
+pub(crate) fn content(row: &Row, from: usize) -> Result<Content, StoreError> {
+    let pruned = row.maybe_int(from + 1)?;
+    match pruned.map(Timestamp::from_ms) {
+        None if row.is_null(from + 2) => Ok(Content::Whole(Arc::from(row.blob(from)?))),
+        Some(at) if row.is_null(from) => Ok(Content::Pruned(Pruned {
+            at,
+            digest: row.bytes(from + 2)?,
+        })),
+        _ => Err(StoreError::Corrupt(
+            "an event has both its body and what is left of it".to_owned(),
+        )),
+    }
 }
 
 /// A delivery whose columns phase, attempts, charged, due, lease, settled_leaf and begun begin at `from`.
@@ -660,7 +705,7 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
     add_event(work, event_id, row, 9)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
     if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
-        let endpoint = endpoints::read(row, 15)?;
+        let endpoint = endpoints::read(row, 17)?;
         limit.insert(endpoint.rate_limit_per_second);
         work.health.insert(endpoint_id, endpoint.health());
     }

@@ -491,6 +491,7 @@ mod tests {
             .chain(select_texts(include_str!("load.rs")))
             .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("events.rs")))
+            .chain(select_texts(include_str!("retention.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("tree.rs")));
@@ -546,6 +547,7 @@ mod tests {
             .chain(select_texts(include_str!("load.rs")))
             .chain(select_texts(include_str!("policies.rs")))
             .chain(select_texts(include_str!("events.rs")))
+            .chain(select_texts(include_str!("retention.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("tree.rs")));

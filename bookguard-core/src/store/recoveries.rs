@@ -10,27 +10,26 @@ use crate::model::{EventId, PartnerId, Recovery, RecoveryId, Timestamp};
 use crate::work::{LoggedEvent, Work};
 
 /// Some recoveries.
-pub(super) const SOME: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+pub(super) const SOME: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE id IN ({})";
 
 /// Of one partner, those under way.
-pub(super) const RUNNING: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+pub(super) const RUNNING: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1 AND finished_ms IS NULL";
 
 /// Of one partner, those begun since.
-pub(super) const SINCE: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+pub(super) const SINCE: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1 AND id >= $2";
 
 /// All of them, in pages by id.
-pub(super) const ALL: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+pub(super) const ALL: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE id > $1 ORDER BY id LIMIT $2";
 
 /// Of one partner, all.
-pub(super) const OF_PARTNER: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+pub(super) const OF_PARTNER: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1";
 
-const LOG: &str =
-    "SELECT partner_id, seq, id, type FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3";
+const LOG: &str = "SELECT partner_id, seq, id, type, pruned_ms FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3";
 
 const DELIVERIES: &str = "SELECT e.partner_id, e.seq, d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms \
      FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.partner_id = $1 AND e.seq > $2 AND e.seq <= $3";
@@ -60,6 +59,7 @@ pub(super) fn read_logged(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result
     let event = LoggedEvent {
         event_id: row.id(2)?,
         event_type: event_type(row.int(3)?)?,
+        is_pruned: !row.is_null(4),
         endpoints: Vec::new(),
     };
     work.log.insert((row.id(0)?, row.size(1)?), event);
@@ -85,9 +85,10 @@ pub(crate) fn read(row: &Row) -> Result<Recovery, StoreError> {
         recovered: row.size(5)?,
         deliveries: row.size(6)?,
         no_endpoints: row.size(7)?,
+        expired: row.size(8)?,
         ..asked.unbegun()
     };
-    Ok(match row.maybe_int(8)? {
+    Ok(match row.maybe_int(9)? {
         Some(ms) => now.finished(Timestamp::from_ms(ms)),
         None => now,
     })
@@ -106,8 +107,8 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> St
     let asked = serde_json::to_string(&recovery.clone().unbegun())
         .expect("a recovery is plain data, which always serializes");
     Statement::new(
-        "INSERT INTO recovery (id, partner_id, reached, examined, recovered, deliveries, unclaimed, finished_ms, body) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO recovery (id, partner_id, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms, body) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         vec![
             (&recovery.recovery_id).into(),
             partner_id.into(),
@@ -116,6 +117,7 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> St
             int(recovery.recovered),
             int(recovery.deliveries),
             int(recovery.no_endpoints),
+            int(recovery.expired),
             finished(recovery),
             asked.into(),
         ],
@@ -125,14 +127,15 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> St
 /// Takes a recovery further.
 pub(super) fn moved(recovery: &Recovery) -> Statement<'_> {
     Statement::new(
-        "UPDATE recovery SET reached = $1, examined = $2, recovered = $3, deliveries = $4, unclaimed = $5, finished_ms = $6 \
-         WHERE id = $7",
+        "UPDATE recovery SET reached = $1, examined = $2, recovered = $3, deliveries = $4, unclaimed = $5, expired = $6, finished_ms = $7 \
+         WHERE id = $8",
         vec![
             int(recovery.reached_seq),
             int(recovery.examined),
             int(recovery.recovered),
             int(recovery.deliveries),
             int(recovery.no_endpoints),
+            int(recovery.expired),
             finished(recovery),
             (&recovery.recovery_id).into(),
         ],
@@ -160,7 +163,7 @@ impl Reader<'_> {
     ) -> Read<Vec<Recovery>> {
         let before = before.unwrap_or(RecoveryId::from_bytes([0xff; 16]));
         let rows = self.all(
-            "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+            "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
             vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
         )?;
@@ -169,7 +172,7 @@ impl Reader<'_> {
 
     /// One recovery and its owner.
     pub fn recovery(&mut self, recovery_id: &RecoveryId) -> Read<Option<(PartnerId, Recovery)>> {
-        let row = self.first("SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, finished_ms FROM recovery \
+        let row = self.first("SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE id = $1", vec![recovery_id.into()])?;
         row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
     }

@@ -85,6 +85,7 @@ fn every_wrong_value_is_refused_with_its_name() {
             "webhook_allow_subnets",
         ),
         ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
+        ("retention_days = 36501", "retention_days"),
         ("rate_limit_burst = 0", "rate_limit_burst"),
     ] {
         let why = Settings::parse(text).unwrap().resolve().unwrap_err();

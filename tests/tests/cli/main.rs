@@ -11,6 +11,7 @@
 //! | `log` | whether events are shown as they happen |
 //! | `recoveries` | whether what was missed is delivered once more |
 //! | `disk` | a disk that is full |
+//! | `pruning` | old events counted and pruned by hand, and by a server that is killed at it |
 //! | `moving` | a database that moves to another, to the same engine and to the other |
 //! | `backup` | a database that is copied while it is used |
 
@@ -24,6 +25,7 @@ mod disk;
 mod log;
 mod moving;
 mod printing;
+mod pruning;
 mod recoveries;
 mod secrets;
 mod serving;

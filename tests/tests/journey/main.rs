@@ -14,6 +14,7 @@
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `faults` | everything a receiver can do wrong, and what is said of it |
 //! | `suspension` | endpoints that only fail, and how they come back |
+//! | `retention` | old events lose payload and attempts |
 //! | `retries` | what a manual retry comes to |
 //! | `recoveries` | what was missed for a while, delivered once more |
 
@@ -31,6 +32,7 @@ mod outcomes;
 mod policies;
 mod reading;
 mod recoveries;
+mod retention;
 mod retries;
 mod story;
 mod suspension;

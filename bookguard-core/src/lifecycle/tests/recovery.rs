@@ -30,6 +30,7 @@ fn log(events: u64, endpoints: Vec<Endpoint>) -> Work {
         let event = LoggedEvent {
             event_id: event_id(seq),
             event_type: EventType::BookingCreated,
+            is_pruned: false,
             endpoints: Vec::new(),
         };
         work.log.insert((id(1), seq), event);
@@ -62,6 +63,7 @@ fn everything() -> Recovery {
         recovered: 0,
         deliveries: 0,
         no_endpoints: 0,
+        expired: 0,
         created_at: now,
         finished_at: None,
     }
@@ -385,7 +387,7 @@ fn what_a_retry_of_the_same_batch_did_is_not_done_again() {
         seq: 1,
         booking_id: id(6),
         event_type: EventType::BookingCreated,
-        body: Arc::from(&b"{}"[..]),
+        content: Content::Whole(Arc::from(&b"{}"[..])),
         retries: 0,
         endpoints: vec![],
     };
@@ -487,4 +489,20 @@ fn an_endpoint_that_is_not_the_partners_is_unknown_and_a_disabled_one_is_refused
         refusal(decide(&pending, &ask(everything()), 0)),
         "not_found"
     );
+}
+
+#[test]
+fn what_was_pruned_is_counted_and_left_as_it_is() {
+    let mut work = log(2, vec![endpoint(7, &[])]);
+    for seq in [1, 2] {
+        deliver(&mut work, seq, 7, delivery(Phase::Failed, None, None));
+    }
+    let pruned = work.log.get_mut(&(id(1), 1)).unwrap();
+    pruned.is_pruned = true;
+    let (recovery, changes) = begin(&mut work, everything());
+    assert_eq!((counts(&recovery), recovery.expired), ([2, 1, 1, 0], 1));
+    let [Change::DeliveryMoved { event_id: due, .. }] = changes.as_slice() else {
+        panic!("{changes:?}");
+    };
+    assert_eq!(*due, event_id(2));
 }

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::event::Told;
 use super::page::{Belongings, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, settled, spelled};
-use crate::change::{DeliveryState, Phase};
+use crate::change::{Content, DeliveryState, Phase};
 use crate::evidence::Notification;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
@@ -17,7 +17,7 @@ use crate::webhook::{Attempt, FailureClass, Schedule};
 /// Checks that an event goes where it must, and each delivery against its attempts.
 /// `settled` is what the ledger says of how they ended, with the place of each entry.
 pub(super) fn check_all(
-    event: &Told<'_>,
+    event: &Told,
     settled: &[&(u64, Notification)],
     belongings: &Belongings<'_>,
     findings: &mut Findings,
@@ -78,14 +78,26 @@ pub(super) fn check_all(
             let first = attempts.first();
             first.is_none_or(|first| first.started_at.saturating_sub(CLOCK_SLACK_MS) > begun)
         };
-        if state.begun.is_some_and(|at| untried(at.ms())) && receiver.must_have(event) {
+        if state.begun.is_some_and(|at| untried(at.ms()))
+            && event.content.body().is_some()
+            && receiver.must_have(event)
+        {
             fault("its schedule begins anew, and it had not failed before".to_owned());
         }
-        judge(event, &state, &attempts, belongings.now, &mut fault);
+        match &event.content {
+            Content::Whole(_) => judge(event, &state, &attempts, belongings.now, &mut fault),
+            Content::Pruned(_) => judge_pruned(&state, &attempts, &mut fault),
+        }
         let own: Vec<_> = (settled.iter().copied())
             .filter(|(_, n)| n.endpoint_id == endpoint_id)
             .collect();
         settled::compare(event, &state, &attempts, &own, &mut fault);
+        let over = state.phase != Phase::Pending && state.due.is_none();
+        // What waited for an endpoint that is deleted ends with its event, and has no outcome.
+        let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
+        if over && own.is_empty() && !ended {
+            fault("it is over, and the ledger does not say how it ended".to_owned());
+        }
     }
     for (index, n) in settled {
         if !met.contains(&n.endpoint_id) {
@@ -123,21 +135,21 @@ pub(super) fn check_all(
 
 impl Receiver {
     /// Whether such an event goes there from the first, unless it was gone by then.
-    fn must_have(&self, event: &Told<'_>) -> bool {
+    fn must_have(&self, event: &Told) -> bool {
         self.subscribes(event.event_type)
             && event.clearly_after(self.since.unwrap_or(self.created_at))
             && self.deleted_at.is_none_or(|at| event.clearly_before(at))
     }
 
     /// Whether its partner had disabled it when the event happened, and has left it so.
-    fn is_off_since_then(&self, event: &Told<'_>) -> bool {
+    fn is_off_since_then(&self, event: &Told) -> bool {
         self.status == EndpointStatus::Disabled
             && self.deleted_at.is_none()
             && self.since.is_some_and(|at| event.clearly_after(at))
     }
 }
 
-impl Told<'_> {
+impl Told {
     /// Whether the schedule of a delivery to the endpoint may have begun then: by hand, or by a recovery.
     fn may_begin_anew(
         &self,
@@ -176,7 +188,7 @@ fn read(row: &Row) -> Result<(EndpointId, DeliveryState), StoreError> {
 /// The attempts of one delivery, densely numbered from 1.
 fn attempts(
     belongings: &Belongings<'_>,
-    event: &Told<'_>,
+    event: &Told,
     endpoint_id: &EndpointId,
     fault: &mut impl FnMut(String),
 ) -> Vec<Attempt> {
@@ -251,7 +263,7 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
 
 /// Holds a delivery to the rules: its counts to its attempts, its phase and what comes next to the last of them.
 fn judge(
-    event: &Told<'_>,
+    event: &Told,
     state: &DeliveryState,
     attempts: &[Attempt],
     now: Timestamp,
@@ -317,22 +329,46 @@ fn ended(attempt: &Attempt) -> i64 {
 }
 
 /// How old the event was when the attempt ended, in milliseconds: its schedule began no earlier.
-fn age(event: &Told<'_>, attempt: &Attempt) -> i64 {
+fn age(event: &Told, attempt: &Attempt) -> i64 {
     ended(attempt).saturating_sub(event.event_id.made_at().ms())
 }
 
 /// A fault of ours counts once its event is old, other failures unless the endpoint was suspended then, which nothing else
 /// tells; what arrived counts.
-fn is_wrongly_charged(event: &Told<'_>, attempt: &Attempt) -> bool {
+fn is_wrongly_charged(event: &Told, attempt: &Attempt) -> bool {
     match attempt.uncharged {
         true => attempt.delivered(),
         false => attempt.is_ours() && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS,
     }
 }
 
+/// Of a pruned event's delivery only where it stood is left: nothing is due, and the counts agree with each other.
+fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], fault: &mut impl FnMut(String)) {
+    if !attempts.is_empty() {
+        let stored = attempts.len();
+        fault(format!(
+            "the event was pruned, and {stored} attempts are stored"
+        ));
+    }
+    if state.due.is_some() || state.lease.is_some() {
+        fault("the event was pruned, and it is to be sent all the same".to_owned());
+    }
+    let least = match state.phase {
+        Phase::Pending => 0..=0,
+        Phase::Delivered | Phase::Failed => 1..=u32::MAX,
+    };
+    let counted = state.phase != Phase::Delivered || state.charged > 0;
+    if !least.contains(&state.attempts) || state.charged > state.attempts || !counted {
+        fault(format!(
+            "row says {:?} after {} attempts, of which {} count",
+            state.phase, state.attempts, state.charged
+        ));
+    }
+}
+
 /// What is wrong with when the delivery is due next.
 fn wrong_due(
-    event: &Told<'_>,
+    event: &Told,
     state: &DeliveryState,
     last: Option<&Attempt>,
     now: Timestamp,

@@ -36,9 +36,8 @@ impl Check<'_> {
         let failing = endpoint.failing_since;
         self.not_before("endpoint", &id, "failing_ms", failing, made);
         let gone = self.gone.get(&id).copied();
-        if gone.is_none()
-            && let Some(event_id) = self.absent.get(&id)
-        {
+        let may_be_gone = gone.is_some() || self.forgotten.contains(&id);
+        if !may_be_gone && let Some(event_id) = self.absent.get(&id) {
             self.findings.missing_delivery(*event_id, id);
         }
         let changed = since.unwrap_or(made).ms();
@@ -48,7 +47,7 @@ impl Check<'_> {
                 gone.is_none_or(|at| at <= changed + CLOCK_SLACK_MS)
             }
             EndpointStatus::Disabled => since.is_some(),
-            EndpointStatus::Gone => gone.is_some(),
+            EndpointStatus::Gone => may_be_gone,
         };
         // Where it stands is not its document's to say.
         let said = !born.enabled || born.health() != EndpointHealth::of(EndpointStatus::Active);

@@ -1,32 +1,36 @@
 //! The events of a booking: exactly those its facts cause, byte for byte.
 
+use sha2::{Digest as _, Sha256};
+
 use super::booking::Story;
 use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
+use crate::change::{Content, Pruned};
 use crate::evidence::Notification;
 use crate::evidence::rebuild::Ended;
+use crate::limits::RETENTION_MS;
 use crate::model::{EventId, EventType, PartnerId, Timestamp};
 use crate::policy::Resolution;
 use crate::store::conn::{Row, StoreError};
-use crate::store::load::event_type;
+use crate::store::load::{content, event_type};
 use crate::webhook::body;
 
 /// An event as stored.
-pub(super) struct Told<'a> {
+pub(super) struct Told {
     pub event_id: EventId,
     pub partner_id: PartnerId,
     pub seq: u64,
     pub event_type: EventType,
     pub retries: u64,
-    pub body: &'a [u8],
+    pub content: Content,
     /// When it happened.
     pub at: Timestamp,
 }
 
-impl<'a> Told<'a> {
+impl Told {
     /// `resolution` is the one this event tells of, if it is an event of that kind.
     fn read(
-        row: &'a Row,
+        row: &Row,
         story: &Story<'_>,
         resolution: Option<&Resolution>,
     ) -> Result<Self, StoreError> {
@@ -37,7 +41,7 @@ impl<'a> Told<'a> {
             seq: row.size(3)?,
             event_type,
             retries: row.size(5)?,
-            body: row.blob(6)?,
+            content: content(row, 6)?,
             at: match event_type {
                 EventType::BookingCreated => Some(story.created_at),
                 EventType::BookingProtected => story.protected_at,
@@ -68,6 +72,9 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
         };
         types.push(event.event_type);
         check(&event, story, resolution, findings);
+        if let Content::Pruned(pruned) = &event.content {
+            check_pruned(&event, pruned, story, findings);
+        }
         let settled = (story.settled.iter()).filter(|(_, n)| n.event_id == event.event_id);
         let settled: Vec<&(u64, Notification)> = settled.collect();
         delivery::check_all(&event, &settled, belongings, findings);
@@ -102,7 +109,7 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
 }
 
 fn check(
-    event: &Told<'_>,
+    event: &Told,
     story: &Story<'_>,
     resolution: Option<&Resolution>,
     findings: &mut Findings,
@@ -125,15 +132,12 @@ fn check(
             ),
         );
     }
-    let url = |member| evidence_url(event, story, member);
+    let Some(body) = event.content.body() else {
+        return;
+    };
+    let url = |member| evidence_url(body, story, member);
     let expected = match event.event_type {
-        EventType::BookingCreated => Some(body::created_of(
-            event.event_id,
-            story.booking_id,
-            story.partner_id,
-            event.at,
-            story.value,
-        )),
+        EventType::BookingCreated => Some(created(event, story)),
         EventType::BookingProtected => url("evidencePacketUrl").map(|url| {
             body::protected_of(
                 event.event_id,
@@ -148,29 +152,57 @@ fn check(
             .map(|(resolution, url)| body::resolved(event.event_id, resolution, &url)),
     };
     let expected = expected.map(|head| body::finish(&head, event.seq));
-    if expected.as_ref().map(String::as_bytes) != Some(event.body) {
+    if expected.as_ref().map(String::as_bytes) != Some(&**body) {
         findings.add(
             "event",
             place("body"),
             format!(
                 "row says {}, ledger says {}",
-                String::from_utf8_lossy(event.body),
+                String::from_utf8_lossy(body),
                 expected.as_deref().unwrap_or("that there is no such event")
             ),
         );
     }
 }
 
+fn created(event: &Told, story: &Story<'_>) -> String {
+    body::created_of(
+        event.event_id,
+        story.booking_id,
+        story.partner_id,
+        event.at,
+        story.value,
+    )
+}
+
+/// What is left of a body: its hash, where the ledger alone says what the body was. The other types told an address, under a
+/// name that went with the body.
+fn check_pruned(event: &Told, pruned: &Pruned, story: &Story<'_>, findings: &mut Findings) {
+    let place = |field: &str| format!("event {} field {field}", event.event_id);
+    if event.event_type == EventType::BookingCreated {
+        let body = body::finish(&created(event, story), event.seq);
+        let (row, ledger) = (
+            hex::encode(pruned.digest),
+            hex::encode(Sha256::digest(body)),
+        );
+        findings.same("event", || place("digest"), &row, &ledger);
+    }
+    if pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
+        let detail = format!("{} is too soon after the event, {}", pruned.at, event.at);
+        findings.add("event", place("pruned_ms"), detail);
+    }
+}
+
 /// The address of the evidence, as the event tells it: under which name the service was reached then is nobody's
 /// knowledge, but the path is.
-fn evidence_url(event: &Told<'_>, story: &Story<'_>, member: &str) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(event.body).ok()?;
+fn evidence_url(body: &[u8], story: &Story<'_>, member: &str) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
     let url = body.get("payload")?.get(member)?.as_str()?;
     url.ends_with(&format!("/v1/bookings/{}/evidence", story.booking_id))
         .then(|| url.to_owned())
 }
 
-impl Told<'_> {
+impl Told {
     /// Whether the event happened clearly after an instant of another command.
     pub fn clearly_after(&self, at: Timestamp) -> bool {
         self.at.ms() - at.ms() > CLOCK_SLACK_MS

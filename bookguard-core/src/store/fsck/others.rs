@@ -10,7 +10,7 @@ use crate::model::id::Noun;
 use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
-use crate::store::{MIGRATIONS, endpoints, load, recoveries};
+use crate::store::{MIGRATIONS, endpoints, load, recoveries, retention};
 use crate::webhook::SecretTerm;
 
 pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
@@ -40,6 +40,7 @@ impl Check<'_> {
             Self::answer,
         )?;
         self.secrets()?;
+        self.sweep()?;
         self.policies()?;
         self.policy_versions()
     }
@@ -244,6 +245,30 @@ impl Check<'_> {
         if orphans > 0 {
             let detail = format!("{orphans} of its secrets belong to nobody");
             self.findings.add("secret", "table secret", detail);
+        }
+        Ok(())
+    }
+
+    /// How far the events were looked through: nothing else says so, but there is one such place.
+    fn sweep(&mut self) -> Result<(), StoreError> {
+        let rows = self.rows(Statement::new(
+            "SELECT next, waiting, id FROM sweep ORDER BY id LIMIT 2",
+            vec![],
+        ))?;
+        let fault = match rows.as_slice() {
+            [] => None,
+            [row] => match retention::sweep(row) {
+                Ok(sweep) if sweep.waiting.is_some_and(|id| id >= sweep.next) => {
+                    Some("what was passed over was not looked at".to_owned())
+                }
+                Ok(_) if row.int(2) == Ok(1) => None,
+                Ok(_) => Some("its row is not the one that is read".to_owned()),
+                Err(why) => Some(format!("it cannot be read: {why}")),
+            },
+            _ => Some("it says more than once how far events were looked through".to_owned()),
+        };
+        if let Some(detail) = fault {
+            self.findings.add("sweep", "table sweep", detail);
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Bookings in pages: one thread reads, the others check. All that belongs to a page's bookings is read with it.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
+use crate::change::Phase;
 use crate::model::{
     EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };
@@ -104,6 +105,7 @@ struct Checked {
     findings: Findings,
     counts: Counts,
     gone: HashMap<EndpointId, i64>,
+    forgotten: HashSet<EndpointId>,
 }
 
 impl Check<'_> {
@@ -173,6 +175,7 @@ impl Check<'_> {
             let last = self.gone.entry(endpoint_id).or_insert(at);
             *last = at.max(*last);
         }
+        self.forgotten.extend(checked.forgotten);
         for (endpoint_id, event_id) in checked.findings.absent.iter() {
             self.absent.entry(*endpoint_id).or_insert(*event_id);
         }
@@ -213,7 +216,7 @@ fn read_page(
         range(),
     )?;
     let events = ask(
-        "SELECT booking_id, id, partner_id, seq, type, retries, body FROM event \
+        "SELECT booking_id, id, partner_id, seq, type, retries, body, pruned_ms, digest FROM event \
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
         range(),
     )?;
@@ -340,7 +343,21 @@ impl Page {
             findings,
             counts,
             gone,
+            forgotten: self.forgotten(),
         }
+    }
+
+    /// Endpoints at which attempts failed that are not kept any more: one may have said that it is gone.
+    fn forgotten(&self) -> HashSet<EndpointId> {
+        let pruned: HashSet<&[u8]> = (self.events.iter())
+            .filter(|row| !row.is_null(7))
+            .filter_map(|row| row.blob(1).ok())
+            .collect();
+        let failed = self.deliveries.iter().filter(|row| {
+            let failed = row.int(2) == Ok(Phase::Failed as i64);
+            failed && row.blob(0).is_ok_and(|event| pruned.contains(event))
+        });
+        failed.filter_map(|row| row.id(1).ok()).collect()
     }
 }
 

@@ -32,7 +32,8 @@ impl Check<'_> {
             fault("body", "it is not as Bookguard writes it");
         }
         let most = ENDPOINTS_PER_PARTNER as u64;
-        let fitting = recovery.recovered + recovery.no_endpoints <= recovery.examined
+        let fitting = recovery.recovered + recovery.no_endpoints + recovery.expired
+            <= recovery.examined
             && (recovery.recovered..=recovery.recovered.saturating_mul(most))
                 .contains(&recovery.deliveries)
             && (recovery.endpoint_id.is_none() || recovery.deliveries == recovery.recovered);

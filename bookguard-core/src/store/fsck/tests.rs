@@ -115,6 +115,26 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "a retry that met an attempt under way leaves no other trace",
     ),
     (
+        "event",
+        "pruned_ms",
+        "by",
+        "that it was pruned is certain, the hour is not",
+    ),
+    (
+        "delivery",
+        "attempts",
+        "pruned, ",
+        "what is given up may be tried again by hand, and its attempts went with the event",
+    ),
+    ("delivery", "charged", "pruned, ", "the same"),
+    (
+        "sweep",
+        "next",
+        "",
+        "where the next look begins: what it leaves out is met when looks are set back",
+    ),
+    ("sweep", "waiting", "", "the same"),
+    (
         "delivery",
         "charged",
         "of another row",
@@ -167,10 +187,11 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ),
     ("recovery", "deliveries", "by one", "the same"),
     ("recovery", "unclaimed", "", "the same"),
+    ("recovery", "expired", "", "the same"),
     (
         "recovery",
         "finished_ms",
-        "by one",
+        "by",
         "known to lie between its beginning and now",
     ),
     ("recovery", "finished_ms", "of another row", "the same"),
@@ -243,6 +264,7 @@ const UNMISSED: &[(&str, &str)] = &[
         "recovery",
         "one that only counted leaves no other trace; the other is missed",
     ),
+    ("sweep", "without it looks begin with the first event"),
 ];
 
 fn exemption(table: &str, column: &str, part: &str) -> Option<usize> {
@@ -263,10 +285,10 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(report.clean() && report.more == 0);
     assert_eq!(
         (report.entries, report.bookings, report.events),
-        (24, 5, 10)
+        (33, 7, 14)
     );
-    assert_eq!(steps.first(), Some(&(0, 48)));
-    assert_eq!(steps.last(), Some(&(48, 48)));
+    assert_eq!(steps.first(), Some(&(0, 66)));
+    assert_eq!(steps.last(), Some(&(66, 66)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
@@ -275,6 +297,10 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
     let mut bench = Bench::new();
     let mut surprises = Vec::new();
     let mut needed = HashSet::new();
+    let pruned: Vec<Value> = (bench.rows("event").into_iter())
+        .filter(|row| row[6] == Value::Null)
+        .map(|mut row| row.swap_remove(0))
+        .collect();
     for table in bench.tables() {
         let (columns, keys) = (bench.columns(&table), bench.keys(&table));
         let rows = bench.rows(&table);
@@ -290,6 +316,10 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
                     if other == row[at] {
                         continue;
                     }
+                    let part = match table == "delivery" && pruned.contains(&row[0]) {
+                        true => format!("pruned, {part}"),
+                        false => part,
+                    };
                     let mut args: Vec<&dyn ToSql> = vec![&other];
                     args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
                     let Some(findings) = bench.changed(&table, &sql, &args) else {

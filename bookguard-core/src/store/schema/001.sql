@@ -138,6 +138,7 @@ CREATE TABLE endpoint (
 ) STRICT;
 CREATE INDEX endpoint_by_partner ON endpoint (partner_id, id) WHERE deleted_ms IS NULL;
 
+-- The body is what was delivered, to the byte. Once an old event was pruned, at pruned_ms, there is only the body's SHA-256.
 CREATE TABLE event (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -145,10 +146,20 @@ CREATE TABLE event (
     booking_id  BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
     type        INTEGER NOT NULL,
     retries     INTEGER NOT NULL,
-    body        BLOB    NOT NULL
+    body        BLOB,
+    pruned_ms   INTEGER,
+    digest      BLOB
 ) STRICT;
 CREATE UNIQUE INDEX event_by_partner ON event (partner_id, seq);
 CREATE INDEX event_by_booking ON event (booking_id, seq);
+
+-- One row once events were pruned: the id from which on events are looked at next, and the first that was passed over because
+-- one of its deliveries still waited. Nothing hangs on it: what it leaves out is met when it is set back.
+CREATE TABLE sweep (
+    id       INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    next     BLOB    NOT NULL,
+    waiting  BLOB
+) STRICT;
 
 -- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
 -- settled_leaf is the entry that records how it ended, the latest when it was given up, tried again and accepted.
@@ -187,6 +198,7 @@ CREATE TABLE recovery (
     recovered    INTEGER NOT NULL,
     deliveries   INTEGER NOT NULL,
     unclaimed    INTEGER NOT NULL,
+    expired      INTEGER NOT NULL,
     finished_ms  INTEGER,
     body         TEXT    NOT NULL
 ) STRICT;

@@ -62,7 +62,7 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 17] = [
+pub(super) const TABLES: [Table; 18] = [
     table!(head (id) origin vkey size root checkpoint),
     table!(partner (id) status events policies put_ms settings body),
     table!(secret (owner made_ms) from_ms sealed),
@@ -79,10 +79,11 @@ pub(super) const TABLES: [Table; 17] = [
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms deleted_ms body),
-    table!(event (id) partner_id seq booking_id type retries body),
+    table!(event (id) partner_id seq booking_id type retries body pruned_ms digest),
+    table!(sweep (id) next waiting),
     table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms),
     table!(attempt (event_id endpoint_id number) body),
-    table!(recovery (id) partner_id reached examined recovered deliveries unclaimed finished_ms body),
+    table!(recovery (id) partner_id reached examined recovered deliveries unclaimed expired finished_ms body),
     table!(answer (key) at_ms request body),
 ];
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
-use crate::command::{Answer, Ask, BookingCreated, Command, Parcel, Registration};
+use crate::command::{Answer, Ask, BookingCreated, Command, Parcel, Registration, Reply};
 use crate::guard::{Guard, Seen};
 use crate::model::{BookingId, Endpoint, Scopes, Timestamp};
+use crate::ops::retention::Begin;
 use crate::ops::{self, Action, Operation, Request};
 use crate::outbox;
 use crate::service::{self, Closing, Config, OpenError, Service};
@@ -299,13 +300,55 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
+/// A partner of the past: events that were delivered, one of them after a failure, refused as gone, and meant for an endpoint that
+/// is deleted; and one that still waits. All but the last are pruned by [`prune`].
+fn past(desk: &Desk) {
+    let past = desk.partner();
+    desk.later(HOUR);
+    let all = desk.endpoint(&past, r#"{"url":"https://g.example.com/"}"#);
+    let gone = desk.endpoint(&past, r#"{"url":"https://h.example.com/"}"#);
+    let deleted = desk.endpoint(&past, r#"{"url":"https://i.example.com/"}"#);
+    desk.later(HOUR);
+    let told = desk.book(&past, "");
+    assert_eq!(desk.attempt(&gone, Some(FailureClass::Gone)), 1);
+    desk.protect(&past, &told);
+    assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 2);
+    desk.later(HOUR);
+    assert_eq!(desk.attempt(&all, None), 2);
+    desk.tell(Ask::DeleteEndpoint {
+        partner_id: past.partner_id().unwrap(),
+        endpoint_id: deleted.endpoint_id,
+    });
+    desk.later(HOUR);
+    let late = desk.book(&past, "");
+    desk.endpoint(&past, r#"{"url":"https://j.example.com/"}"#);
+    desk.later(HOUR);
+    desk.protect(&past, &late);
+    assert_eq!(desk.attempt(&all, None), 2);
+}
+
+/// Prunes what happened before `before`; how many events.
+fn prune(desk: &Desk, before: Timestamp) -> u64 {
+    let found = ops::retention::look(&desk.service, before, Begin::Next).unwrap();
+    assert_eq!((found.waiting, found.next), (1, None));
+    let command = found.command(desk.now()).unwrap();
+    let answer = desk.service.submit(command).unwrap();
+    match answer.blocking_recv().unwrap().unwrap() {
+        Answer::Fresh(Reply::Pruned(events)) => events,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A database with two partners, bookings in every state, accepted ones among them, one moved twice and one resolved by a person, deliveries in every phase, one given up and accepted later, an
-/// endpoint that is gone and one that is deleted, a recovery and one that only counted, a revoked key, remembered answers, and a log that went on after two
-/// losses. The steps lie hours apart.
+/// endpoint that is gone and one that is deleted, a recovery and one that only counted, a revoked key, remembered answers, a log that went on after two
+/// losses, and a third partner whose events were pruned. The steps lie hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let desk = Desk { service, clock };
+    past(&desk);
+    desk.later(HOUR);
+    let today = desk.now();
     let (acme, other) = (desk.partner(), desk.partner());
     desk.later(HOUR);
     desk.put(&acme, "house", 5000);
@@ -401,6 +444,8 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.recover(&acme, (&all, &narrowed));
     desk.later(HOUR);
     desk.resolve(&other);
+    desk.later(48 * HOUR);
+    assert_eq!(prune(&desk, today), 3);
     let clock = Arc::clone(&desk.clock);
     drop((acme, other, desk));
     closing.wait();

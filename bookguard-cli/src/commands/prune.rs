@@ -1,0 +1,188 @@
+//! `webhook-events prune`: deletes payloads and attempts of old events now, or counts what would be deleted.
+//!
+//! What may go is the core's to say; here it is asked for until there is no more, and counted.
+
+use bookguard_core::command::{Answer, Reply};
+use bookguard_core::limits::RETENTION_DAYS_MAX;
+use bookguard_core::model::Timestamp;
+use bookguard_core::ops::retention::{Begin, look, old_before};
+use bookguard_core::service::Service;
+use serde::Serialize;
+use tokio::task::block_in_place;
+
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::output::sheet::{grouped, time};
+use crate::output::{self, Screen};
+use crate::target::local::Local;
+use crate::text::plain;
+
+/// What was deleted, or would be.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pruning {
+    dry_run: bool,
+    /// Only events from before this.
+    before: Timestamp,
+    events: u64,
+    attempts: u64,
+    payload_bytes: u64,
+    /// Events as old that may still be sent.
+    waiting: u64,
+}
+
+/// Prunes events that are so old.
+///
+/// Errors: [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
+/// what the core answers.
+pub async fn run(
+    local: &Local,
+    older_than: Option<&str>,
+    dry_run: bool,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let days = match older_than {
+        Some(text) => days(text)?,
+        None => local.retention_days().ok_or_else(|| {
+            Failure::Usage(
+                "the service keeps events for ever (retention_days is 0); say how old they must be: --older-than 90d"
+                    .to_owned(),
+            )
+        })?,
+    };
+    let pruning = prune(local.service(), days, dry_run).await?;
+    match screen.format {
+        Format::Json => screen
+            .json(&serde_json::to_string(&pruning).expect("numbers and a time always serialize")),
+        Format::Table => output::print(&pruning.told()),
+    }
+}
+
+async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, Failure> {
+    let mut pruning = Pruning {
+        dry_run,
+        before: old_before(service.clock().now(), days),
+        events: 0,
+        attempts: 0,
+        payload_bytes: 0,
+        waiting: 0,
+    };
+    let mut begin = Some(Begin::Waiting);
+    while let Some(from) = begin {
+        let found = block_in_place(|| look(service, pruning.before, from))?;
+        pruning.attempts += found.attempts;
+        pruning.payload_bytes += found.bytes;
+        pruning.waiting += found.waiting;
+        begin = found.next.map(Begin::At);
+        if dry_run {
+            pruning.events += found.events;
+        } else if let Some(command) = found.command(service.clock().now()) {
+            match service.submit_patiently(command).await? {
+                Answer::Fresh(Reply::Pruned(events)) => pruning.events += events,
+                _ => {
+                    return Err(Failure::Unexpected(
+                        "the writer answered something else than was asked".to_owned(),
+                    ));
+                }
+            }
+        }
+    }
+    Ok(pruning)
+}
+
+/// A number of days, such as `90d`.
+fn days(text: &str) -> Result<u32, Failure> {
+    let number = text.strip_suffix('d').unwrap_or(text).parse().ok();
+    number
+        .filter(|days| (1..=RETENTION_DAYS_MAX).contains(days))
+        .ok_or_else(|| {
+            Failure::Usage(format!(
+                "--older-than is \"{}\"; it must be a number of days such as 90d, 1 to {RETENTION_DAYS_MAX}",
+                plain(text)
+            ))
+        })
+}
+
+impl Pruning {
+    fn told(&self) -> String {
+        let (done, kept) = match self.dry_run {
+            true => ("would be deleted", "would be"),
+            false => ("were deleted", "were"),
+        };
+        let mut text = format!(
+            "Of {} events from before {} the payloads ({} bytes) and {} attempts {done}; that they happened, their hashes and the \
+             evidence stay.",
+            grouped(self.events),
+            time(self.before),
+            grouped(self.payload_bytes),
+            grouped(self.attempts),
+        );
+        if self.waiting > 0 {
+            text.push_str(&format!(
+                "\n{} more as old {kept} kept: they still wait to be delivered. Delete or enable their endpoints.",
+                grouped(self.waiting)
+            ));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_of_days() {
+        for (text, read) in [("90d", Some(90)), ("1", Some(1)), ("36500d", Some(36_500))] {
+            assert_eq!(days(text).ok(), read);
+        }
+        for text in [
+            "",
+            "d",
+            "0",
+            "0d",
+            "-1d",
+            "36501d",
+            "90h",
+            "1.5d",
+            "d90",
+            "99999999999d",
+        ] {
+            let Err(Failure::Usage(why)) = days(text) else {
+                panic!("{text} was taken")
+            };
+            assert!(
+                why.starts_with("--older-than") && why.contains("90d"),
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_told_says_what_stays() {
+        let mut pruning = Pruning {
+            dry_run: true,
+            before: Timestamp::EPOCH,
+            events: 1_234,
+            attempts: 2,
+            payload_bytes: 3,
+            waiting: 0,
+        };
+        let text = pruning.told();
+        assert!(
+            text.contains("1,234 events") && text.contains("would be deleted"),
+            "{text}"
+        );
+        assert!(!text.contains("still wait"), "{text}");
+        pruning = Pruning {
+            dry_run: false,
+            waiting: 5,
+            ..pruning
+        };
+        let text = pruning.told();
+        assert!(
+            text.contains("were deleted") && text.contains("5 more as old were kept"),
+            "{text}"
+        );
+    }
+}

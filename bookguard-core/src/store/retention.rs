@@ -1,0 +1,88 @@
+//! Which events are old, and how far they were looked through.
+//!
+//! Ids are in the order of their time, so a look goes on where the one before ended and never meets what it has left behind.
+//! What is found is judged by the rule (`lifecycle::retention`) under the write turn.
+
+use super::conn::{Arg, Row, Statement, StoreError};
+use super::load::Loading;
+use super::read::{Read, Reader};
+use crate::change::Sweep;
+use crate::model::EventId;
+use crate::work::Work;
+
+/// How far the events were looked through.
+pub(super) const SWEEP: &str = "SELECT next, waiting FROM sweep WHERE id = 1";
+
+const LOOK: &str = "SELECT e.id, e.pruned_ms, LENGTH(e.body), \
+     CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
+     WHERE d.event_id = e.id AND d.due_ms IS NOT NULL AND n.deleted_ms IS NULL) ELSE 0 END, \
+     CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM attempt a WHERE a.event_id = e.id) ELSE 0 END \
+     FROM event e WHERE e.id >= $1 AND e.id < $2 ORDER BY e.id LIMIT $3";
+
+/// An event as a look finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldEvent {
+    /// Which.
+    pub event_id: EventId,
+    /// Bytes of its body; `None` when it is pruned.
+    pub bytes: Option<u64>,
+    /// Deliveries of it that may still be sent.
+    pub waiting: u64,
+    /// Attempts that are kept of it.
+    pub attempts: u64,
+}
+
+impl Reader<'_> {
+    /// How far the events were looked through.
+    pub fn sweep(&mut self) -> Read<Sweep> {
+        let row = self.first(SWEEP, vec![])?;
+        row.map_or(Ok(Sweep::default()), |row| sweep(&row))
+    }
+
+    /// Events from `from` on, but not `to`, in the order of their ids.
+    pub fn old_events(&mut self, from: &EventId, to: &EventId, rows: u32) -> Read<Vec<OldEvent>> {
+        let args = vec![from.into(), to.into(), i64::from(rows).into()];
+        let rows = self.all(LOOK, args)?;
+        rows.iter().map(old_event).collect()
+    }
+}
+
+fn old_event(row: &Row) -> Result<OldEvent, StoreError> {
+    Ok(OldEvent {
+        event_id: row.id(0)?,
+        bytes: match row.maybe_int(1)? {
+            None => Some(row.size(2)?),
+            Some(_) => None,
+        },
+        waiting: row.size(3)?,
+        attempts: row.size(4)?,
+    })
+}
+
+pub(super) fn sweep(row: &Row) -> Result<Sweep, StoreError> {
+    let waiting = match row.is_null(1) {
+        true => None,
+        false => Some(row.id(1)?),
+    };
+    Ok(Sweep {
+        next: row.id(0)?,
+        waiting,
+    })
+}
+
+pub(super) fn read_sweep(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    work.sweep = Some(sweep(row)?);
+    Ok(())
+}
+
+/// Notes how far the events were looked through.
+pub(super) fn swept(sweep: &Sweep) -> Statement<'_> {
+    Statement::new(
+        "INSERT INTO sweep (id, next, waiting) VALUES (1, $1, $2) \
+         ON CONFLICT (id) DO UPDATE SET next = excluded.next, waiting = excluded.waiting",
+        vec![
+            (&sweep.next).into(),
+            sweep.waiting.as_ref().map_or(Arg::Null, Into::into),
+        ],
+    )
+}

@@ -1,0 +1,62 @@
+//! Prunes old events while the server runs: what happened stays, what was posted and how the attempts went does not.
+//!
+//! Which events are old is `ops::retention`'s, what may be pruned the rulebook's; here it is asked now and then, on every node,
+//! apart from the deliveries so that it keeps none of them waiting. Invariant: it takes no more than a twentieth of the time,
+//! and a store that does not answer has reported itself and is left alone until the next turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::error::Error;
+use bookguard_core::ops::retention::{Begin, look, old_before};
+use bookguard_core::service::Service;
+use tokio::time::{Instant, sleep};
+
+/// How often to look while nothing is old: the most by which an event is pruned late.
+const TURN: Duration = Duration::from_secs(60);
+/// After a look, so many times what it and its commit took.
+const SHARE: u32 = 20;
+/// The shortest time between two looks.
+const GAP: Duration = Duration::from_millis(50);
+/// How often to begin again with what was passed over because it still waited to be delivered.
+const AGAIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Prunes events that are older than so many days, for ever.
+pub(crate) async fn prune_old_events(service: Arc<Service>, days: u32) {
+    let mut again_at = Instant::now();
+    loop {
+        let began = Instant::now();
+        let again = began >= again_at;
+        let begin = if again { Begin::Waiting } else { Begin::Next };
+        let pause = match step(&service, days, begin).await {
+            Ok(more) => {
+                if again {
+                    again_at = began + AGAIN;
+                }
+                if more {
+                    GAP.max(began.elapsed() * SHARE)
+                } else {
+                    TURN
+                }
+            }
+            Err(_) => TURN,
+        };
+        sleep(pause).await;
+    }
+}
+
+/// One look and what follows from it; whether there is more.
+async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, Error> {
+    let looking = Arc::clone(service);
+    let found = tokio::task::spawn_blocking(move || {
+        look(&looking, old_before(looking.clock().now(), days), begin)
+    });
+    let found = found
+        .await
+        .map_err(|error| Error::internal(format!("looking for old events broke off: {error}")))??;
+    let more = found.next.is_some();
+    if let Some(command) = found.command(service.clock().now()) {
+        service.submit_patiently(command).await?;
+    }
+    Ok(more)
+}

@@ -1,0 +1,196 @@
+//! Old events counted and pruned by hand, and by a server that is killed at it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::limits::PRUNED;
+use bookguard_server::config::Config;
+use bookguard_tests::caller::Caller;
+use bookguard_tests::engine::{Engine, Site, on_every_engine};
+use bookguard_tests::house::House;
+use bookguard_tests::program::Serving;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// A server whose clock stands a hundred days ago, and which prunes nothing.
+async fn long_ago(engine: Engine) -> House {
+    let then = Clock::System.now().ms() - 100 * DAY;
+    House::with(engine, |config| Config {
+        clock: Clock::Set(Arc::new(AtomicI64::new(then))),
+        retention_days: 0,
+        ..config
+    })
+    .await
+}
+
+/// `webhook-events prune` with these flags.
+async fn prune(site: &Site, flags: &[&str]) -> Value {
+    let line = ["webhook-events", "prune"].iter().chain(flags);
+    site.command(line).run().await.json()
+}
+
+/// What was found of so many events and attempts, and passed over.
+fn counted(report: &Value) -> (bool, u64, u64, u64) {
+    let number = |name: &str| report[name].as_u64().unwrap();
+    let dry = report["dryRun"].as_bool().unwrap();
+    (dry, number("events"), number("attempts"), number("waiting"))
+}
+
+#[tokio::test]
+async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
+    on_every_engine(async |engine| {
+        let house = long_ago(engine).await;
+        let acme = house.partner("Acme").await;
+        let (receiver, failing) = (Receiver::start().await, Receiver::start().await);
+        failing.answer(Answer::Status(500));
+        acme.endpoint(&receiver.url()).await;
+        let told = acme.book().await;
+        acme.protect(&told).await;
+        let off = acme.endpoint(&failing.url()).await;
+        acme.book().await;
+        until("every attempt to be recorded", async || {
+            let log = acme.caller.get("/v1/webhook-events").await.ok(200);
+            let attempts = log["data"].as_array().unwrap().iter().flat_map(|event| {
+                let deliveries = event["deliveries"].as_array().unwrap();
+                deliveries.iter().map(|d| d["attempts"].as_u64().unwrap())
+            });
+            (attempts.collect::<Vec<_>>() == [1, 1, 1, 1]).then_some(())
+        })
+        .await;
+        let path = format!("/v1/webhook-endpoints/{off}");
+        acme.caller
+            .patch(&path, &json!({"enabled": false}))
+            .await
+            .ok(200);
+        let site = house.close().await;
+
+        let dry = prune(&site, &["--dry-run"]).await;
+        assert_eq!(counted(&dry), (true, 2, 2, 1));
+        let bytes: usize = receiver.received()[..2]
+            .iter()
+            .map(|hook| hook.body.len())
+            .sum();
+        assert_eq!(dry["payloadBytes"], bytes);
+        assert_eq!(
+            counted(&prune(&site, &["--dry-run"]).await),
+            (true, 2, 2, 1),
+            "nothing was done"
+        );
+        let older = prune(&site, &["--older-than", "101d"]).await;
+        assert_eq!(counted(&older), (false, 0, 0, 0));
+        assert_eq!(counted(&prune(&site, &[]).await), (false, 2, 2, 1));
+        assert_eq!(
+            counted(&prune(&site, &[]).await),
+            (false, 0, 0, 1),
+            "what waits is met again"
+        );
+        let line = ["webhook-events", "prune", "--dry-run", "--output", "table"];
+        let table = site.command(line).run().await.stdout;
+        assert!(
+            table.contains("0 events") && table.contains("1 more as old would be kept"),
+            "{table}"
+        );
+        site.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pruning_by_hand_needs_the_database_and_an_age() {
+    let site = House::open(Engine::Sqlite).await.close().await;
+    for (flags, env, why) in [
+        (
+            &["--older-than", "90h"][..],
+            None,
+            "--older-than is \"90h\"; it must be a number of days",
+        ),
+        (&["--older-than", "0"], None, "1 to 36500"),
+        (
+            &[],
+            Some(("BOOKGUARD_RETENTION_DAYS", "0")),
+            "retention_days is 0",
+        ),
+        (
+            &[],
+            Some(("BOOKGUARD_RETENTION_DAYS", "36501")),
+            "retention_days is 36501",
+        ),
+    ] {
+        let line = ["webhook-events", "prune"].iter().chain(flags);
+        let mut line = site.command(line);
+        if let Some((name, value)) = env {
+            line = line.env(name, value);
+        }
+        let ran = line.run().await;
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{ran:?}");
+    }
+    let remote = bookguard_tests::program::bookguard(["webhook-events", "prune"])
+        .env("BOOKGUARD_URL", "http://127.0.0.1:1")
+        .env("BOOKGUARD_API_KEY", "bgk_x");
+    let ran = remote.run().await;
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("on the database itself"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
+    on_every_engine(async |engine| {
+        let house = long_ago(engine).await;
+        let acme = house.partner("Acme").await;
+        let all = 2 * PRUNED + 90;
+        for _ in 0..all {
+            acme.book().await;
+        }
+        let site = house.close().await;
+        let left = async || {
+            let report = prune(&site, &["--dry-run"]).await;
+            usize::try_from(report["events"].as_u64().unwrap()).unwrap()
+        };
+        assert_eq!(left().await, all);
+        // It looks as soon as it is there, so the first is killed at its first commit or before, the second a little later.
+        for wait in [false, true] {
+            let before = left().await;
+            let server = Serving::start(&site, &[]).await;
+            if wait {
+                any_pruned(&acme.caller.at(server.url())).await;
+            }
+            server.kill().await;
+            let after = left().await;
+            // Whole commits, or none.
+            assert!(
+                [all, all - PRUNED, all - 2 * PRUNED, 0].contains(&after),
+                "{after}"
+            );
+            assert!(
+                after <= before && !(wait && after == all),
+                "{before}, then {after}"
+            );
+            site.verify(all).await;
+        }
+        let server = Serving::start(&site, &[]).await;
+        until("all of them to be pruned", async || {
+            (left().await == 0).then_some(())
+        })
+        .await;
+        server.kill().await;
+        site.verify(all).await;
+    })
+    .await;
+}
+
+async fn any_pruned(caller: &Caller) {
+    until("an event to be pruned", async || {
+        let log = caller.get("/v1/webhook-events?limit=100").await.ok(200);
+        let log = log["data"].as_array().unwrap().clone();
+        log.iter()
+            .any(|event| event["prunedAt"].is_string())
+            .then_some(())
+    })
+    .await;
+}
