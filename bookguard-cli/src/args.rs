@@ -254,6 +254,10 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub webhook_allow_subnets: Vec<String>,
+    /// The proxy through which webhooks go; a password is better given in the environment or the configuration file
+    /// [env: BOOKGUARD_WEBHOOK_PROXY]
+    #[arg(long, value_name = "http://HOST:PORT")]
+    pub webhook_proxy: Option<String>,
     /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever
     /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
     #[arg(long, value_name = "N")]
@@ -371,6 +375,7 @@ mod tests {
             "webhook-events recoveries get rec_1",
             "webhook-events prune --older-than 30d --dry-run",
             "serve --retention-days 0",
+            "serve --webhook-proxy http://proxy.example:3128",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
             "ledger verify",

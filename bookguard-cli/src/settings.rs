@@ -10,6 +10,7 @@ use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::PartnerId;
 use bookguard_core::store::Database;
 use bookguard_server::config::{Config, Settings};
+use bookguard_server::courier::proxy::Proxy;
 
 use crate::args::{Place, ServeArgs};
 use crate::failure::Failure;
@@ -81,7 +82,7 @@ pub fn config(place: &Place, serve: Option<&ServeArgs>, var: Var<'_>) -> Result<
         ledger_key: ledger_key.map_err(|e| Failure::Usage(e.to_string()))?,
         guard_file: place.settings.guard_file.clone(),
         dev: place.settings.dev.then_some(true),
-        ..serve.map(of_serve).unwrap_or_default()
+        ..serve.map(of_serve).transpose()?.unwrap_or_default()
     };
     let file = place
         .settings
@@ -91,8 +92,8 @@ pub fn config(place: &Place, serve: Option<&ServeArgs>, var: Var<'_>) -> Result<
     Config::load(file.as_deref(), flags.merge(of_environment(var)?)).map_err(Failure::Usage)
 }
 
-fn of_serve(args: &ServeArgs) -> Settings {
-    Settings {
+fn of_serve(args: &ServeArgs) -> Result<Settings, Failure> {
+    Ok(Settings {
         listen: args.listen.clone(),
         registration: args.registration.clone(),
         library_policies: args.library_policies,
@@ -103,9 +104,15 @@ fn of_serve(args: &ServeArgs) -> Settings {
         webhook_allow_http: args.webhook_allow_http,
         webhook_allow_subnets: (!args.webhook_allow_subnets.is_empty())
             .then(|| args.webhook_allow_subnets.clone()),
+        webhook_proxy: args.webhook_proxy.as_deref().map(proxy).transpose()?,
         retention_days: args.retention_days,
         ..Settings::default()
-    }
+    })
+}
+
+/// Never repeated, whatever is wrong with it: it may hold a password.
+fn proxy(text: &str) -> Result<Proxy, Failure> {
+    Proxy::parse(text).map_err(Failure::Usage)
 }
 
 fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
@@ -126,6 +133,10 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
         webhook_allow_http: switch(var, "BOOKGUARD_WEBHOOK_ALLOW_HTTP")?,
         webhook_allow_subnets: subnets
             .map(|list| list.split(',').map(|one| one.trim().to_owned()).collect()),
+        webhook_proxy: text(var, "BOOKGUARD_WEBHOOK_PROXY")?
+            .as_deref()
+            .map(proxy)
+            .transpose()?,
         retention_days: number(var, "BOOKGUARD_RETENTION_DAYS")?,
     })
 }
@@ -279,6 +290,7 @@ mod tests {
                 "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS",
                 "10.1.0.0/16, 10.2.0.0/16",
             ),
+            ("BOOKGUARD_WEBHOOK_PROXY", "http://u:p@proxy.example:3128"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
         ];
         let settings = of_environment(&vars(&env)).unwrap();
@@ -297,6 +309,7 @@ mod tests {
             registrations_per_minute: Some(9),
             webhook_allow_http: Some(false),
             webhook_allow_subnets: Some(vec!["10.1.0.0/16".to_owned(), "10.2.0.0/16".to_owned()]),
+            webhook_proxy: Some(Proxy::parse("http://u:p@proxy.example:3128").unwrap()),
             retention_days: Some(30),
         };
         assert_eq!(settings, expected);

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::courier::address::{AddressRules, Subnet};
+use crate::courier::proxy::Proxy;
 
 /// Where the server listens when nothing is said: this machine only.
 pub const LISTEN: &str = "127.0.0.1:8080";
@@ -69,6 +70,8 @@ pub struct Settings {
     pub webhook_allow_http: Option<bool>,
     /// Subnets webhooks may go to although they are not public, such as `10.1.0.0/16`.
     pub webhook_allow_subnets: Option<Vec<String>>,
+    /// The proxy through which webhooks go, `http://[user:password@]host:port`.
+    pub webhook_proxy: Option<Proxy>,
     /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever.
     pub retention_days: Option<u32>,
 }
@@ -125,6 +128,7 @@ impl Settings {
                 .or(weaker.registrations_per_minute),
             webhook_allow_http: self.webhook_allow_http.or(weaker.webhook_allow_http),
             webhook_allow_subnets: self.webhook_allow_subnets.or(weaker.webhook_allow_subnets),
+            webhook_proxy: self.webhook_proxy.or(weaker.webhook_proxy),
             retention_days: self.retention_days.or(weaker.retention_days),
         }
     }
@@ -173,6 +177,7 @@ impl Settings {
                     .unwrap_or(REGISTRATIONS_PER_MINUTE),
             )?,
             webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
+            webhook_proxy: self.webhook_proxy,
             retention_days: retention(self.retention_days.unwrap_or(RETENTION_DAYS))?,
             clock: Clock::System,
             report: to_stderr,
@@ -281,6 +286,8 @@ pub struct Config {
     pub registrations_per_minute: u32,
     /// Where webhooks may go.
     pub webhooks: AddressRules,
+    /// The proxy through which webhooks go, if through one.
+    pub webhook_proxy: Option<Proxy>,
     /// Days after which old events are pruned; 0 is never.
     pub retention_days: u32,
     /// Where time comes from.
@@ -307,6 +314,7 @@ impl Config {
             rate_limit_burst: RATE_LIMIT_BURST,
             registrations_per_minute: REGISTRATIONS_PER_MINUTE,
             webhooks: AddressRules::public(),
+            webhook_proxy: None,
             retention_days: RETENTION_DAYS,
             clock: Clock::System,
             report: to_stderr,

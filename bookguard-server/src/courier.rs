@@ -2,7 +2,8 @@
 //!
 //! Deliveries come leased from the writer through the [`Outbox`], at birth or claimed when they are due; each becomes
 //! one attempt and one `Settle` command, fenced by its lease, so that delivery is at-least-once whatever fails.
-//! What an outcome means is the rulebook's; [`address`] decides where a webhook may go, [`sender`] makes one attempt,
+//! What an outcome means is the rulebook's; [`address`] decides where a webhook may go, [`proxy`] is the way where the operator has
+//! one, [`sender`] makes one attempt,
 //! `rota` says whose turn it is, `dispatch` runs the attempts, `carry` takes one to its settled end, `claim` asks the
 //! store for what is due. Invariants: no connection to the database is held during a request; a slow or dead
 //! receiver fills its own share of places and memory and nobody else's.
@@ -11,6 +12,7 @@ pub mod address;
 mod carry;
 mod claim;
 mod dispatch;
+pub mod proxy;
 mod rota;
 mod rule;
 pub mod sender;
@@ -38,6 +40,7 @@ use tokio::time::{Instant, timeout_at};
 use address::AddressRules;
 use carry::Van;
 use dispatch::{Dispatcher, Note};
+use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
 pub use trial::Trial;
@@ -53,6 +56,8 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 pub struct Settings {
     /// Where webhooks may go.
     pub rules: AddressRules,
+    /// Through which proxy they go, if through one.
+    pub proxy: Option<Proxy>,
     /// How long one attempt may take, answer included; well below `LEASE_MS`, or nothing is ever sent.
     pub attempt_time: Duration,
     /// Whether to claim what is due in the store. Without it only what this process's own commands lease is
@@ -84,10 +89,11 @@ pub struct Courier {
 }
 
 impl Settings {
-    /// A server's: attempts of 15 seconds, claiming what is due.
+    /// A server's: attempts of 15 seconds, straight, claiming what is due.
     pub fn new(rules: AddressRules, report: fn(&str)) -> Self {
         Settings {
             rules,
+            proxy: None,
             attempt_time: Duration::from_millis(ATTEMPT_MS),
             claims: true,
             report,
@@ -111,12 +117,13 @@ impl Courier {
         let waiting = Arc::<Waiting<EventId>>::default();
         let van = Van {
             service: Arc::clone(&service),
-            sender: Sender::new(settings.rules, settings.attempt_time)?,
+            sender: Sender::new(settings.rules, settings.proxy, settings.attempt_time)?,
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
             report: settings.report,
             failing: AtomicBool::new(false),
+            complained: Mutex::default(),
         };
         let van = Arc::new(van);
         let mut dispatcher = Dispatcher::new(Arc::clone(&van), outbox);

@@ -139,7 +139,10 @@ impl Server {
         };
         // What cannot be taken back now is when its lease ends; who is not there now will be in a second.
         let _ = tokio::task::spawn_blocking(begin).await;
-        let deliveries = courier::Settings::new(config.webhooks.clone(), config.report);
+        let deliveries = courier::Settings {
+            proxy: config.webhook_proxy.clone(),
+            ..courier::Settings::new(config.webhooks.clone(), config.report)
+        };
         let courier = Courier::start(Arc::clone(&service), outbox, parcels, deliveries)
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;
         let courier = Arc::new(courier);

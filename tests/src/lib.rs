@@ -8,6 +8,7 @@
 //! | [`caller`] | a partner's HTTP client |
 //! | [`raw`] | requests that no proper client would send |
 //! | [`receiver`] | a webhook receiver that answers as told |
+//! | [`forward_proxy`] | the proxy that webhooks may go through |
 //! | [`mirror`] | a mirror of the ledger |
 //! | [`samples`] | bodies of requests |
 //! | [`load`] | partners who write without a pause, on nodes that come and go |
@@ -18,6 +19,7 @@
 
 pub mod caller;
 pub mod engine;
+pub mod forward_proxy;
 pub mod house;
 pub mod load;
 pub mod mirror;

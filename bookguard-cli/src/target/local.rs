@@ -49,6 +49,7 @@ impl Local {
         let outbox = Arc::new(outbox);
         let rules = config.webhooks.clone();
         let retention_days = config.retention_days;
+        let proxy = config.webhook_proxy;
         let opening = service::Config {
             create: purpose == Purpose::Begin,
             outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
@@ -78,6 +79,7 @@ impl Local {
                 // Only what this command leases: what else is due belongs to a server.
                 let settings = courier::Settings {
                     claims: false,
+                    proxy,
                     ..courier::Settings::new(rules, config.report)
                 };
                 let courier = Courier::start(Arc::clone(&service), outbox, parcels, settings)

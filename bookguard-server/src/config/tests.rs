@@ -44,6 +44,10 @@ fn a_fault_in_the_file_names_line_and_key() {
         ),
         ("dev = yes\n", ", line 1 (dev)"),
         ("rate_limit_burst = -1\n", ", line 1 (rate_limit_burst)"),
+        (
+            "dev = true\nwebhook_proxy = 5",
+            ", line 2 (webhook_proxy): webhook_proxy must be",
+        ),
     ] {
         let why = Settings::parse(text).unwrap_err();
         assert!(why.starts_with(expected), "{text}: {why}");
@@ -69,6 +73,28 @@ fn a_file_names_the_ledger_key_s_file_and_never_holds_the_key() {
         assert!(why.starts_with(", line 2"), "{why}");
         assert!(why.contains("ledger_key"), "{why}");
         assert!(!why.contains("SECRET") && !why.contains("0123"), "{why}");
+    }
+}
+
+#[test]
+fn a_proxy_s_password_is_never_shown() {
+    let settings =
+        Settings::parse("webhook_proxy = \"http://user:hunter2@proxy.example:3128\"").unwrap();
+    let shown = format!("{settings:?}{:?}", settings.clone().resolve().unwrap());
+    assert!(
+        shown.contains("http://…@proxy.example:3128") && !shown.contains("hunter2"),
+        "{shown}"
+    );
+    for value in [
+        "socks5://user:hunter2@proxy.example",
+        "http://user:hunter2@",
+        "user:hunter2",
+    ] {
+        let why = Settings::parse(&format!("webhook_proxy = \"{value}\"")).unwrap_err();
+        assert!(
+            why.contains("webhook_proxy") && !why.contains("hunter2"),
+            "{why}"
+        );
     }
 }
 

@@ -3,9 +3,9 @@
 //! Whose turn it is is the dispatcher's; the attempt itself is `sender`'s. Invariant: the dispatcher hears of every
 //! delivery that its place is free and that it is done, in this order, even if the task that carried it panics.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bookguard_core::command::{Answer, Ask, Command, Held, Parcel, Reply};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
@@ -41,7 +41,12 @@ pub(super) struct Van {
     pub report: fn(&str),
     /// Whether outcomes cannot be settled at present: an outage is reported once, not once per delivery.
     pub failing: AtomicBool,
+    /// When the operator was last told that sending fails on this side.
+    pub complained: Mutex<Option<Instant>>,
 }
+
+/// How often the operator is told that sending fails on this side: it may be so for every attempt.
+const COMPLAIN: Duration = Duration::from_secs(60);
 
 /// Tells the dispatcher how far a delivery has come, at the latest when it is dropped.
 struct Slip {
@@ -143,7 +148,9 @@ impl Van {
             return unsent(now, FailureClass::BlockedAddress, why);
         };
         let body = Bytes::from_owner(Arc::clone(body));
-        self.sender.send(url, headers, body, now.ms()).await
+        let attempt = self.sender.send(url, headers, body, now.ms()).await;
+        self.complain(&attempt);
+        attempt
     }
 
     /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the
@@ -182,6 +189,23 @@ impl Van {
             && let Some(line) = turned(*endpoint_id, *from, health)
         {
             (self.report)(&line);
+        }
+    }
+
+    /// Tells the operator of a fault that is not the receiver's, now and then.
+    fn complain(&self, attempt: &Attempt) {
+        if attempt.class != Some(FailureClass::OurFault) {
+            return;
+        }
+        let mut told = self
+            .complained
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if is_due(&mut told, Instant::now()) {
+            let why = attempt.detail.as_deref().unwrap_or("unknown");
+            (self.report)(&format!(
+                "webhooks cannot be sent, through no fault of their receivers: {why}"
+            ));
         }
     }
 
@@ -230,6 +254,15 @@ fn turned(
     }
 }
 
+/// Whether it is time to tell something again, which is then told.
+fn is_due(told: &mut Option<Instant>, now: Instant) -> bool {
+    let due = told.is_none_or(|at| now.saturating_duration_since(at) >= COMPLAIN);
+    if due {
+        *told = Some(now);
+    }
+    due
+}
+
 /// The record of an attempt that ended before anything was sent.
 fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
     Attempt {
@@ -244,5 +277,19 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
         response_sha256: None,
         retry_after_ms: None,
         uncharged: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_so_all_the_time_is_told_once_a_minute() {
+        let began = Instant::now();
+        let mut told = None;
+        let due = [0, 1, 59, 60, 61, 119, 120, 300]
+            .map(|seconds| is_due(&mut told, began + Duration::from_secs(seconds)));
+        assert_eq!(due, [true, false, false, true, false, false, true, true]);
     }
 }

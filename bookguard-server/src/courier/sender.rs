@@ -2,14 +2,18 @@
 //!
 //! What is sent when, and what follows from it, is the courier's; which addresses are allowed is `address`'s; what an
 //! error means is `failure`'s. Invariants: an attempt ends by its deadline whatever the receiver does, reads no more
-//! than [`RESPONSE_BYTES`] of an answer, follows no redirect, uses no proxy, and connects only to addresses that
-//! were checked. Connections are kept alive and shared by all attempts of a [`Sender`].
+//! than [`RESPONSE_BYTES`] of an answer, follows no redirect, uses no proxy but the one it is given, and connects only to
+//! addresses that were checked (`dial`). Connections are kept alive and shared by all attempts of a [`Sender`].
 
+mod dial;
 mod failure;
 mod progress;
 mod resolver;
 
+use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,13 +21,25 @@ use bookguard_core::limits::{IN_FLIGHT, RESPONSE_BYTES, RESPONSE_HEAD_BYTES};
 use bookguard_core::webhook::attempt::{Attempt, FailureClass, Phase, printable_head};
 use bookguard_core::webhook::schedule::retry_after_ms;
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Body, Client, Method, Request, Response, Url, redirect, retry};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
+};
+use hyper::{Method, Request, Response, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
 use sha2::{Digest, Sha256};
+use url::Url;
 
 use super::address::AddressRules;
+use super::proxy::Proxy;
+use dial::Dialer;
 use failure::Failure;
-use progress::{PROGRESS, Progress};
+use progress::{PROGRESS, Progress, Watched};
 use resolver::CheckedResolver;
 
 /// Idle connections kept for one host: as many as can have been in flight, because the endpoints of many partners may
@@ -39,6 +55,9 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
+const PRODUCT: HeaderValue =
+    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
 
 /// SHA-256 of nothing, the answer of most receivers.
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -46,7 +65,7 @@ const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934
 /// Makes attempts; cheap to share by reference, one per server.
 #[derive(Debug)]
 pub struct Sender {
-    client: Client,
+    client: Client<HttpsConnector<Dialer>, Watched>,
     rules: Arc<AddressRules>,
     total_timeout: Duration,
 }
@@ -66,28 +85,49 @@ pub struct DeliveryHeaders {
 
 /// The HTTP client could not be set up.
 #[derive(Debug)]
-pub struct SenderError(reqwest::Error);
+pub struct SenderError(rustls::Error);
+
+/// What broke an exchange.
+enum Broken {
+    /// Before there was an answer.
+    Request(legacy::Error),
+    /// In the middle of the answer.
+    Answer(hyper::Error),
+}
+
+impl Broken {
+    fn cause(&self) -> &(dyn Error + 'static) {
+        match self {
+            Self::Request(error) => error,
+            Self::Answer(error) => error,
+        }
+    }
+
+    /// Whether there was no connection yet.
+    fn is_connect(&self) -> bool {
+        matches!(self, Self::Request(error) if error.is_connect())
+    }
+}
 
 impl Sender {
-    /// A sender whose attempts go where `rules` allow and end after `total_timeout`, answer included.
+    /// A sender whose attempts go where `rules` allow, through `proxy` if there is one, and end after `total_timeout`, answer
+    /// included.
     ///
     /// # Errors
     /// [`SenderError`] when TLS cannot be set up, which is when the system has no CA certificates.
-    pub fn new(rules: AddressRules, total_timeout: Duration) -> Result<Self, SenderError> {
+    pub fn new(
+        rules: AddressRules,
+        proxy: Option<Proxy>,
+        total_timeout: Duration,
+    ) -> Result<Self, SenderError> {
         let rules = Arc::new(rules);
-        let client = Client::builder()
-            .user_agent(concat!("bookguard/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(CheckedResolver::new(Arc::clone(&rules)))
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .http1_only()
-            .https_only(!rules.allow_http)
+        let resolver = CheckedResolver::new(Arc::clone(&rules));
+        let connector = HttpsConnector::from((Dialer::new(resolver, proxy), tls()?));
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(IDLE_PER_HOST)
             .pool_idle_timeout(IDLE_TIME)
-            .build()
-            .map_err(SenderError)?;
+            .build(connector);
         Ok(Sender {
             client,
             rules,
@@ -109,19 +149,23 @@ impl Sender {
         let began = Instant::now();
         let progress = Progress::default();
         let mut answer = None;
-        let broken = match self.rules.check_parsed(url) {
+        let request = || request(url, headers, progress.watch(body));
+        let broken = match self.rules.check_parsed(url).map(|()| request()) {
             Err(refused) => Err(Failure::blocked(&refused)),
-            Ok(()) => {
-                let request = request(url, headers, progress.watch(body));
+            Ok(None) => Err(Failure::no_request()),
+            Ok(Some(request)) => {
                 let exchange =
                     PROGRESS.scope(progress.clone(), self.exchange(request, &mut answer));
                 match tokio::time::timeout(self.total_timeout, exchange).await {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(Failure::of(
-                        &error,
+                    Ok(Err(broken)) => Err(Failure::of(
+                        &broken,
                         url.scheme() == "https",
                         progress.phase(),
                     )),
+                    Err(_) if progress.is_at_proxy() => {
+                        Err(Failure::proxy_timeout(self.total_timeout))
+                    }
                     Err(_) => Err(Failure::timeout(self.total_timeout, progress.phase())),
                 }
             }
@@ -133,32 +177,55 @@ impl Sender {
     /// Sends the request and reads the answer into `answer`, which keeps what was read if this breaks or is dropped.
     async fn exchange(
         &self,
-        request: Request,
+        request: Request<Watched>,
         answer: &mut Option<Answer>,
-    ) -> Result<(), reqwest::Error> {
-        let mut response = self.client.execute(request).await?;
+    ) -> Result<(), Broken> {
+        let response = self
+            .client
+            .request(request)
+            .await
+            .map_err(Broken::Request)?;
         let _ = PROGRESS.try_with(|progress| progress.reached(Phase::Body));
         let answer = answer.insert(Answer::begun(&response));
+        let mut body = response.into_body();
         while answer.wants_more()
-            && let Some(chunk) = response.chunk().await?
+            && let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
         {
-            answer.take(&chunk);
+            if let Ok(chunk) = frame.map_err(Broken::Answer)?.into_data() {
+                answer.take(&chunk);
+            }
         }
         Ok(())
     }
 }
 
-fn request(url: &Url, headers: DeliveryHeaders, body: Body) -> Request {
-    let mut request = Request::new(Method::POST, url.clone());
+/// TLS that trusts the certificates the operating system trusts.
+fn tls() -> Result<ClientConfig, SenderError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)
+        .map_err(SenderError)?
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The request, unless the URL is none that can be requested.
+fn request(url: &Url, headers: DeliveryHeaders, body: Watched) -> Option<Request<Watched>> {
+    let mut request = Request::new(body);
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = url.as_str().parse::<Uri>().ok()?;
     let mut map = HeaderMap::with_capacity(8);
+    map.insert(USER_AGENT, PRODUCT);
+    map.insert(ACCEPT, ANYTHING);
     map.insert(CONTENT_TYPE, JSON);
     map.insert(SERVICE_SIGNATURE, headers.service_signature);
     map.insert(WEBHOOK_ID, headers.webhook_id);
     map.insert(WEBHOOK_TIMESTAMP, headers.webhook_timestamp);
     map.insert(WEBHOOK_SIGNATURE, headers.webhook_signature);
     *request.headers_mut() = map;
-    *request.body_mut() = Some(body);
-    request
+    Some(request)
 }
 
 /// As much of an answer as was read.
@@ -171,7 +238,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn begun(response: &Response) -> Self {
+    fn begun(response: &Response<Incoming>) -> Self {
         let status = response.status().as_u16();
         let retry_after = match status {
             429 | 503 => response.headers().get(RETRY_AFTER).cloned(),

@@ -12,9 +12,9 @@ use bookguard_core::command::Parcel;
 use bookguard_core::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::webhook::{Keyring, sign_body, sign_standard};
-use reqwest::Url;
-use reqwest::header::HeaderValue;
+use hyper::header::HeaderValue;
 use tokio::sync::OnceCell;
+use url::Url;
 
 use super::sender::DeliveryHeaders;
 

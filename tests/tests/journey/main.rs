@@ -15,6 +15,7 @@
 //! | `faults` | everything a receiver can do wrong, and what is said of it |
 //! | `suspension` | endpoints that only fail, and how they come back |
 //! | `retention` | old events lose payload and attempts |
+//! | `forward_proxy` | deliveries through the operator's proxy |
 //! | `retries` | what a manual retry comes to |
 //! | `recoveries` | what was missed for a while, delivered once more |
 
@@ -26,6 +27,7 @@ mod cancellation;
 mod endpoints;
 mod event_log;
 mod faults;
+mod forward_proxy;
 mod keys;
 mod notifications;
 mod outcomes;

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use bookguard_core::webhook::attempt::{FailureClass, Phase, printable_head};
 
+use super::Broken;
 use super::resolver::LookupFailed;
 use crate::courier::address::Refused;
+use crate::courier::proxy::ProxyFault;
 
 /// For an answer with a 3xx status.
 pub(super) const REDIRECT: &str = "redirects are not followed; register the address it points to";
@@ -57,24 +59,42 @@ impl Failure {
         )
     }
 
+    /// The deadline passed while the service's own proxy was waited for.
+    pub(super) fn proxy_timeout(total: Duration) -> Self {
+        Failure::new(
+            Phase::Connect,
+            FailureClass::OurFault,
+            &format!(
+                "{} ms were over while the proxy of this service opened the connection",
+                total.as_millis()
+            ),
+        )
+    }
+
+    /// The URL is one that no request can be made of.
+    pub(super) fn no_request() -> Self {
+        // The address was checked when it was registered; this one slipped through and never will be sent to.
+        Failure::new(
+            Phase::Dns,
+            FailureClass::BlockedAddress,
+            "the URL cannot be requested",
+        )
+    }
+
     /// What `error` means, if the attempt had come to `phase`, over TLS or not.
-    pub(super) fn of(error: &reqwest::Error, https: bool, phase: Phase) -> Self {
+    pub(super) fn of(broken: &Broken, https: bool, phase: Phase) -> Self {
+        let error = broken.cause();
         if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
             return Failure::blocked(refused);
         }
         if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {
             return Failure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
         }
-        if error.is_builder() {
-            // The address was checked when it was registered; this one slipped through and never will be sent to.
-            return Failure::new(
-                Phase::Dns,
-                FailureClass::BlockedAddress,
-                "the URL cannot be requested",
-            );
+        if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<ProxyFault>()) {
+            return Failure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
         }
         let root = root(error);
-        let (phase, class) = if error.is_connect() {
+        let (phase, class) = if broken.is_connect() {
             while_connecting(root.as_ref(), https)
         } else {
             on_the_connection(root.as_ref(), phase)
@@ -147,7 +167,7 @@ fn is_our_fault(error: &io::Error) -> bool {
         .is_some_and(|code| OUT_OF_FILES.contains(&code))
 }
 
-fn chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     std::iter::from_fn(move || {
         let cause = next?;
@@ -157,7 +177,7 @@ fn chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error +
 }
 
 /// The first input or output error of the chain, unwrapped to the one it is about.
-fn root<'a>(error: &'a reqwest::Error) -> Option<Root<'a>> {
+fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
     let mut error = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
     let wrapped = error.get_ref().is_some();
     while let Some(inner) = error
@@ -170,7 +190,7 @@ fn root<'a>(error: &'a reqwest::Error) -> Option<Root<'a>> {
 }
 
 /// The text of the deepest cause, which is the one that explains.
-fn innermost(error: &reqwest::Error) -> String {
+fn innermost(error: &(dyn Error + 'static)) -> String {
     match root(error) {
         Some(root) => root.error.to_string(),
         None => chain(error)

@@ -6,13 +6,12 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use bookguard_core::webhook::attempt::Phase;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use reqwest::Body;
 
 tokio::task_local! {
     /// The attempt that is being made; the client calls its resolver from within.
@@ -21,7 +20,14 @@ tokio::task_local! {
 
 /// The furthest phase reached.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress(Arc<AtomicU8>);
+pub(super) struct Progress(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    step: AtomicU8,
+    /// Whether a proxy has been asked for a connection and has not opened it yet.
+    proxy: AtomicBool,
+}
 
 /// In order; an attempt that reports nothing (a literal address, no connection yet) is connecting.
 const STEPS: [Phase; 5] = [
@@ -45,25 +51,36 @@ impl Progress {
             Phase::Send | Phase::Headers => SENT,
             Phase::Body => ANSWERED,
         };
-        self.0.fetch_max(step, Ordering::Relaxed);
+        self.0.step.fetch_max(step, Ordering::Relaxed);
     }
 
     /// The phase the attempt is in.
     pub(super) fn phase(&self) -> Phase {
-        STEPS[usize::from(self.0.load(Ordering::Relaxed))]
+        STEPS[usize::from(self.0.step.load(Ordering::Relaxed))]
+    }
+
+    /// Notes whether it is the proxy that is waited for.
+    pub(super) fn waits_for_proxy(&self, waits: bool) {
+        self.0.proxy.store(waits, Ordering::Relaxed);
+    }
+
+    /// Whether it is the proxy that is waited for. A connection may have become free meanwhile, and the request be sent on it.
+    pub(super) fn is_at_proxy(&self) -> bool {
+        self.0.proxy.load(Ordering::Relaxed) && self.0.step.load(Ordering::Relaxed) < SENT
     }
 
     /// `bytes` as a request body that reports when the connection takes it.
-    pub(super) fn watch(&self, bytes: Bytes) -> Body {
-        Body::wrap(Watched {
+    pub(super) fn watch(&self, bytes: Bytes) -> Watched {
+        Watched {
             bytes,
             progress: self.clone(),
-        })
+        }
     }
 }
 
 /// A body of one frame.
-struct Watched {
+#[derive(Debug)]
+pub(super) struct Watched {
     bytes: Bytes,
     progress: Progress,
 }

@@ -114,12 +114,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 }
 
 fn sender() -> Sender {
-    Sender::new(AddressRules::dev(), Duration::from_secs(10)).unwrap()
+    Sender::new(AddressRules::dev(), None, Duration::from_secs(10)).unwrap()
 }
 
 /// A sender that gives up before anybody notices the wait.
 fn impatient() -> Sender {
-    Sender::new(AddressRules::dev(), Duration::from_millis(150)).unwrap()
+    Sender::new(AddressRules::dev(), None, Duration::from_millis(150)).unwrap()
 }
 
 async fn attempt(sender: &Sender, url: &Url) -> Attempt {
@@ -445,11 +445,11 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
         allow_http: true,
         allowed: Vec::new(),
     };
-    let strict = Sender::new(only_http(), Duration::from_secs(10)).unwrap();
+    let strict = Sender::new(only_http(), None, Duration::from_secs(10)).unwrap();
     // Here only the resolver stands between the name and the connection.
     let resolver_alone = Sender {
         rules: Arc::new(AddressRules::dev()),
-        ..Sender::new(only_http(), Duration::from_secs(10)).unwrap()
+        ..Sender::new(only_http(), None, Duration::from_secs(10)).unwrap()
     };
     for (sender, host) in [
         (&strict, "127.0.0.1"),
@@ -468,7 +468,7 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
     assert_eq!(receiver.connections(), 0);
 
     let plain = attempt(
-        &Sender::new(AddressRules::public(), Duration::from_secs(10)).unwrap(),
+        &Sender::new(AddressRules::public(), None, Duration::from_secs(10)).unwrap(),
         &receiver.url,
     )
     .await;

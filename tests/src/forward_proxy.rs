@@ -1,0 +1,152 @@
+//! A forward proxy as operators run one, which opens tunnels (`CONNECT`), and can fail in every way one can.
+//!
+//! Hand-written on TCP, because it must also misbehave.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+
+/// What it does with a request for a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Opens it where it leads, 502 where it cannot.
+    Open,
+    /// Answers these bytes and closes.
+    Says(&'static str),
+    /// Answers without an end.
+    Endless,
+    /// Answers nothing, for as long as it is there.
+    Silent,
+    /// Closes at once.
+    Closes,
+    /// Resets at once.
+    Resets,
+}
+
+/// A request for a tunnel: its first line and the value of `proxy-authorization`.
+pub type Asked = (String, Option<String>);
+
+/// A proxy, until it is dropped.
+pub struct ForwardProxy {
+    addr: SocketAddr,
+    state: Arc<Mutex<State>>,
+    task: AbortHandle,
+}
+
+struct State {
+    way: Way,
+    asked: Vec<Asked>,
+}
+
+impl ForwardProxy {
+    /// One that opens tunnels.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port of this machine can be had");
+        let addr = listener.local_addr().expect("a bound listener has one");
+        let state = Arc::new(Mutex::new(State {
+            way: Way::Open,
+            asked: Vec::new(),
+        }));
+        let serving = Arc::clone(&state);
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(serve(stream, Arc::clone(&serving)));
+            }
+        });
+        Self {
+            addr,
+            state,
+            task: task.abort_handle(),
+        }
+    }
+
+    /// Its address, with what stands before the host, such as `user:password@`.
+    pub fn url(&self, credentials: &str) -> String {
+        format!("http://{credentials}{}", self.addr)
+    }
+
+    /// What it does from now on.
+    pub fn way(&self, way: Way) {
+        lock(&self.state).way = way;
+    }
+
+    /// What it was asked, in order.
+    pub fn asked(&self) -> Vec<Asked> {
+        lock(&self.state).asked.clone()
+    }
+}
+
+impl Drop for ForwardProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
+    let mut stream = BufStream::new(stream);
+    let Some(asked) = read(&mut stream).await else {
+        return;
+    };
+    let target = asked.0.split(' ').nth(1).unwrap_or_default().to_owned();
+    let way = {
+        let mut state = lock(&state);
+        state.asked.push(asked);
+        state.way
+    };
+    // A client that gives up is none of the proxy's business.
+    let _ = match way {
+        Way::Open => open(stream, &target).await,
+        Way::Says(bytes) => say(&mut stream, bytes).await,
+        Way::Endless => loop {
+            if let Err(gone) = say(&mut stream, "HTTP/1.1 200 OK\r\nx: y\r\nx: ").await {
+                break Err(gone);
+            }
+        },
+        Way::Silent => std::future::pending().await,
+        Way::Closes => Ok(()),
+        Way::Resets => stream.get_ref().set_zero_linger(),
+    };
+}
+
+async fn say(stream: &mut BufStream<TcpStream>, bytes: &str) -> std::io::Result<()> {
+    stream.write_all(bytes.as_bytes()).await?;
+    stream.flush().await
+}
+
+async fn open(mut stream: BufStream<TcpStream>, target: &str) -> std::io::Result<()> {
+    match TcpStream::connect(target).await {
+        Ok(mut receiver) => {
+            say(&mut stream, "HTTP/1.1 200 Connection established\r\n\r\n").await?;
+            copy_bidirectional(&mut stream, &mut receiver).await?;
+            Ok(())
+        }
+        Err(_) => say(&mut stream, "HTTP/1.1 502 Bad Gateway\r\n\r\n").await,
+    }
+}
+
+async fn read(stream: &mut BufStream<TcpStream>) -> Option<Asked> {
+    let (mut first, mut authorization) = (String::new(), None);
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok().filter(|n| *n > 0)?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            return Some((first, authorization));
+        }
+        if first.is_empty() {
+            first = line.to_owned();
+        }
+        if let Some(value) = line.strip_prefix("proxy-authorization: ") {
+            authorization = Some(value.to_owned());
+        }
+    }
+}
