@@ -86,12 +86,15 @@ pub const CONTINUATIONS: i64 = 1_000;
 pub const MANUAL_RETRIES: u32 = 100;
 /// Events one step of a recovery looks at: with the most endpoints, some 2,500 deliveries in one commit.
 pub const RECOVERED: usize = 128;
+/// Recoveries whose first step is taken in the commit in which they begin; the others of that commit begin with nothing
+/// looked at, so that no commit grows with how many ask at once.
+pub const RECOVERIES_BEGUN: usize = 2;
 /// Recoveries a partner may begin in 24 hours, those that only count included: each sends to its receivers once more.
 pub const RECOVERIES_PER_DAY: usize = 100;
 /// Milliseconds of such a day.
 pub const RECOVERIES_MS: i64 = 24 * 60 * 60 * 1000;
 /// Recoveries, of as many partners, that are taken a step further at a time.
-pub const RECOVERIES_AT_ONCE: u32 = 16;
+pub const RECOVERIES_AT_ONCE: u32 = 4;
 /// How far the times of events may lie out of the order of their numbers, milliseconds: nodes' clocks differ, and requests
 /// wait for their turn.
 pub const EVENT_ORDER_MS: i64 = 10 * 60 * 1000;

@@ -6,7 +6,7 @@
 //! second delivery and nothing else: leases fence what a node does that was only out of reach.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::lease::Node;
@@ -14,19 +14,22 @@ use crate::store::{Roll, StoreError};
 
 /// How long a node is missed before it counts as gone: after a failover everybody is missed until they are back.
 const GONE_AFTER: Duration = Duration::from_secs(2);
+/// How long this node counts as there, as far as it knows, after it has answered to its name.
+const SURE: Duration = Duration::from_millis(1_500);
 /// How often to ask who holds leases while nobody is missed.
 const LOOK_ANYWAY: Duration = Duration::from_secs(10);
 
 /// This node among the others.
 pub(crate) struct Presence {
-    /// Known once this node has answered to its name: leases taken before could not be told to be anybody's.
-    node: OnceLock<Node>,
+    own: Node,
+    /// When this node last answered to its name. Leases it takes while nobody could see it are in nobody's name, so that
+    /// others do not take them for those of a node that is gone.
+    answered: Mutex<Option<Instant>>,
     looking: Mutex<Looking>,
 }
 
 struct Looking {
     roll: Option<Box<dyn Roll>>,
-    own: Node,
     watch: Watch,
 }
 
@@ -42,10 +45,10 @@ impl Presence {
     /// Not there yet. Without a roll it never will be: then leases are taken back when they end.
     pub(crate) fn new(roll: Option<Box<dyn Roll>>) -> Self {
         Self {
-            node: OnceLock::new(),
+            own: Node::draw(),
+            answered: Mutex::new(None),
             looking: Mutex::new(Looking {
                 roll,
-                own: Node::draw(),
                 watch: Watch::default(),
             }),
         }
@@ -53,27 +56,32 @@ impl Presence {
 
     /// Who holds the leases that are taken from now on; `None` when nobody would notice that holder's end.
     pub(crate) fn holder(&self) -> Option<Node> {
-        self.node.get().copied()
+        let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered
+            .is_some_and(|at| at.elapsed() < SURE)
+            .then_some(self.own)
     }
 
-    /// Answers to this node's name, and says which nodes are gone that held leases; `holders` asks who holds any.
+    /// Answers to this node's name, and says which nodes are gone that held leases; `holders` asks who holds any. `None`
+    /// where there is no list of nodes.
     pub(crate) fn look(
         &self,
         holders: impl FnOnce() -> Result<BTreeSet<Node>, StoreError>,
-    ) -> Result<Vec<Node>, StoreError> {
+    ) -> Result<Option<Vec<Node>>, StoreError> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let Looking { roll, own, watch } = &mut *looking;
+        let Looking { roll, watch } = &mut *looking;
         let Some(roll) = roll else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
-        let present = roll.call(*own)?;
-        self.node.get_or_init(|| *own);
+        let called = Instant::now();
+        let present = roll.call(self.own)?;
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(called);
         let now = Instant::now();
         if !watch.wants_look(now, &present) {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         // Asked after the call: whoever holds leases had answered before it took them.
-        Ok(watch.note(now, present, &holders()?))
+        Ok(Some(watch.note(now, present, &holders()?)))
     }
 }
 

@@ -299,10 +299,10 @@ impl Service {
     }
 
     /// Makes this node's presence known, for whoever has to notice its end, and says which others are gone that held
-    /// deliveries: nothing, where leases are only taken back when they end. To be called every second. Blocks.
+    /// deliveries: `None`, where leases are only taken back when they end. To be called every half second. Blocks.
     ///
     /// Errors: `unavailable` when the store does not answer.
-    pub fn gone(&self) -> Result<Vec<Node>, Error> {
+    pub fn gone(&self) -> Result<Option<Vec<Node>>, Error> {
         let holders = || Reader::new(self.store.reader()?, &self.seal, None).holders();
         self.presence.look(holders).map_err(|e| self.fault(&e))
     }

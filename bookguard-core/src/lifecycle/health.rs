@@ -4,7 +4,9 @@
 //! Faults of ours are not its failures. Invariant: what is disabled, by its partner or by a 410, is brought back by its partner
 //! alone.
 
-use crate::limits::{PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SUSPENDED_AFTER_MS, WARNING_FAILURES};
+use crate::limits::{
+    LEASE_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SUSPENDED_AFTER_MS, WARNING_FAILURES,
+};
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
 
@@ -23,7 +25,7 @@ pub(super) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
             let began = Timestamp::from_ms(attempt.started_at);
             let since = health.failing_since.unwrap_or(began);
             let (status, probe_at) = match health.status {
-                Suspended => (Suspended, health.probe_at),
+                Suspended => (Suspended, Some(at.plus_ms(probe_pause(since, at)))),
                 _ if failures < WARNING_FAILURES => (Active, None),
                 _ if at.ms() - since.ms() < SUSPENDED_AFTER_MS => (Failing, None),
                 _ => (Suspended, Some(at.plus_ms(probe_pause(since, at)))),
@@ -72,9 +74,9 @@ pub(super) fn claimable(
     match health.status {
         Active | Failing => (room, health),
         Suspended if health.probe_at.is_none_or(|probe_at| probe_at <= at) => {
-            let pause = probe_pause(health.failing_since.unwrap_or(at), at);
+            // Until its outcome says when the next one is; without one, as when the node is killed meanwhile, soon.
             let tried = EndpointHealth {
-                probe_at: Some(at.plus_ms(pause)),
+                probe_at: Some(at.plus_ms(2 * LEASE_MS)),
                 ..health
             };
             (room.min(1), tried)

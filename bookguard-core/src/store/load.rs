@@ -16,7 +16,7 @@ use crate::command::{Ask, Command, Lapse};
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
-use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED, RECOVERIES_MS};
+use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED, RECOVERIES_BEGUN, RECOVERIES_MS};
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
     PartnerId, PartnerStatus, RecoveryId, Timestamp,
@@ -145,8 +145,10 @@ impl Needs {
                     recovery,
                 } => {
                     needs.partners.push(*partner_id);
+                    if needs.recovering.len() < RECOVERIES_BEGUN {
+                        needs.steps.push((*partner_id, recovery.after_seq));
+                    }
                     needs.recovering.push((*partner_id, command.at));
-                    needs.steps.push((*partner_id, recovery.after_seq));
                 }
                 Ask::GoOnRecovering {
                     partner_id,

@@ -1,5 +1,5 @@
 //! Takes deliveries that are due from the store: retries whose time has come, what found no room in memory, what another
-//! node gave back; and takes back what a node that is gone still held when its lease ended. Recoveries that are under way
+//! node gave back; and takes back what is still held when its lease has ended. Recoveries that are under way
 //! are taken a step further on the same occasion.
 //!
 //! What is due is judged by the service's clock, how often to look by the real one. Every node looks: whichever comes
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bookguard_core::command::{Ask, Command, Lapse};
 use bookguard_core::entropy;
-use bookguard_core::model::EndpointId;
+use bookguard_core::model::{EndpointId, Timestamp};
 use bookguard_core::ops::recoveries;
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
@@ -49,8 +49,8 @@ pub(super) struct Claimer {
 struct Found {
     /// Endpoints that have something due.
     due: Vec<EndpointId>,
-    /// From whom deliveries are to be taken back.
-    lapses: Vec<Lapse>,
+    /// By when leases have ended, if any has.
+    lapsed: Option<Timestamp>,
     /// The next steps of recoveries.
     recoveries: Vec<Command>,
 }
@@ -68,10 +68,11 @@ enum Looked {
 impl Claimer {
     pub(super) async fn run(self) {
         let mut reclaim_at = Instant::now();
+        let mut recover_at = Instant::now();
         loop {
             let began = Instant::now();
             let reclaims = began >= reclaim_at;
-            let Some(store) = self.ask(reclaims).await else {
+            let Some(mut store) = self.ask(reclaims, began >= recover_at).await else {
                 sleep(POLL_FAILED).await;
                 continue;
             };
@@ -79,10 +80,20 @@ impl Claimer {
             if reclaims {
                 // There may be more than one command takes back.
                 let pause = RECLAIM.max(took * POLL_SHARE);
-                reclaim_at = Instant::now() + if store.lapses.is_empty() { pause } else { GAP };
+                reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
             }
-            match self.act(store).await {
+            let steps = std::mem::take(&mut store.recoveries);
+            let recovers = !steps.is_empty();
+            let looked = self.act(store).await;
+            if recovers {
+                // After what is due, and then the writer is left to others for as long as that took.
+                let began = Instant::now();
+                self.recover(steps).await;
+                recover_at = Instant::now() + began.elapsed();
+            }
+            match looked {
                 Looked::Claimed => {}
+                Looked::Nothing if recovers => {}
                 Looked::Nothing => {
                     let _ = timeout(POLL.max(took * POLL_SHARE), self.wake.notified()).await;
                 }
@@ -93,15 +104,12 @@ impl Claimer {
     }
 
     async fn act(&self, store: Found) -> Looked {
-        let reclaims = !store.lapses.is_empty();
-        for from in store.lapses {
+        let reclaims = store.lapsed.is_some();
+        if let Some(ended) = store.lapsed {
+            let from = Lapse::EndedBy(ended);
             if !self.submit(Ask::Reclaim { from }).await {
                 return Looked::Failed;
             }
-        }
-        let recovers = !store.recoveries.is_empty();
-        if !self.recover(store.recoveries).await {
-            return Looked::Failed;
         }
         let mut due = store.due;
         if !due.is_empty() {
@@ -121,7 +129,7 @@ impl Claimer {
             let _ = self.notes.send(Note::Backlog(full));
         }
         if open.is_empty() {
-            return match reclaims || recovers {
+            return match reclaims {
                 true => Looked::Claimed,
                 false => Looked::Nothing,
             };
@@ -138,21 +146,15 @@ impl Claimer {
         Looked::Claimed
     }
 
-    /// Takes recoveries a step further, in one commit if nothing comes between, and then leaves the writer to others for as
-    /// long as that took. Whether it was done.
-    async fn recover(&self, steps: Vec<Command>) -> bool {
-        if steps.is_empty() {
-            return true;
-        }
-        let began = Instant::now();
+    /// Takes recoveries a step further, in one commit if nothing comes between. One that fails is asked for again: nothing
+    /// else waits for it.
+    async fn recover(&self, steps: Vec<Command>) {
         let mut under_way = JoinSet::new();
         for step in steps {
             let service = Arc::clone(&self.service);
             under_way.spawn(async move { service.submit_patiently(step).await.is_ok() });
         }
-        let done = under_way.join_all().await.into_iter().all(|done| done);
-        sleep(began.elapsed()).await;
-        done
+        under_way.join_all().await;
     }
 
     /// Whether it was done.
@@ -166,7 +168,7 @@ impl Claimer {
     }
 
     /// Asks the store what is due, and what is to be taken back when it is time for that.
-    async fn ask(&self, reclaims: bool) -> Option<Found> {
+    async fn ask(&self, reclaims: bool, recovers: bool) -> Option<Found> {
         let service = Arc::clone(&self.service);
         let read = tokio::task::spawn_blocking(move || {
             let now = service.clock().now();
@@ -174,23 +176,17 @@ impl Claimer {
             let due = reader.endpoints_with_due(now);
             let found = due.and_then(|due| {
                 let lapsed = reclaims && reader.has_lapsed_leases(now)?;
-                let lapses = lapsed.then_some(Lapse::EndedBy(now)).into_iter().collect();
-                let recoveries = recoveries::next_steps(&service, &mut reader)?;
+                let recoveries = match recovers {
+                    true => recoveries::next_steps(&service, &mut reader)?,
+                    false => Vec::new(),
+                };
                 Ok(Found {
                     due,
-                    lapses,
+                    lapsed: lapsed.then_some(now),
                     recoveries,
                 })
             });
-            // A connection less while the nodes are looked for.
-            drop(reader);
-            let mut found = found.map_err(|error| service.fault(&error)).ok()?;
-            if reclaims {
-                found
-                    .lapses
-                    .extend(service.gone().ok()?.into_iter().map(Lapse::Gone));
-            }
-            Some(found)
+            found.map_err(|error| service.fault(&error)).ok()
         });
         read.await.ok().flatten()
     }

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::carry::Van;
 use super::claim::Claimer;
+use super::relief::relieve;
 use super::rota::{Ended, Rota};
 use super::signing::Receivers;
 
@@ -77,6 +78,8 @@ impl Dispatcher {
             wake: Arc::clone(&self.wake),
         };
         self.claimer = Some(self.tasks.spawn(claimer.run()));
+        // Goes on when this node stops, until what is under way has ended.
+        self.tasks.spawn(relieve(Arc::clone(&self.van.service)));
     }
 
     /// Runs until it is stopped and nothing is in flight any more, or the time for that is over.

@@ -755,6 +755,11 @@ fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
             p.deliveries[2].status = DeliveryStatus::NoEndpoints
         }),
         ("to nobody", |p| p.deliveries[2].endpoint_id = None),
+        ("an event more than there was cause for", |p| {
+            let mut more = p.deliveries[2].clone();
+            more.event_id = EventId::new(more.event_id.made_at(), [9; 10]);
+            p.deliveries.push(more);
+        }),
     ] {
         let failed = noticed_in(&desk, desk.notified(), change);
         assert!(failed.contains(&"deliveries"), "{what}: {failed:?}");

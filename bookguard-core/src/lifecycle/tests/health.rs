@@ -3,7 +3,7 @@
 use super::*;
 use crate::command::{EndpointUpdate, NewEvent};
 use crate::limits::{
-    OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS, WARNING_FAILURES,
+    LEASE_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS, WARNING_FAILURES,
 };
 use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
 
@@ -141,7 +141,8 @@ fn what_fares_well_is_written_nothing_about_and_what_is_no_failure_of_its_own_do
 }
 
 #[test]
-fn of_a_suspended_endpoint_one_delivery_an_hour_is_taken_whoever_asks() {
+fn of_a_suspended_endpoint_one_delivery_is_taken_whoever_asks_and_another_soon_if_nothing_came_of_it()
+ {
     let mut work = faring(suspended(1_000));
     work.deliveries
         .insert((id(6), id(7)), delivery(Phase::Pending, Some(0), None));
@@ -153,12 +154,13 @@ fn of_a_suspended_endpoint_one_delivery_an_hour_is_taken_whoever_asks() {
         [
             Change::DeliveryMoved { state, .. },
             Change::EndpointFared { health, .. }
-        ] if state.lease == Some(42) && *health == suspended(1_000 + PROBE_MS)
+        ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
     taken.iter().for_each(|change| work.apply(change));
     assert!(changes(decide(&work, &claim(1_000), 1)).is_empty());
-    assert!(changes(decide(&work, &claim(999 + PROBE_MS), 1)).is_empty());
-    assert_eq!(changes(decide(&work, &claim(1_000 + PROBE_MS), 1)).len(), 2);
+    let lost = 1_000 + 2 * LEASE_MS;
+    assert!(changes(decide(&work, &claim(lost - 1), 1)).is_empty());
+    assert_eq!(changes(decide(&work, &claim(lost), 1)).len(), 2);
 }
 
 #[test]
@@ -186,11 +188,9 @@ fn the_longer_nothing_came_but_failure_the_longer_until_it_is_tried_again() {
         (hours(100_000), PROBE_MAX_MS),
     ] {
         let mut work = faring(suspended(-10));
-        work.deliveries.get_mut(&(id(5), id(7))).unwrap().due = Some(NOW.plus_ms(-10));
-        changes(decide(&work, &claim(age), 0))
-            .iter()
-            .for_each(|change| work.apply(change));
-        assert_eq!(work.health[&id(7)], suspended(age + pause), "{age}");
+        attempted(&mut work, age, Some(FailureClass::Timeout));
+        let next = work.health[&id(7)].probe_at;
+        assert_eq!(next, Some(NOW.plus_ms(age + pause)), "{age}");
     }
 }
 

@@ -1,0 +1,42 @@
+//! Takes back what nodes held that are gone, long before its leases end, and lets the others notice the end of this one.
+//!
+//! A task of its own: whatever else the courier waits for, a node that did not answer to its name in time would be taken for
+//! gone. A list of nodes that cannot be reached keeps nothing else from going on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::command::{Ask, Command, Lapse};
+use bookguard_core::service::Service;
+use tokio::time::sleep;
+
+/// How often to answer to this node's name: so often that a pause of the machine is not taken for its end.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// Answers and takes back, for ever; ends at once where no list of nodes is kept.
+pub(super) async fn relieve(service: Arc<Service>) {
+    loop {
+        let asked = Arc::clone(&service);
+        // What failed was reported by the service; an answer that is late is made good by the next.
+        let gone = match tokio::task::spawn_blocking(move || asked.gone()).await {
+            Ok(Ok(None)) => return,
+            Ok(Ok(Some(gone))) => gone,
+            Ok(Err(_)) | Err(_) => Vec::new(),
+        };
+        if gone.is_empty() {
+            sleep(ANSWER).await;
+        }
+        for node in gone {
+            let command = Command {
+                at: service.clock().now(),
+                ask: Ask::Reclaim {
+                    from: Lapse::Gone(node),
+                },
+                remember: None,
+            };
+            if service.submit_patiently(command).await.is_err() {
+                sleep(ANSWER).await;
+            }
+        }
+    }
+}
