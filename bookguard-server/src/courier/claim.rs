@@ -83,9 +83,8 @@ impl Claimer {
                 reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
             }
             let steps = std::mem::take(&mut store.recoveries);
-            let recovers = !steps.is_empty();
             let looked = self.act(store).await;
-            if recovers {
+            if !steps.is_empty() {
                 // After what is due, and then the writer is left to others for as long as that took.
                 let began = Instant::now();
                 self.recover(steps).await;
@@ -93,9 +92,12 @@ impl Claimer {
             }
             match looked {
                 Looked::Claimed => {}
-                Looked::Nothing if recovers => {}
                 Looked::Nothing => {
-                    let _ = timeout(POLL.max(took * POLL_SHARE), self.wake.notified()).await;
+                    let idle = POLL.max(took * POLL_SHARE);
+                    // While a recovery is under way its next step is what to wait for.
+                    let step = recover_at.checked_duration_since(Instant::now());
+                    let pause = step.map_or(idle, |until| idle.min(until));
+                    let _ = timeout(pause, self.wake.notified()).await;
                 }
                 Looked::Failed => sleep(POLL_FAILED).await,
             }
