@@ -32,11 +32,13 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
                 .map(|(at, text)| (at, Value::Blob(text.into_bytes())))
                 .collect(),
             None => {
-                let mut flipped: Vec<Value> = [0, bytes.len() / 2, bytes.len() - 1]
+                // The first byte twice, so that an id becomes an earlier and a later one whatever its random part is.
+                let (middle, last) = (bytes.len() / 2, bytes.len() - 1);
+                let mut flipped: Vec<Value> = [(0, 1), (0, 2), (middle, 1), (last, 1)]
                     .into_iter()
-                    .map(|at| {
+                    .map(|(at, bit)| {
                         let mut bytes = bytes.clone();
-                        bytes[at] ^= 1;
+                        bytes[at] ^= bit;
                         Value::Blob(bytes)
                     })
                     .collect();
