@@ -1,0 +1,137 @@
+// A partner's whole way, through a client that openapi-typescript generated: register, record a booking, repeat that,
+// protect it, ask what a cancellation would mean, take the evidence, read the events; and three refusals.
+//
+// That this compiles is half of the test: every field read below is one that the generated types promise.
+import assert from "node:assert/strict";
+import createClient from "openapi-fetch";
+import type { components, paths } from "./bookguard.js";
+
+type Schemas = components["schemas"];
+
+function setting(name: string): string {
+  const value = process.env[name];
+  assert.ok(value, `${name} is not set; run this through tests/interface/run`);
+  return value;
+}
+
+/** What came of a call: its body where it was answered as hoped, else the refusal in the error message. */
+function answered<T>(what: string, status: number, answer: { data?: T; error?: unknown; response: Response }): T {
+  const { data, error, response } = answer;
+  assert.equal(response.status, status, `${what}: ${JSON.stringify(error ?? data)}`);
+  assert.ok(data !== undefined, `${what} has no body`);
+  return data;
+}
+
+/** The refusal of a call that had to be refused. */
+function refused<E>(what: string, status: number, answer: { data?: unknown; error?: E; response: Response }): E {
+  const { data, error, response } = answer;
+  assert.equal(response.status, status, `${what}: ${JSON.stringify(error ?? data)}`);
+  assert.ok(error !== undefined, `${what} has no body`);
+  return error;
+}
+
+function instant(text: string): Date {
+  const at = new Date(text);
+  assert.ok(!Number.isNaN(at.getTime()), `${text} is no instant`);
+  return at;
+}
+
+const baseUrl = setting("BASE");
+const anyone = createClient<paths>({ baseUrl });
+
+const registration: Schemas["Registration"] = answered(
+  "registerPartner",
+  201,
+  await anyone.POST("/v1/partners/register", {
+    body: { name: "TypeScript", businessType: "talent marketplace", contactEmail: "ts@example.com" },
+  }),
+);
+assert.ok(registration.apiKey && registration.signingSecret, "an open registration shows a key and a secret");
+const api = createClient<paths>({ baseUrl, headers: { "x-api-key": registration.apiKey } });
+
+const booking: Schemas["NewBooking"] = {
+  talent: { id: "t-7", name: "The Night Owls" },
+  organizer: { id: "o-42", name: "Acme Events" },
+  eventType: "concert",
+  eventDate: "2031-06-20T19:00:00",
+  timeZone: "America/New_York",
+  bookingValue: 1200.5,
+  metadata: { order: "1001" },
+};
+const header = { "Idempotency-Key": "order-1001" };
+const create = () => api.POST("/v1/bookings", { params: { header }, body: booking });
+const first = await create();
+const created: Schemas["BookingCreated"] = answered("createBooking", 201, first);
+assert.equal(first.response.headers.get("idempotent-replayed"), null);
+const again = await create();
+assert.deepEqual(answered("createBooking, repeated", 201, again), created);
+assert.equal(again.response.headers.get("idempotent-replayed"), "true");
+assert.equal(created.status satisfies Schemas["BookingStatus"], "created");
+
+const params = { path: { bookingId: created.bookingId } };
+const protection: Schemas["Protected"] = answered(
+  "protectBooking",
+  200,
+  await api.POST("/v1/bookings/{bookingId}/protect", { params }),
+);
+assert.equal(protection.protected, true);
+assert.ok(instant(protection.protectedAt) >= instant(created.createdAt));
+assert.equal(protection.receipt.leafIndex satisfies number, 1);
+
+const shown: Schemas["Booking"] = answered("getBooking", 200, await api.GET("/v1/bookings/{bookingId}", { params }));
+assert.equal(shown.bookingValue satisfies number, 1200.5);
+assert.equal(shown.protectedAt, protection.protectedAt);
+assert.deepEqual(shown.metadata satisfies Record<string, string>, { order: "1001" });
+
+const evaluation: Schemas["PolicyEvaluation"] = answered(
+  "evaluatePolicy",
+  200,
+  await api.GET("/v1/bookings/{bookingId}/policy-evaluation", {
+    params: { ...params, query: { asOf: "2031-06-01T12:00:00Z", canceledBy: "organizer" } },
+  }),
+);
+assert.equal(evaluation.evaluationStatus satisfies Schemas["EvaluationStatus"], "evaluated");
+assert.ok(evaluation.refund && evaluation.penalty, "an evaluation that decides names what goes back and what is kept");
+assert.equal(evaluation.refund.minorUnits + evaluation.penalty.minorUnits, 120050);
+assert.match(evaluation.refund.amount satisfies string, /^\d+\.\d{2}$/);
+assert.equal(evaluation.refund.currency, "USD");
+
+const packet: Schemas["EvidencePacket"] = answered(
+  "getEvidence",
+  200,
+  await api.GET("/v1/bookings/{bookingId}/evidence", { params }),
+);
+assert.equal(packet.booking.bookingId, created.bookingId);
+assert.ok(packet.entries.length >= 2, "a protected booking has two entries");
+
+const events: Schemas["EventLog"] = answered(
+  "listWebhookEvents",
+  200,
+  await api.GET("/v1/webhook-events", { params: { query: { after: "0" } } }),
+);
+assert.deepEqual(events.data.map((event): Schemas["EventType"] => event.type), ["booking.created", "booking.protected"]);
+assert.deepEqual(events.data.map((event): number => event.seq), [1, 2]);
+
+// Refusals, read through the types of their statuses.
+const faulty = refused(
+  "a booking without a type in a currency of four letters",
+  400,
+  await api.POST("/v1/bookings", { body: { ...booking, eventType: "", currency: "USDX" } }),
+);
+assert.ok("details" in faulty, "a 400 has details");
+const pointers = faulty.details.map((fault: Schemas["FieldError"]): string => fault.pointer);
+assert.deepEqual(pointers.sort(), ["/currency", "/eventType"]);
+assert.ok(faulty.details.every((fault) => fault.fix.length > 0 && fault.code.length > 0));
+
+const stranger = refused("a call without a key", 401, await anyone.GET("/v1/bookings"));
+assert.equal(stranger.error satisfies string, "Unauthorized");
+
+const nowhere = refused(
+  "a booking that is not there",
+  404,
+  await api.GET("/v1/bookings/{bookingId}", { params: { path: { bookingId: "bkg_00000000000000000000000000000000" } } }),
+);
+assert.ok("code" in nowhere, "a 404 has a code");
+assert.equal(nowhere.code satisfies string, "not_found");
+
+console.log(`clients: TypeScript went the whole way with ${created.bookingId}`);
