@@ -10,6 +10,7 @@
 //! | `app`, `auth`, `rate` | who is calling, and how often they may |
 //! | `refusal` | every answer that is not a success |
 //! | `documents` | OpenAPI, llms.txt, Swagger UI, the ledger for mirrors |
+//! | [`mcp`] | the Model Context Protocol, for programs that let a model choose |
 //! | [`watch`] | answers with the next event, or when patience ends |
 //! | [`courier`] | takes webhook deliveries to their endpoints |
 //!
@@ -33,6 +34,7 @@ pub mod config;
 mod connections;
 pub mod courier;
 mod documents;
+pub mod mcp;
 mod rate;
 mod readers;
 mod refusal;
