@@ -2,6 +2,7 @@
 //! away and doubled, behind the service's back: the check of the ledger or the opening of the database notices.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rusqlite::ToSql;
 use rusqlite::types::Value;
@@ -292,58 +293,83 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
+/// What came of changing every cell of some tables.
+#[derive(Default)]
+struct Flipped {
+    /// Changes that nothing noticed and nothing excuses.
+    surprises: Vec<String>,
+    /// The lines of [`UNATTESTED`] that excused one.
+    needed: HashSet<usize>,
+}
+
 #[test]
 fn every_column_of_every_row_changed_in_turn_is_noticed() {
-    let mut bench = Bench::new();
-    let mut surprises = Vec::new();
-    let mut needed = HashSet::new();
-    let pruned: Vec<Value> = (bench.rows("event").into_iter())
-        .filter(|row| row[6] == Value::Null)
-        .map(|mut row| row.swap_remove(0))
-        .collect();
-    for table in bench.tables() {
-        let (columns, keys) = (bench.columns(&table), bench.keys(&table));
-        let rows = bench.rows(&table);
-        for row in &rows {
-            let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
-            let key = matching(&keys, 2);
-            for (at, column) in columns.iter().enumerate() {
-                let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
-                let elsewhere = rows
-                    .iter()
-                    .map(|row| ("of another row".to_owned(), row[at].clone()));
-                for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
-                    if other == row[at] {
-                        continue;
-                    }
-                    let part = match table == "delivery" && pruned.contains(&row[0]) {
-                        true => format!("pruned, {part}"),
-                        false => part,
-                    };
-                    let mut args: Vec<&dyn ToSql> = vec![&other];
-                    args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
-                    let Some(findings) = bench.changed(&table, &sql, &args) else {
-                        continue;
-                    };
-                    match exemption(&table, column, &part) {
-                        _ if !findings.is_empty() => {}
-                        Some(line) => drop(needed.insert(line)),
-                        None => surprises.push(format!("{table}.{column} {part}: {other:?}")),
-                    }
-                }
-            }
+    // Changes are undone before the next one, so that each thread needs a database of its own.
+    let next = AtomicUsize::new(0);
+    let flip = || {
+        let mut bench = Bench::new();
+        let mut flipped = Flipped::default();
+        while let Some(table) = bench.tables().get(next.fetch_add(1, Relaxed)) {
+            flip_table(&mut bench, table, &mut flipped);
         }
-    }
-    assert_eq!(bench.verify().findings, [], "everything was put back");
+        assert_eq!(bench.verify().findings, [], "everything was put back");
+        flipped
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let all: Vec<Flipped> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(flip)).collect();
+        started.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let surprises: Vec<&String> = all.iter().flat_map(|f| &f.surprises).collect();
     assert!(surprises.is_empty(), "{surprises:#?}");
     let idle: Vec<_> = (0..UNATTESTED.len())
-        .filter(|line| !needed.contains(line))
+        .filter(|line| !all.iter().any(|f| f.needed.contains(line)))
         .map(|line| UNATTESTED[line])
         .collect();
     assert!(
         idle.is_empty(),
         "noticed, and yet listed as unattested: {idle:#?}"
     );
+}
+
+fn flip_table(bench: &mut Bench, table: &str, flipped: &mut Flipped) {
+    let pruned: Vec<Value> = (bench.rows("event").into_iter())
+        .filter(|row| row[6] == Value::Null)
+        .map(|mut row| row.swap_remove(0))
+        .collect();
+    let (columns, keys) = (bench.columns(table), bench.keys(table));
+    let rows = bench.rows(table);
+    for row in &rows {
+        let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
+        let key = matching(&keys, 2);
+        for (at, column) in columns.iter().enumerate() {
+            let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
+            let elsewhere = rows
+                .iter()
+                .map(|row| ("of another row".to_owned(), row[at].clone()));
+            for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
+                if other == row[at] {
+                    continue;
+                }
+                let part = match table == "delivery" && pruned.contains(&row[0]) {
+                    true => format!("pruned, {part}"),
+                    false => part,
+                };
+                let mut args: Vec<&dyn ToSql> = vec![&other];
+                args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
+                let Some(findings) = bench.changed(table, &sql, &args) else {
+                    continue;
+                };
+                match exemption(table, column, &part) {
+                    _ if !findings.is_empty() => {}
+                    Some(line) => drop(flipped.needed.insert(line)),
+                    None => {
+                        (flipped.surprises).push(format!("{table}.{column} {part}: {other:?}"));
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// `a = ?n AND b = ?m`
