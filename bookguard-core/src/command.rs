@@ -673,6 +673,7 @@ pub struct Rescheduled {
     pub agreed_by: Vec<Actor>,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided. Under a
     /// policy with `keep_reached_tier` it costs at least that from now on.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub reached: Option<Amount>,
     /// The organizer's schedule from now on, with what was reached before.
     pub schedule: Vec<Segment>,

@@ -17,6 +17,7 @@ pub mod events;
 pub mod evidence;
 pub mod health;
 pub mod ledger;
+mod parameters;
 pub mod partners;
 pub mod policies;
 pub mod recoveries;
@@ -32,6 +33,8 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use self::endpoint_test::TestDelivery;
+pub(crate) use self::parameters::{LIMIT, cursor, ids_cursor, words};
+pub use self::parameters::{QueryForm, QueryParam};
 use crate::command::{Answer, Ask, Command, Remember, Reply};
 use crate::error::{Error, FieldError};
 use crate::input;
@@ -78,15 +81,6 @@ pub enum Body {
     Optional,
     /// Must be there.
     Required,
-}
-
-/// A query parameter, described for the interface document.
-#[derive(Debug, Clone, Copy)]
-pub struct QueryParam {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does.
-    pub description: &'static str,
 }
 
 /// One operation's place in the HTTP interface.
@@ -424,15 +418,6 @@ pub(crate) struct Paging<N: Noun> {
     pub limit: u32,
     pub before: Option<Id<N>>,
 }
-
-pub(crate) const LIMIT: QueryParam = QueryParam {
-    name: "limit",
-    description: "Rows of the page: 1 to 100, 25 when not given.",
-};
-pub(crate) const CURSOR: QueryParam = QueryParam {
-    name: "cursor",
-    description: "The `nextCursor` of the page before.",
-};
 
 pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
     let (limit, before) = page_from(request, Id::parse)?;

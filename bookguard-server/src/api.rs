@@ -9,7 +9,6 @@ mod describe;
 pub(crate) mod endpoint;
 pub(crate) mod incoming;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bookguard_core::ops::acceptances::{AcceptTerms, GetDisclosure};
@@ -38,14 +37,15 @@ use bookguard_core::policy::Policy;
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
 use poem::http;
-use poem_openapi::OpenApi;
-use poem_openapi::registry::{MetaApi, MetaSchemaRef, Registry};
+use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 
 use crate::app::App;
+use crate::router::Routes;
 use bodies::{
     AcceptanceBody, BookingBody, CancelBody, DecisionBody, PartnerChangesBody, RescheduleBody,
 };
+pub(crate) use describe::document;
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
@@ -58,7 +58,10 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<CreateApiKey>().body::<KeyRequest>(),
         entry::<ListApiKeys>(),
         entry::<RevokeApiKey>(),
-        entry::<CreateBooking>().body::<BookingBody>().at_once(),
+        entry::<CreateBooking>()
+            .body::<BookingBody>()
+            .at_once()
+            .located(),
         entry::<ListBookings>(),
         entry::<GetBooking>(),
         entry::<ProtectBooking>().at_once(),
@@ -68,9 +71,12 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<GetDisclosure>(),
         entry::<AcceptTerms>().body::<AcceptanceBody>().at_once(),
         entry::<EvaluatePolicy>().changing(),
-        entry::<CancelBooking>().body::<CancelBody>().at_once(),
+        entry::<CancelBooking>()
+            .body::<CancelBody>()
+            .at_once()
+            .located(),
         entry::<GetResolution>(),
-        entry::<DecideResolution>().body::<DecisionBody>(),
+        entry::<DecideResolution>().body::<DecisionBody>().located(),
         entry::<GetEvidence>().changing(),
         entry::<PutPolicy>().body::<Policy>(),
         entry::<GetPolicy>(),
@@ -82,10 +88,10 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<ListEvents>(),
         entry::<GetEvent>(),
         entry::<RetryEvent>(),
-        entry::<RecoverEvents>().body::<NewRecovery>(),
+        entry::<RecoverEvents>().body::<NewRecovery>().located(),
         entry::<ListRecoveries>(),
         entry::<GetRecovery>(),
-        entry::<CreateEndpoint>().body::<NewEndpoint>(),
+        entry::<CreateEndpoint>().body::<NewEndpoint>().located(),
         entry::<ListEndpoints>(),
         entry::<GetEndpoint>(),
         entry::<UpdateEndpoint>().body::<EndpointChanges>(),
@@ -106,6 +112,8 @@ pub(crate) struct Entry {
     at_once: bool,
     /// Whether a POST only asks, so that there is nothing to do once only.
     keeping_nothing: bool,
+    /// Whether the answer has a Location.
+    located: bool,
     output: Schema,
     body: Option<Schema>,
     serve: fn(&Entry, Arc<App>) -> BoxEndpoint<'static>,
@@ -133,6 +141,7 @@ fn entry<O: Operation<Output: Type>>() -> Entry {
         changing: false,
         at_once: false,
         keeping_nothing: false,
+        located: false,
         output: Schema::of::<O::Output>(),
         body: None,
         serve: |entry, app| Served::<O>::new(app, entry.is_tagged(), entry.at_once).boxed(),
@@ -157,6 +166,13 @@ impl Entry {
     fn keeping_nothing(self) -> Self {
         Self {
             keeping_nothing: true,
+            ..self
+        }
+    }
+
+    fn located(self) -> Self {
+        Self {
+            located: true,
             ..self
         }
     }
@@ -189,28 +205,15 @@ impl Entry {
     }
 }
 
-/// The table as an OpenAPI object. Without an app it is only described.
-pub(crate) struct Api(pub(crate) Option<Arc<App>>);
-
-impl OpenApi for Api {
-    fn meta() -> Vec<MetaApi> {
-        vec![describe::api(&table())]
-    }
-
-    fn register(registry: &mut Registry) {
-        describe::register(&table(), registry);
-    }
-
-    fn add_routes(self, routes: &mut HashMap<String, HashMap<http::Method, BoxEndpoint<'static>>>) {
-        let Some(app) = self.0 else { return };
-        for entry in table() {
-            let endpoint = (entry.serve)(&entry, Arc::clone(&app));
-            let path = entry.route.path.replace('{', ":").replace('}', "");
-            routes
-                .entry(path)
-                .or_default()
-                .insert(entry.method(), endpoint);
-        }
+/// Adds the route of every operation.
+pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
+    for entry in table() {
+        let endpoint = (entry.serve)(&entry, Arc::clone(app));
+        let path = entry.route.path.replace('{', ":").replace('}', "");
+        routes
+            .entry(path)
+            .or_default()
+            .insert(entry.method(), endpoint);
     }
 }
 

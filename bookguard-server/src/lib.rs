@@ -44,5 +44,5 @@ mod server;
 mod skew;
 pub mod watch;
 
-pub use documents::openapi_json;
+pub use documents::{openapi, openapi_json};
 pub use server::{Server, run, terminated};

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::{self, Closing, OpenError, Service};
-use poem_openapi::OpenApi as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::api::Api;
+use crate::api;
 use crate::app::App;
 use crate::config::Config;
 use crate::connections::{self, FAREWELL};
@@ -153,7 +152,7 @@ impl Server {
         )?);
         let mut routes = Routes::new();
         documents::add_routes(&app, &mut routes);
-        Api(Some(app)).add_routes(&mut routes);
+        api::add_routes(&app, &mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
         let (stop, stopped) = watch::channel(false);
         let housekeeping = [

@@ -57,8 +57,10 @@ pub struct Packet {
     /// The booking's ledger entries, oldest first.
     pub entries: Vec<PacketEntry>,
     /// The policy the booking is under.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy: Option<Policy>,
     /// `sha256:` and the hex digest of the policy's canonical text.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy_hash: Option<String>,
     /// The terms the booking is under: frozen when it was recorded, or when its event was last moved.
     pub terms: FrozenTerms,
@@ -69,8 +71,10 @@ pub struct Packet {
     /// Who accepted which of these texts, oldest first.
     pub acceptances: Vec<Acceptance>,
     /// What a cancellation by the organizer at `createdAt` would come to, or what the one there was came to.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub evaluation: Option<Evaluation>,
     /// How the booking was resolved; null while it is not canceled.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub resolution: Option<Resolution>,
     /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, addresses and attempts before the
     /// last among it, is a statement of the service.
@@ -126,8 +130,10 @@ pub struct PacketDelivery {
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
     /// To which endpoint; null when none took the event.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub endpoint_id: Option<EndpointId>,
     /// The endpoint's address.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub url: Option<String>,
     /// Where the delivery stands.
     pub status: DeliveryStatus,
@@ -149,8 +155,10 @@ pub struct PacketAttempt {
     /// When it began.
     pub started_at: Timestamp,
     /// The status answered; null when there was no answer.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub status_code: Option<u16>,
     /// Why it failed; null when the receiver accepted.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub error: Option<String>,
 }
 

@@ -66,14 +66,17 @@ impl DeliveryStatus {
         status
     }
 
+    /// All statuses with their words.
+    pub const WORDS: [(&'static str, Self); 4] = [
+        ("pending", Self::Pending),
+        ("delivered", Self::Delivered),
+        ("failed", Self::Failed),
+        ("no_endpoints", Self::NoEndpoints),
+    ];
+
     /// The status's word.
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::NoEndpoints => "no_endpoints",
-        }
+        Self::WORDS[self as usize].0
     }
 }
 

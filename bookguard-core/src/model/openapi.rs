@@ -10,15 +10,25 @@ use super::id::Noun;
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::evidence::{FrozenTerms, Packet, SealedPacket};
 use crate::ledger::{Disclosure, EventBody};
-use crate::policy::Rule;
+use crate::limits;
+use crate::policy::{Assumption, PolicySource, Rule};
 
 fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
 }
 
-/// Spells out the parts of [`Type`] that are the same for every such noun.
-macro_rules! scalar_type {
+/// Spells out the parts of [`Type`] that are the same for every such noun: one whose schema stands where it is used, or
+/// (`component`) once among the components.
+macro_rules! noun_type {
+    ($noun:ty, component $name:literal, $schema:expr) => {
+        noun_type!(@ $noun, $name, MetaSchemaRef::Reference($name.to_owned()), |registry: &mut Registry| {
+            registry.create_schema::<Self, _>($name.to_owned(), $schema);
+        });
+    };
     ($noun:ty, $name:expr, $schema:expr $(, for $generics:ident)?) => {
+        noun_type!(@ $noun, $name, MetaSchemaRef::Inline(Box::new($schema)), |_: &mut Registry| {} $(, for $generics)?);
+    };
+    (@ $noun:ty, $name:expr, $reference:expr, $register:expr $(, for $generics:ident)?) => {
         impl$(<$generics: Noun>)? Type for $noun {
             const IS_REQUIRED: bool = true;
             type RawValueType = Self;
@@ -27,7 +37,11 @@ macro_rules! scalar_type {
                 $name.into()
             }
             fn schema_ref() -> MetaSchemaRef {
-                MetaSchemaRef::Inline(Box::new($schema))
+                $reference
+            }
+            fn register(registry: &mut Registry) {
+                let register: fn(&mut Registry) = $register;
+                register(registry);
             }
             fn as_raw_value(&self) -> Option<&Self::RawValueType> {
                 Some(self)
@@ -49,20 +63,21 @@ macro_rules! scalar_type {
     };
 }
 
-scalar_type!(Id<N>, format!("{}_id", N::PREFIX), MetaSchema {
+noun_type!(Id<N>, format!("{}_id", N::PREFIX), MetaSchema {
     pattern: Some(format!("^{}_[0-9a-f]{{32}}$", N::PREFIX)),
     ..MetaSchema::new("string")
 }, for N);
-scalar_type!(
+noun_type!(
     Decimal,
     "decimal",
     MetaSchema {
         minimum: Some(0.0),
+        maximum: Some(limits::AMOUNT_MINOR_UNITS as f64),
         example: Some(1200.5.into()),
         ..MetaSchema::new("number")
     }
 );
-scalar_type!(
+noun_type!(
     Timestamp,
     "timestamp",
     MetaSchema {
@@ -70,46 +85,51 @@ scalar_type!(
         ..MetaSchema::new_with_format("string", "date-time")
     }
 );
-scalar_type!(
-    Currency,
-    "currency",
-    MetaSchema {
-        pattern: Some("^[A-Z]{3}$".to_owned()),
-        example: Some("USD".into()),
-        ..MetaSchema::new("string")
-    }
-);
-scalar_type!(
+noun_type!(Currency, component "Currency", |_| MetaSchema {
+    description: Some("ISO 4217 code of a currency that has minor units, or none because it needs none."),
+    enum_items: currencies(),
+    example: Some("USD".into()),
+    ..MetaSchema::new("string")
+});
+noun_type!(
     Scopes,
     "scopes",
     MetaSchema {
-        items: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema {
+        items: Some(Box::new(inline(MetaSchema {
             enum_items: Scopes::vocabulary().into_iter().map(Value::from).collect(),
             ..MetaSchema::new("string")
-        })))),
+        }))),
         ..MetaSchema::new("array")
     }
 );
-scalar_type!(
-    Amount,
-    "amount",
+noun_type!(Amount, component "Amount", |registry| {
+    Currency::register(registry);
     MetaSchema {
+        description: Some("An exact amount of money, twice: as a decimal and as a count of the currency's smallest unit."),
         properties: vec![
-            ("amount", inline(MetaSchema::new("string"))),
+            (
+                "amount",
+                inline(MetaSchema {
+                    pattern: Some(r"^(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?$".to_owned()),
+                    ..MetaSchema::new("string")
+                }),
+            ),
             (
                 "minorUnits",
-                inline(MetaSchema::new_with_format("integer", "int64"))
+                inline(MetaSchema {
+                    minimum: Some(0.0),
+                    maximum: Some(limits::AMOUNT_MINOR_UNITS as f64),
+                    ..MetaSchema::new_with_format("integer", "int64")
+                }),
             ),
             ("currency", Currency::schema_ref()),
         ],
         required: vec!["amount", "minorUnits", "currency"],
-        example: Some(
-            serde_json::json!({"amount": "617.25", "minorUnits": 61725, "currency": "USD"})
-        ),
+        example: Some(serde_json::json!({"amount": "617.25", "minorUnits": 61725, "currency": "USD"})),
         ..MetaSchema::new("object")
     }
-);
-scalar_type!(
+});
+noun_type!(
     Rule,
     "policy_rule",
     MetaSchema {
@@ -117,6 +137,18 @@ scalar_type!(
         ..MetaSchema::new("string")
     }
 );
+
+/// Every code the reader takes.
+fn currencies() -> Vec<Value> {
+    let letters = || (b'A'..=b'Z').map(char::from);
+    let codes = letters().flat_map(move |a| {
+        letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c])))
+    });
+    codes
+        .filter(|code| Currency::parse(code).is_ok())
+        .map(Value::from)
+        .collect()
+}
 
 impl<T: Type> Type for Page<T> {
     const IS_REQUIRED: bool = true;
@@ -158,36 +190,77 @@ impl<T: Type> Type for Page<T> {
     }
 }
 
-scalar_type!(FrozenTerms, "frozen_terms", MetaSchema::new("object"));
-scalar_type!(
-    EventBody,
-    "event_body",
+noun_type!(FrozenTerms, component "FrozenTerms", |registry| {
+    Assumption::register(registry);
+    PolicySource::register(registry);
+    let integer = || inline(MetaSchema::new_with_format("integer", "int64"));
+    let array = |description, items| MetaSchema {
+        description: Some(description),
+        items: Some(Box::new(items)),
+        ..MetaSchema::new("array")
+    };
+    let text = |description| MetaSchema {
+        description: Some(description),
+        ..MetaSchema::new("string")
+    };
+    let source = MetaSchema {
+        nullable: true,
+        description: Some("Where the policy came from; null without one."),
+        ..MetaSchema::ANY
+    };
+    let until = MetaSchema {
+        description: Some("The last second in which a cancellation may be claimed, seconds since 1970."),
+        ..MetaSchema::new_with_format("integer", "int64")
+    };
+    let spans = "The organizer's schedule: rule, first second, last second, and refund and penalty in minor units, null where a person decides.";
     MetaSchema {
-        description: Some(
-            "`bookguard.event/1`: the kind of fact, and a digest of each of its values"
+        description: Some("The terms a booking is under, as the ledger commits to them; the policy is elsewhere, by its hash."),
+        properties: vec![
+            ("adopted", inline(text("Hash of the policy; absent without one."))),
+            ("assumed", inline(array("What was taken for granted.", Assumption::schema_ref()))),
+            ("date", inline(text("The event's date as it was said."))),
+            ("offsets", inline(array("Seconds the wall clock was ahead of UTC at the deadlines.", integer()))),
+            ("schedule", inline(array(spans, inline(MetaSchema {
+                min_items: Some(5),
+                max_items: Some(5),
+                items: Some(Box::new(inline(MetaSchema::ANY))),
+                ..MetaSchema::new("array")
+            })))),
+            ("source", PolicySource::schema_ref().merge(source)),
+            ("until", inline(until)),
+            ("zone", inline(text("The wall clock that counts: an IANA name, or an offset from UTC."))),
+        ],
+        required: vec!["assumed", "date", "offsets", "schedule", "source", "until", "zone"],
+        ..MetaSchema::new("object")
+    }
+});
+noun_type!(EventBody, component "LedgerEvent", |_| MetaSchema {
+    description: Some("`bookguard.event/1`: the kind of fact, and a digest of each of its values."),
+    properties: vec![
+        ("kind", inline(MetaSchema::new("string"))),
+        (
+            "sd",
+            inline(MetaSchema {
+                description: Some("By name: HMAC-SHA256 under the value's salt, unpadded base64url."),
+                additional_properties: Some(Box::new(inline(MetaSchema::new("string")))),
+                ..MetaSchema::new("object")
+            }),
         ),
-        properties: vec![
-            ("kind", inline(MetaSchema::new("string"))),
-            ("sd", inline(MetaSchema::new("object"))),
-            ("v", inline(MetaSchema::new("string"))),
-        ],
-        required: vec!["kind", "sd", "v"],
-        ..MetaSchema::new("object")
-    }
-);
-scalar_type!(
-    Disclosure,
-    "disclosure",
-    MetaSchema {
-        properties: vec![
-            ("name", inline(MetaSchema::new("string"))),
-            ("salt", inline(MetaSchema::new("string"))),
-            ("value", inline(MetaSchema::ANY)),
-        ],
-        required: vec!["name", "salt", "value"],
-        ..MetaSchema::new("object")
-    }
-);
+        ("v", inline(MetaSchema::new("string"))),
+    ],
+    required: vec!["kind", "sd", "v"],
+    ..MetaSchema::new("object")
+});
+noun_type!(Disclosure, component "DisclosedValue", |_| MetaSchema {
+    description: Some("A value of a ledger entry, with the salt of its digest."),
+    properties: vec![
+        ("name", inline(MetaSchema::new("string"))),
+        ("salt", inline(MetaSchema::new("string"))),
+        ("value", inline(MetaSchema::ANY)),
+    ],
+    required: vec!["name", "salt", "value"],
+    ..MetaSchema::new("object")
+});
 
 /// Documented as the packet whose text it is.
 impl Type for SealedPacket {

@@ -2,13 +2,14 @@
 
 use super::partners::new_key;
 use super::{
-    Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
+    query, query_one, read, write,
 };
 use crate::command::{Ask, NewApiKey, Reply};
 use crate::error::{Error, FieldError, Kind};
 use crate::input::{self, Value};
 use crate::limits;
+use crate::model::id::noun;
 use crate::model::{ApiKey, ApiKeyId, Page, Scope, Scopes};
 use crate::session::{Authority, Session};
 
@@ -151,7 +152,7 @@ impl Operation for ListApiKeys {
         access: Access::Scope(Scope::ApiKeysRead),
         status: 200,
         body: Body::None,
-        query: &[LIMIT, CURSOR],
+        query: &[LIMIT, ids_cursor::<noun::ApiKey>()],
         refusals: &[],
         tag: "API keys",
         summary: "List API keys",

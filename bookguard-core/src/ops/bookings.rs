@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    Access, Action, Body, CURSOR, LIMIT, Method, Operation, QueryParam, Request, Route, paging,
-    path_id, query, query_choice, query_fault, query_one, query_value, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
+    ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
+    words, write,
 };
 use crate::command::{Ask, BookingCreated, NewBooking, NewEvent, Protected, Reply};
 use crate::entropy;
@@ -14,6 +15,7 @@ use crate::evidence::facts::{self, Fact};
 use crate::input::{self, Form, Value};
 use crate::ledger::LeafKind;
 use crate::limits;
+use crate::model::id::noun;
 use crate::model::{
     Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
     Party, Scope, Timestamp,
@@ -404,17 +406,20 @@ impl Operation for ListBookings {
             QueryParam {
                 name: "status",
                 description: "Only bookings in this status: created, protected or canceled.",
+                form: QueryForm::Words(|| words(&BookingStatus::WORDS)),
             },
             QueryParam {
                 name: "eventFrom",
                 description: "Only events that start at or after this RFC 3339 instant.",
+                form: QueryForm::Instant,
             },
             QueryParam {
                 name: "eventTo",
                 description: "Only events that start before this RFC 3339 instant.",
+                form: QueryForm::Instant,
             },
             LIMIT,
-            CURSOR,
+            ids_cursor::<noun::Booking>(),
         ],
         refusals: &[],
         tag: "Bookings",

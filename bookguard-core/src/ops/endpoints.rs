@@ -1,14 +1,15 @@
 //! Webhook endpoints.
 
 use super::{
-    Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
+    query, query_one, read, write,
 };
 use crate::command::{Ask, EndpointKept, NewSecret, Reply};
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Value};
 use crate::limits;
+use crate::model::id::noun;
 use crate::model::{Endpoint, EndpointId, EndpointStatus, EventType, Page, Scope};
 use crate::session::Session;
 use crate::webhook::Secret;
@@ -180,7 +181,7 @@ impl Operation for ListEndpoints {
         access: Access::Scope(Scope::WebhooksRead),
         status: 200,
         body: Body::None,
-        query: &[LIMIT, CURSOR],
+        query: &[LIMIT, ids_cursor::<noun::Endpoint>()],
         refusals: &[],
         tag: "Webhooks",
         summary: "List webhook endpoints",

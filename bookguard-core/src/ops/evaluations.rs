@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bookings::{query_instant, visible};
 use super::{
-    Access, Action, Body, Method, Operation, QueryParam, Request, Route, path_id, query_choice,
-    query_fault, query_value, read, whole_number,
+    Access, Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id,
+    query_choice, query_fault, query_value, read, whole_number, words,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
@@ -46,26 +46,32 @@ impl Operation for EvaluatePolicy {
             QueryParam {
                 name: "asOf",
                 description: "Evaluate as if it were this RFC 3339 instant; now when not given.",
+                form: QueryForm::Instant,
             },
             QueryParam {
                 name: "canceledBy",
                 description: "Who would cancel: organizer (default), talent, partner or mutual.",
+                form: QueryForm::Words(|| words(Actor::WORDS)),
             },
             QueryParam {
                 name: "reason",
                 description: "Why, such as changed_plans, no_show or force_majeure.",
+                form: QueryForm::Words(|| words(Reason::WORDS)),
             },
             QueryParam {
                 name: "agreedRefund",
                 description: "What both sides would agree on, a decimal number; needed with canceledBy=mutual.",
+                form: QueryForm::Decimal,
             },
             QueryParam {
                 name: "evidence",
                 description: "How many pieces of evidence would come with it: 0 (default) to 20.",
+                form: QueryForm::Whole(0, limits::CANCELLATION_EVIDENCE as u64, Some(0)),
             },
             QueryParam {
                 name: "matrix",
                 description: "true: every actor side by side, as `matrix`.",
+                form: QueryForm::Flag,
             },
         ],
         refusals: &[404, 409],

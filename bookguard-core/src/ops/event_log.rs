@@ -7,11 +7,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Action, Body, LIMIT, Method, Operation, QueryParam, Request, Route, Watch, events,
-    query, query_choice, query_fault, query_one, query_value, read_page_limit, whole_number,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, Watch,
+    events, query, query_choice, query_fault, query_one, query_value, read_page_limit,
+    whole_number, words,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
+use crate::model::id::{Noun as _, noun};
 use crate::model::{BookingId, DeliveryStatus, Event, EventType, PartnerId, Scope};
 use crate::session::{Authority, Session};
 use crate::store::events::EventFilter;
@@ -45,22 +47,27 @@ impl Operation for ListEvents {
             QueryParam {
                 name: "after",
                 description: "Only events with a greater `seq`: the `nextAfter` of the answer before, 0 for all, `latest` for those to come.",
+                form: QueryForm::Place,
             },
             QueryParam {
                 name: "type",
                 description: "Only events of this type: booking.created, booking.protected or resolution.created.",
+                form: QueryForm::Words(|| words(&EventType::WORDS)),
             },
             QueryParam {
                 name: "status",
                 description: "Only events in this status: pending, delivered, failed or no_endpoints.",
+                form: QueryForm::Words(|| words(&DeliveryStatus::WORDS)),
             },
             QueryParam {
                 name: "bookingId",
                 description: "Only this booking's events.",
+                form: QueryForm::Id(noun::Booking::PREFIX),
             },
             QueryParam {
                 name: "wait",
                 description: "Seconds to wait for an event when there is none yet: 0 to 30, 0 when not given.",
+                form: QueryForm::Whole(0, limits::EVENT_WAIT_S, Some(0)),
             },
             LIMIT,
         ],
@@ -91,18 +98,11 @@ impl Operation for ListEvents {
             false => count(request, "after", u64::MAX, &mut faults),
         };
         let wait = count(request, "wait", limits::EVENT_WAIT_S, &mut faults);
-        let statuses = [
-            DeliveryStatus::Pending,
-            DeliveryStatus::Delivered,
-            DeliveryStatus::Failed,
-            DeliveryStatus::NoEndpoints,
-        ]
-        .map(|status| (status.word(), status));
         let filter = EventFilter {
             partner_id,
             booking_id: booking.map(|(_, booking_id)| booking_id),
             event_type: query_choice(request, "type", &EventType::WORDS, &mut faults),
-            status: query_choice(request, "status", &statuses, &mut faults),
+            status: query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults),
         };
         if !faults.is_empty() {
             return Err(Error::faults(faults));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
+    query, query_one, read, write,
 };
 use crate::command::{
     Ask, DefaultPolicy, NewKey, PartnerUpdate, Registration as Registered, Reply,
@@ -13,6 +13,7 @@ use crate::entropy;
 use crate::error::{Error, Kind};
 use crate::input::{self, Value};
 use crate::limits;
+use crate::model::id::noun;
 use crate::model::{
     ApiKey, ApiKeyId, ApiKeySecret, EVERY_EVENT_TYPE, Page, Partner, PartnerId, PartnerSettings,
     PartnerStatus, Scope, Scopes, Timestamp,
@@ -409,7 +410,7 @@ impl Operation for ListPartners {
         access: Access::Administrator,
         status: 200,
         body: Body::None,
-        query: &[LIMIT, CURSOR],
+        query: &[LIMIT, ids_cursor::<noun::Partner>()],
         refusals: &[],
         tag: "Partners",
         summary: "All partners",

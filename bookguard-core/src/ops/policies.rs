@@ -6,8 +6,8 @@ mod check;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Action, Body, CURSOR, LIMIT, Method, Operation, QueryParam, Request, Route, page_from,
-    query_fault, query_one, query_value, read, whole_number, write,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, cursor,
+    page_from, query_fault, query_one, query_value, read, whole_number, write,
 };
 use crate::command::{Ask, KeptPolicy, Reply};
 use crate::error::{Error, FieldError};
@@ -157,6 +157,9 @@ fn path_policy_id(request: &Request) -> Result<String, Error> {
     }
 }
 
+/// What [`version`] reads.
+const VERSION: QueryForm = QueryForm::Whole(1, u32::MAX as u64, None);
+
 /// A number of a version.
 fn version(text: &str) -> Option<u32> {
     whole_number(text).filter(|n| *n > 0)
@@ -176,6 +179,7 @@ impl Operation for GetPolicy {
         query: &[QueryParam {
             name: "version",
             description: "That version; the latest when not given.",
+            form: VERSION,
         }],
         refusals: &[404],
         tag: "Policies",
@@ -219,7 +223,7 @@ impl Operation for ListPolicies {
         access: Access::Scope(Scope::PoliciesRead),
         status: 200,
         body: Body::None,
-        query: &[LIMIT, CURSOR],
+        query: &[LIMIT, cursor(QueryForm::PolicyId)],
         refusals: &[],
         tag: "Policies",
         summary: "List your own policies",
@@ -254,7 +258,7 @@ impl Operation for ListPolicyVersions {
         access: Access::Scope(Scope::PoliciesRead),
         status: 200,
         body: Body::None,
-        query: &[LIMIT, CURSOR],
+        query: &[LIMIT, cursor(VERSION)],
         refusals: &[404],
         tag: "Policies",
         summary: "List the versions of a policy",

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cancellations::instant;
 use super::{
-    Access, Action, Body, CURSOR, LIMIT, Method, Operation, Request, Route, paging, path_id, query,
-    query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
+    query, query_one, read, write,
 };
 use crate::command::{Ask, Command, Reply};
 use crate::entropy;
@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::input;
 use crate::lifecycle::endpoint_unknown;
 use crate::limits::RECOVERIES_AT_ONCE;
+use crate::model::id::noun;
 use crate::model::{
     EndpointId, Page, PartnerId, Recovery, RecoveryId, RecoveryStatus, Scope, Timestamp, Unreceived,
 };
@@ -221,7 +222,7 @@ impl Operation for ListRecoveries {
         access: Access::Scope(Scope::WebhooksRead),
         status: 200,
         body: Body::None,
-        query: &[LIMIT, CURSOR],
+        query: &[LIMIT, ids_cursor::<noun::Recovery>()],
         refusals: &[],
         tag: "Webhooks",
         summary: "List recoveries",

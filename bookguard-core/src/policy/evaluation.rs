@@ -49,12 +49,16 @@ pub struct Evaluation {
     )]
     pub replayed: bool,
     /// What goes back of what was paid; null when undecided.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What is kept of the value, or owed; null when undecided.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
     /// What the organizer still owes; null when undecided.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub balance_due: Option<Amount>,
     /// What the organizer is owed on top of the refund; null when undecided.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
     /// The rule that decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,6 +113,7 @@ pub struct NextChange {
     /// The first second of the change.
     pub at: Timestamp,
     /// The refund from then on; null when a person decides.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub then_refund: Option<Amount>,
 }
 
@@ -127,8 +132,10 @@ pub struct Alternative {
     /// What would happen.
     pub resolution_path: ResolutionPath,
     /// What would go back; null when that rule does not say.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What would be kept or owed; null when that rule does not say.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
 }
 

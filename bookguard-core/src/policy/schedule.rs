@@ -25,8 +25,10 @@ pub struct Segment {
     /// Its last second: the deadline, inclusive.
     pub to: Timestamp,
     /// What goes back; null when a person decides.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What is kept of the value, or owed; null when a person decides.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
 }
 

@@ -1,27 +1,32 @@
-//! How the table of operations reads as OpenAPI. Everything said here comes from the operations' own routes and
+//! How the table of operations reads as OpenAPI 3.1. Everything said here comes from the operations' own routes and
 //! types; the ledger's paths, which answer text and bytes, are added by hand.
+//!
+//! What many operations share stands once, among the components. Invariant: the text is the same on every machine and
+//! for every configuration, so that the document that is checked in is the one that is served.
 
+mod answers;
 mod ledger;
+mod node;
+mod parameters;
+mod schema;
 
-use bookguard_core::limits;
-use bookguard_core::ops::{Body, Method, QueryParam, Route};
+use bookguard_core::ops::{Body, Method, Route};
 use bookguard_core::session::Access;
-use poem_openapi::registry::{
-    MetaApi, MetaHeader, MetaMediaType, MetaOperation, MetaOperationParam, MetaParamIn, MetaPath,
-    MetaRequest, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, MetaSecurityScheme,
-    MetaTag, Registry,
-};
-use poem_openapi::types::Type;
+use serde_json::json;
 
-use super::{Entry, Schema};
-use crate::refusal::{Refused, Unauthorized};
+use self::node::Node;
+use super::Entry;
 
+/// The version of the interface (spec: Versioning), which is not the program's.
+const INTERFACE_VERSION: &str = "0.1.0";
+const DESCRIPTION: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
+    webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";
 const SECURITY: &str = "ApiKey";
 const LEDGER: &str = "Ledger";
 const JSON: &str = "application/json";
 
 /// What the groups of operations are about.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("Service", "Whether the service can do its work."),
     ("Partners", "Registration and the partner's own record."),
     (
@@ -30,12 +35,16 @@ const TAGS: [(&str, &str); 8] = [
     ),
     ("Bookings", "Record, read, protect and evaluate bookings."),
     (
-        "Policies",
-        "What a cancellation means: your own policies and their versions, the library's, and checking one.",
-    ),
-    (
         "Cancellation",
         "Cancel bookings, read what that came to, and decide what was left to a person.",
+    ),
+    (
+        "Evidence",
+        "What was recorded of a booking, in one packet that anybody can check offline.",
+    ),
+    (
+        "Policies",
+        "What a cancellation means: your own policies and their versions, the library's, and checking one.",
     ),
     (
         "Webhooks",
@@ -47,312 +56,106 @@ const TAGS: [(&str, &str); 8] = [
     ),
 ];
 
-pub(super) fn api(table: &[Entry]) -> MetaApi {
-    let mut paths: Vec<MetaPath> = Vec::new();
+/// The interface document.
+pub(crate) fn document(table: &[Entry]) -> String {
+    let info = json!({
+        "title": "Bookguard",
+        "version": INTERFACE_VERSION,
+        "description": DESCRIPTION,
+        "contact": {"name": "Whoever runs the service"},
+        "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+    });
+    let tags = TAGS.map(|(name, description)| json!({"name": name, "description": description}));
+    // Relative to where the document came from, so that it is the same wherever the service runs.
+    let servers = json!([{"url": "/", "description": "The service this document came from."}]);
+    let document = Node::object([
+        ("openapi", "3.1.0".into()),
+        ("info", info.into()),
+        ("servers", servers.into()),
+        ("tags", Node::array(tags)),
+        ("paths", paths(table)),
+        ("components", components(table)),
+    ]);
+    document.text()
+}
+
+fn paths(table: &[Entry]) -> Node {
+    let mut paths: Vec<(String, Node)> = Vec::new();
     for entry in table {
         let path = entry.route.path;
+        let method = entry.route.method.word().to_lowercase();
         let operation = operation(entry);
-        match paths.iter_mut().find(|known| known.path == path) {
-            Some(known) => known.operations.push(operation),
-            None => paths.push(MetaPath {
-                path: path.to_owned(),
-                operations: vec![operation],
-            }),
+        match paths.iter_mut().find(|(known, _)| known == path) {
+            Some((_, operations)) => operations.set(&method, operation),
+            None => paths.push((path.to_owned(), Node::object([(method, operation)]))),
         }
     }
     paths.extend(ledger::paths());
-    MetaApi { paths }
+    Node::Object(paths)
 }
 
-pub(super) fn register(table: &[Entry], registry: &mut Registry) {
-    for (name, description) in TAGS {
-        registry.create_tag(MetaTag {
-            name,
-            description: Some(description),
-            external_docs: None,
-        });
-    }
-    registry.create_security_scheme(
-        SECURITY,
-        MetaSecurityScheme {
-            ty: "apiKey",
-            description: Some("A key of the partner, for server-side use only."),
-            name: Some("x-api-key"),
-            key_in: Some("header"),
-            scheme: None,
-            bearer_format: None,
-            flows: None,
-            openid_connect_url: None,
-        },
-    );
-    Refused::register(registry);
-    Unauthorized::register(registry);
-    for entry in table {
-        (entry.output.register)(registry);
-        if let Some(body) = entry.body {
-            (body.register)(registry);
-        }
-    }
+fn components(table: &[Entry]) -> Node {
+    let security = json!({SECURITY: {
+        "type": "apiKey",
+        "in": "header",
+        "name": "x-api-key",
+        "description": "A key of the partner, for server-side use only.",
+    }});
+    Node::object([
+        ("securitySchemes", security.into()),
+        ("parameters", parameters::components(table)),
+        ("headers", answers::headers()),
+        ("responses", answers::components()),
+        ("schemas", Node::Object(schema::components(table))),
+    ])
 }
 
-fn operation(entry: &Entry) -> MetaOperation {
+fn operation(entry: &Entry) -> Node {
     let route = &entry.route;
-    MetaOperation {
-        method: entry.method(),
-        tags: vec![route.tag],
-        summary: Some(route.summary),
-        description: Some(description(route)),
-        external_docs: None,
-        params: parameters(entry),
-        request: entry.body.map(|body| MetaRequest {
-            description: None,
-            content: vec![MetaMediaType {
-                content_type: JSON,
-                schema: (body.reference)(),
-            }],
-            required: route.body == Body::Required,
-        }),
-        responses: MetaResponses {
-            responses: responses(entry),
-        },
-        deprecated: false,
-        security: if route.access == Access::Open {
-            Vec::new()
-        } else {
-            vec![[(SECURITY, Vec::new())].into()]
-        },
-        operation_id: Some(route.id),
-        code_samples: Vec::new(),
+    let mut operation = Node::object([
+        ("operationId", route.id.into()),
+        ("tags", Node::array([route.tag])),
+        ("summary", route.summary.into()),
+        ("description", description(route).as_str().into()),
+    ]);
+    let security = match route.access {
+        Access::Open => json!([]),
+        _ => json!([{SECURITY: []}]),
+    };
+    operation.set("security", security.into());
+    let parameters = parameters::of(entry);
+    if !parameters.is_empty() {
+        operation.set("parameters", Node::Array(parameters));
     }
+    if let Some(body) = entry.body {
+        let content = Node::object([("schema", schema::reference(&(body.reference)()))]);
+        let body = [
+            ("required", (route.body == Body::Required).into()),
+            ("content", Node::object([(JSON, content)])),
+        ];
+        operation.set("requestBody", Node::object(body));
+    }
+    operation.set("responses", answers::of(entry));
+    operation
 }
 
 /// The route's words and the scope it asks for.
-fn description(route: &Route) -> &'static str {
+fn description(route: &Route) -> String {
     match route.access {
-        Access::Scope(scope) => {
-            // The document is made once per process, and its types want text that lives as long.
-            let text = format!("{}\n\nScope: `{}`.", route.description, scope.word());
-            Box::leak(text.into_boxed_str())
-        }
-        Access::Open | Access::AnyKey | Access::Administrator => route.description,
+        Access::Scope(scope) => format!("{}\n\nScope: `{}`.", route.description, scope.word()),
+        Access::Open | Access::AnyKey | Access::Administrator => route.description.to_owned(),
     }
 }
 
-fn parameters(entry: &Entry) -> Vec<MetaOperationParam> {
-    let route = &entry.route;
-    let in_path = route
-        .path
-        .split('/')
-        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let mut parameters: Vec<MetaOperationParam> = in_path
-        .map(|name| {
-            parameter(
-                name,
-                MetaParamIn::Path,
-                "The id.",
-                MetaSchema::new("string"),
-            )
-        })
-        .collect();
-    parameters.extend(route.query.iter().map(query_parameter));
-    if entry.is_remembered() {
-        let description = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
-        let schema = MetaSchema {
-            min_length: Some(match route.access {
-                Access::Open => limits::IDEMPOTENCY_KEY_CHARS_OPEN,
-                _ => 1,
-            }),
-            max_length: Some(limits::IDEMPOTENCY_KEY_CHARS),
-            ..MetaSchema::new("string")
-        };
-        parameters.push(parameter(
-            "Idempotency-Key",
-            MetaParamIn::Header,
-            description,
-            schema,
-        ));
-    }
-    if entry.is_tagged() {
-        let description = "An ETag from before: 304 while nothing changed.";
-        parameters.push(parameter(
-            "If-None-Match",
-            MetaParamIn::Header,
-            description,
-            MetaSchema::new("string"),
-        ));
-    }
-    parameters
+/// Whether a rate limit counts the route's requests.
+fn is_limited(route: &Route) -> bool {
+    route.access != Access::Open || route.method != Method::Get
 }
 
-fn query_parameter(known: &QueryParam) -> MetaOperationParam {
-    let schema = match known.name {
-        "limit" => MetaSchema {
-            minimum: Some(1.0),
-            maximum: Some(100.0),
-            ..MetaSchema::new("integer")
-        },
-        "matrix" => MetaSchema::new("boolean"),
-        "agreedRefund" => MetaSchema::new("number"),
-        "evidence" => MetaSchema {
-            minimum: Some(0.0),
-            maximum: Some(20.0),
-            ..MetaSchema::new("integer")
-        },
-        "asOf" | "eventFrom" | "eventTo" => MetaSchema::new_with_format("string", "date-time"),
-        _ => MetaSchema::new("string"),
-    };
-    parameter(known.name, MetaParamIn::Query, known.description, schema)
-}
-
-fn parameter(
-    name: &str,
-    in_type: MetaParamIn,
-    description: &str,
-    schema: MetaSchema,
-) -> MetaOperationParam {
-    MetaOperationParam {
-        name: name.to_owned(),
-        schema: MetaSchemaRef::Inline(Box::new(schema)),
-        in_type,
-        description: Some(description.to_owned()),
-        required: in_type == MetaParamIn::Path,
-        deprecated: false,
-        explode: true,
-        style: None,
-    }
-}
-
-fn responses(entry: &Entry) -> Vec<MetaResponse> {
-    let route = &entry.route;
-    let mut success = answer(
-        route.status,
-        success_text(route.status),
-        Some(&entry.output),
-        route,
-    );
-    if entry.is_remembered() {
-        success.headers.push(header(
-            "Idempotent-Replayed",
-            "true when this is the answer of an earlier request with the same Idempotency-Key.",
-        ));
-    }
-    let mut responses = vec![success];
-    if entry.is_tagged() {
-        responses[0]
-            .headers
-            .push(header("ETag", "Names this state of the answer."));
-        responses.push(answer(
-            304,
-            "Nothing changed since the ETag that was sent.",
-            None,
-            route,
-        ));
-    }
-    responses.extend(refusals(entry).into_iter().map(|status| {
-        let schema = if status == 401 {
-            Schema::of::<Unauthorized>()
-        } else {
-            Schema::of::<Refused>()
-        };
-        answer(status, refusal_text(status), Some(&schema), route)
-    }));
-    responses
-}
-
-fn answer(
-    status: u16,
-    description: &'static str,
-    schema: Option<&Schema>,
-    route: &Route,
-) -> MetaResponse {
-    let mut headers = vec![header(
-        "x-request-id",
-        "Names this request in the service's log; a sane one that was sent is kept.",
-    )];
-    match status {
-        401 => headers.push(header("WWW-Authenticate", "Always ApiKey.")),
-        429 | 503 => headers.push(header(
-            "Retry-After",
-            "Seconds to wait before trying again.",
-        )),
-        _ => {}
-    }
-    let limited = route.access != Access::Open || route.method != Method::Get;
-    if limited && !matches!(status, 401 | 500 | 503) {
-        headers.push(header(
-            "RateLimit",
-            "What is left of the limit and when it is whole again; absent where no limit is set.",
-        ));
-        headers.push(header(
-            "RateLimit-Policy",
-            "The limit; absent where none is set.",
-        ));
-    }
-    let content = schema.map(|schema| MetaMediaType {
-        content_type: JSON,
-        schema: (schema.reference)(),
-    });
-    MetaResponse {
-        description,
-        status: Some(status),
-        status_range: None,
-        content: content.into_iter().collect(),
-        headers,
-    }
-}
-
-fn header(name: &str, description: &str) -> MetaHeader {
-    MetaHeader {
-        name: name.to_owned(),
-        description: Some(description.to_owned()),
-        required: false,
-        deprecated: false,
-        schema: MetaSchemaRef::Inline(Box::new(MetaSchema::new("string"))),
-    }
-}
-
-/// Every status a route may refuse with.
-fn refusals(entry: &Entry) -> Vec<u16> {
-    let route = &entry.route;
-    let mut statuses = vec![400, 406, 413, 415, 500, 503];
-    statuses.extend(route.refusals);
-    match route.access {
-        Access::Open => {}
-        Access::AnyKey => statuses.push(401),
-        Access::Scope(_) | Access::Administrator => statuses.extend([401, 403]),
-    }
-    if route.access != Access::Open || route.method != Method::Get {
-        statuses.push(429);
-    }
-    if entry.is_remembered() {
-        statuses.push(422);
-    }
-    statuses.sort_unstable();
-    statuses.dedup();
-    statuses
-}
-
-fn success_text(status: u16) -> &'static str {
-    match status {
-        201 => "Done; the answer is what was made.",
-        202 => "Accepted; the answer is how far it has come, and it goes on by itself.",
-        _ => "Done.",
-    }
-}
-
-fn refusal_text(status: u16) -> &'static str {
-    match status {
-        400 => "The request is not as it must be; `details` names every fault.",
-        401 => "x-api-key is missing or invalid.",
-        403 => "The key is valid but may not do this.",
-        404 => "Unknown to this key; another partner's answers the same.",
-        406 => "The Accept header excludes application/json.",
-        409 => "The state of things does not allow it.",
-        413 => "The body is larger than 64 KiB.",
-        415 => "The body is not plain application/json.",
-        422 => "The Idempotency-Key was used before with another request.",
-        429 => "Too many requests.",
-        503 => "Not now; nothing is known to be lost. Repeat with the same Idempotency-Key.",
-        _ => "A fault of the service.",
-    }
+/// `{"$ref": …}` to a component.
+fn component(kind: &str, name: &str) -> Node {
+    Node::object([(
+        "$ref",
+        format!("#/components/{kind}/{name}").as_str().into(),
+    )])
 }

@@ -119,7 +119,7 @@ impl<O: Operation> Served<O> {
     }
 
     async fn input(&self, request: &mut Request) -> Result<ops::Request, Refusal> {
-        incoming::accepts_json(request.headers())?;
+        incoming::accepts(request.headers(), "application/json")?;
         let body = incoming::body(request).await?;
         Ok(ops::Request {
             path: incoming::parameters(O::ROUTE.path, request.uri().path()),

@@ -60,7 +60,7 @@ pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> 
 }
 
 /// Undoes percent-encoding; `None` when it is broken or gives no UTF-8.
-fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     if !text.contains(['%', '+']) {
         return Some(text.to_owned());
     }
@@ -96,9 +96,9 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     Some(key)
 }
 
-/// Refuses with 406 a client that says it cannot read JSON (RFC 9110 section 12.5.1).
-pub(crate) fn accepts_json(headers: &HeaderMap) -> Result<(), Refusal> {
-    // How precisely the best range names JSON, and whether it wants it; -1 for ranges of other types.
+/// Refuses with 406 a client that says it cannot read this media type (RFC 9110 section 12.5.1).
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refusal> {
+    // How precisely the best range names the type, and whether it wants it; -1 for ranges of other types.
     let mut best: Option<(i8, bool)> = None;
     for value in headers.get_all(ACCEPT) {
         // What is no text says nothing.
@@ -107,25 +107,36 @@ pub(crate) fn accepts_json(headers: &HeaderMap) -> Result<(), Refusal> {
         };
         let ranges = text.split(',').filter(|range| !range.trim().is_empty());
         best = ranges
-            .map(media_range)
+            .map(|range| media_range(range, media_type))
             .fold(best, |best, range| best.max(Some(range)));
     }
     match best {
-        Some((_, false)) => Err(Refusal::http(
-            StatusCode::NOT_ACCEPTABLE,
-            "not_acceptable",
-            "Answers are application/json, which the Accept header excludes. Leave it out, or add application/json.",
-        )),
+        Some((_, false)) => {
+            let message = format!(
+                "Answers are {media_type}, which the Accept header excludes. Leave it out, or add {media_type}."
+            );
+            Err(Refusal::http(
+                StatusCode::NOT_ACCEPTABLE,
+                "not_acceptable",
+                message,
+            ))
+        }
         _ => Ok(()),
     }
 }
 
-fn media_range(range: &str) -> (i8, bool) {
+fn media_range(range: &str, media_type: &str) -> (i8, bool) {
+    let family = media_type.split_once('/').map_or("", |(family, _)| family);
     let mut parts = range.split(';').map(str::trim);
     let precision = match parts.next().unwrap_or_default() {
-        name if name.eq_ignore_ascii_case("application/json") => 2,
-        name if name.eq_ignore_ascii_case("application/*") => 1,
+        name if name.eq_ignore_ascii_case(media_type) => 2,
         "*/*" | "*" => 0,
+        name if name
+            .strip_suffix("/*")
+            .is_some_and(|name| name.eq_ignore_ascii_case(family)) =>
+        {
+            1
+        }
         _ => return (-1, false),
     };
     let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));

@@ -11,10 +11,12 @@ use poem::http::StatusCode;
 use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use poem::{Body, EndpointExt as _, Request, Response};
 
+use crate::api::incoming::{accepts, decode};
 use crate::app::App;
 use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";
+const BYTES: &str = "application/octet-stream";
 const TEXT: &str = "text/plain; charset=utf-8";
 /// A full tile never changes again.
 const FOREVER: &str = "public, max-age=31536000, immutable";
@@ -26,32 +28,38 @@ type Get<'g> = &'g mut dyn FnMut(&str, BoxEndpoint<'static>) -> Option<BoxEndpoi
 pub(super) fn add_routes(app: &Arc<App>, get: Get<'_>) {
     get(
         "/v1/ledger/checkpoint",
-        endpoint(app, |service, _| {
+        endpoint(app, "text/plain", |service, _| {
             Ok(Some(answer(TEXT, "no-cache", ledger::checkpoint(service)?)))
         }),
     );
     get(
         "/v1/ledger/key",
-        endpoint(app, |service, _| {
+        endpoint(app, "text/plain", |service, _| {
             Ok(Some(answer(TEXT, A_MINUTE, ledger::vkey(service)?)))
         }),
     );
-    get("/v1/ledger/tile/*path", endpoint(app, tile));
+    get("/v1/ledger/tile/*path", endpoint(app, BYTES, tile));
 }
 
 type Answer = Result<Option<Response>, Error>;
 
-fn endpoint(app: &Arc<App>, read: fn(&Service, &str) -> Answer) -> BoxEndpoint<'static> {
+fn endpoint(
+    app: &Arc<App>,
+    media_type: &'static str,
+    read: fn(&Service, &str) -> Answer,
+) -> BoxEndpoint<'static> {
     let app = Arc::clone(app);
     let call = move |request: Request| {
         let service = Arc::clone(&app.service);
-        let path = request
-            .uri()
-            .path()
-            .strip_prefix(PREFIX)
-            .unwrap_or_default()
-            .to_owned();
+        let path = request.uri().path().strip_prefix(PREFIX);
+        // A client that was generated from the interface document sends the slashes of a tile as %2F.
+        let path = path.and_then(|path| decode(path, false));
+        let path = path.unwrap_or_default();
+        let acceptable = accepts(request.headers(), media_type);
         async move {
+            if let Err(refusal) = acceptable {
+                return refusal.respond();
+            }
             let asked = tokio::task::spawn_blocking(move || read(&service, &path)).await;
             match asked
                 .unwrap_or_else(|e| Err(Error::internal(format!("a ledger read did not end: {e}"))))
@@ -77,7 +85,7 @@ fn tile(service: &Service, path: &str) -> Answer {
     } else {
         FOREVER
     };
-    Ok(ledger::tile(service, path)?.map(|bytes| answer("application/octet-stream", cache, bytes)))
+    Ok(ledger::tile(service, path)?.map(|bytes| answer(BYTES, cache, bytes)))
 }
 
 fn answer(content_type: &'static str, cache: &'static str, body: impl Into<Body>) -> Response {

@@ -365,6 +365,7 @@ async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
         for (path, status) in [
             ("0/001.p/45", 404),
             ("0/001.p/1", 200),
+            ("0%2F001.p%2f1", 200),
             ("0/001", 404),
             ("1/000.p/1", 200),
             ("1/000", 404),

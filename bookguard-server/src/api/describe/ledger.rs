@@ -1,122 +1,82 @@
 //! The ledger's paths in the OpenAPI document: they answer text and bytes, so no operation describes them.
 
-use poem::http;
-use poem_openapi::registry::{
-    MetaMediaType, MetaOperation, MetaOperationParam, MetaParamIn, MetaPath, MetaResponse,
-    MetaResponses, MetaSchema, MetaSchemaRef,
-};
-use poem_openapi::types::Type as _;
+use serde_json::{Value, json};
 
-use super::{JSON, LEDGER, header, parameter, refusal_text};
-use crate::refusal::Refused;
+use super::node::Node;
+use super::{LEDGER, answers};
 
-pub(super) fn paths() -> Vec<MetaPath> {
-    let text = || MetaSchema::new("string");
-    let bytes = || MetaSchema::new_with_format("string", "binary");
-    let rows = [
-        (
-            "/v1/ledger/checkpoint",
-            "getLedgerCheckpoint",
-            "The latest signed checkpoint",
-            "text/plain",
-            text(),
-            "A C2SP signed note: the log's name, its size, its root hash, and the signature over them.",
-        ),
-        (
-            "/v1/ledger/key",
-            "getLedgerKey",
-            "The key checkpoints verify under",
-            "text/plain",
-            text(),
-            "In note form: `<name>+<key id>+<base64>`.",
-        ),
-        (
-            "/v1/ledger/tile/{path}",
-            "getLedgerTile",
-            "A tile of the log",
-            "application/octet-stream",
-            bytes(),
-            "As C2SP tlog-tiles lays them out: `<L>/<N>[.p/<W>]` for hashes, `entries/<N>[.p/<W>]` for the entries. The path holds slashes.",
-        ),
-    ];
-    rows.into_iter()
-        .map(|(path, id, summary, content_type, schema, description)| {
-            let params = if path.ends_with("{path}") {
-                vec![parameter(
-                    "path",
-                    MetaParamIn::Path,
-                    "Such as 0/000 or entries/000.p/7.",
-                    MetaSchema::new("string"),
-                )]
-            } else {
-                Vec::new()
-            };
-            let operation = operation(id, summary, description, params, content_type, schema);
-            MetaPath {
-                path: path.to_owned(),
-                operations: vec![operation],
-            }
-        })
-        .collect()
-}
+/// What a tile's path looks like: level or `entries`, then the index in groups of three digits, then the width of a tile
+/// that is not full.
+const TILE: &str = r"^([0-9]|[1-5][0-9]|6[0-3]|entries)/(x[0-9]{3}/)*[0-9]{3}(\.p/[0-9]{1,3})?$";
 
-fn operation(
+struct Path {
+    path: &'static str,
     id: &'static str,
     summary: &'static str,
     description: &'static str,
-    params: Vec<MetaOperationParam>,
     content_type: &'static str,
-    schema: MetaSchema,
-) -> MetaOperation {
-    let id_header = || {
-        vec![header(
-            "x-request-id",
-            "Names this request in the service's log.",
-        )]
-    };
-    let success = MetaResponse {
-        description: "Done.",
-        status: Some(200),
-        status_range: None,
-        content: vec![MetaMediaType {
-            content_type,
-            schema: MetaSchemaRef::Inline(Box::new(schema)),
-        }],
-        headers: id_header(),
-    };
-    let statuses: &[u16] = if params.is_empty() {
-        &[500, 503]
-    } else {
-        &[404, 500, 503]
-    };
-    let refusals = statuses.iter().map(|status| MetaResponse {
-        description: if *status == 404 {
-            "The log has no such tile, or not yet."
-        } else {
-            refusal_text(*status)
+    schema: Value,
+    statuses: &'static [u16],
+}
+
+pub(super) fn paths() -> impl Iterator<Item = (String, Node)> {
+    let rows = [
+        Path {
+            path: "/v1/ledger/checkpoint",
+            id: "getLedgerCheckpoint",
+            summary: "The latest signed checkpoint",
+            description: "A C2SP signed note: the log's name, its size, its root hash, and the signature over them.",
+            content_type: "text/plain",
+            schema: json!({"type": "string"}),
+            statuses: &[406, 500, 503],
         },
-        status: Some(*status),
-        status_range: None,
-        content: vec![MetaMediaType {
-            content_type: JSON,
-            schema: Refused::schema_ref(),
-        }],
-        headers: id_header(),
-    });
-    MetaOperation {
-        method: http::Method::GET,
-        tags: vec![LEDGER],
-        summary: Some(summary),
-        description: Some(description),
-        external_docs: None,
-        params,
-        request: None,
-        responses: MetaResponses {
-            responses: std::iter::once(success).chain(refusals).collect(),
+        Path {
+            path: "/v1/ledger/key",
+            id: "getLedgerKey",
+            summary: "The key checkpoints verify under",
+            description: "In note form: `<name>+<key id>+<base64>`.",
+            content_type: "text/plain",
+            schema: json!({"type": "string"}),
+            statuses: &[406, 500, 503],
         },
-        deprecated: false,
-        security: Vec::new(),
-        operation_id: Some(id),
-        code_samples: Vec::new(),
+        Path {
+            path: "/v1/ledger/tile/{path}",
+            id: "getLedgerTile",
+            summary: "A tile of the log",
+            description: "As C2SP tlog-tiles lays them out: `<L>/<N>[.p/<W>]` for hashes, `entries/<N>[.p/<W>]` for the entries. The path \
+                holds slashes, which may be sent as they are or as %2F.",
+            content_type: "application/octet-stream",
+            schema: json!({"type": "string", "contentMediaType": "application/octet-stream"}),
+            statuses: &[404, 406, 500, 503],
+        },
+    ];
+    rows.into_iter()
+        .map(|row| (row.path.to_owned(), Node::object([("get", operation(row))])))
+}
+
+fn operation(row: Path) -> Node {
+    let mut success = answers::answer("Done.", &["RequestId"], None);
+    let content = Node::object([(row.content_type, json!({"schema": row.schema}).into())]);
+    success.set("content", content);
+    let mut responses = vec![("200".to_owned(), success)];
+    responses.extend(row.statuses.iter().copied().map(answers::shared));
+    let mut operation = Node::object([
+        ("operationId", row.id.into()),
+        ("tags", Node::array([LEDGER])),
+        ("summary", row.summary.into()),
+        ("description", row.description.into()),
+        ("security", Node::Array(Vec::new())),
+    ]);
+    if row.path.ends_with("{path}") {
+        let path = json!({
+            "name": "path",
+            "in": "path",
+            "required": true,
+            "description": "Such as 0/000 or entries/000.p/7.",
+            "schema": {"type": "string", "pattern": TILE},
+        });
+        operation.set("parameters", Node::array([path]));
     }
+    operation.set("responses", Node::object(responses));
+    operation
 }

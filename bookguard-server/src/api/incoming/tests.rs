@@ -55,12 +55,23 @@ fn only_a_client_that_excludes_json_is_refused() {
         ("application/json;q=nonsense", true),
     ] {
         assert_eq!(
-            accepts_json(&headers(&[("accept", accept)])).is_ok(),
+            accepts(&headers(&[("accept", accept)]), "application/json").is_ok(),
             fine,
             "{accept}"
         );
     }
-    assert!(accepts_json(&HeaderMap::new()).is_ok());
+    assert!(accepts(&HeaderMap::new(), "application/json").is_ok());
+    for (accept, fine) in [
+        ("text/*", true),
+        ("text/plain", true),
+        ("application/json", false),
+    ] {
+        assert_eq!(
+            accepts(&headers(&[("accept", accept)]), "text/plain").is_ok(),
+            fine,
+            "{accept}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! The query parameters of operations, as they are declared: what one is for and which values it takes.
+//!
+//! The operations read the values; that they take what is declared here is tested over HTTP.
+
+use crate::limits;
+use crate::model::id::Noun;
+
+/// A query parameter, described for the interface document.
+#[derive(Debug, Clone, Copy)]
+pub struct QueryParam {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    /// Which values it takes.
+    pub form: QueryForm,
+}
+
+/// The values a query parameter takes.
+#[derive(Debug, Clone, Copy)]
+pub enum QueryForm {
+    /// A whole number in digits, from the first to the second; the last counts where none is sent.
+    Whole(u64, u64, Option<u64>),
+    /// A decimal number from 0.
+    Decimal,
+    /// An RFC 3339 date-time.
+    Instant,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Words(fn() -> Vec<&'static str>),
+    /// An id with this prefix.
+    Id(&'static str),
+    /// The id of a policy.
+    PolicyId,
+    /// An event's number in the partner's log, or `latest`.
+    Place,
+}
+
+/// The words of a vocabulary.
+pub(crate) fn words<T>(vocabulary: &[(&'static str, T)]) -> Vec<&'static str> {
+    vocabulary.iter().map(|(word, _)| *word).collect()
+}
+
+pub(crate) const LIMIT: QueryParam = QueryParam {
+    name: "limit",
+    description: "Rows of the page: 1 to 100, 25 when not given.",
+    form: QueryForm::Whole(
+        1,
+        limits::PAGE_ROWS as u64,
+        Some(limits::PAGE_ROWS_DEFAULT as u64),
+    ),
+};
+
+/// Where a page begins; `form` is what the list's own `nextCursor` looks like.
+pub(crate) const fn cursor(form: QueryForm) -> QueryParam {
+    QueryParam {
+        name: "cursor",
+        description: "The `nextCursor` of the page before.",
+        form,
+    }
+}
+
+/// As [`cursor`], of a list in the order of its ids.
+pub(crate) const fn ids_cursor<N: Noun>() -> QueryParam {
+    cursor(QueryForm::Id(N::PREFIX))
+}

@@ -1,0 +1,227 @@
+//! The answers of operations: each its own success, and the refusals they share.
+
+use bookguard_core::session::Access;
+use poem_openapi::types::Type as _;
+use serde_json::{Value, json};
+
+use super::node::Node;
+use super::{JSON, component, is_limited, schema};
+use crate::api::Entry;
+use crate::refusal::{Refused, Unauthorized};
+
+/// Every refusal, and 304: its status, its name among the components, and what it means.
+const SHARED: [(u16, &str, &str); 13] = [
+    (
+        304,
+        "NotModified",
+        "Nothing changed since the ETag that was sent.",
+    ),
+    (
+        400,
+        "BadRequest",
+        "The request is not as it must be; `details` names every fault.",
+    ),
+    (401, "Unauthorized", "x-api-key is missing or invalid."),
+    (403, "Forbidden", "The key is valid but may not do this."),
+    (
+        404,
+        "NotFound",
+        "Unknown to this key; another partner's answers the same.",
+    ),
+    (
+        406,
+        "NotAcceptable",
+        "The Accept header excludes the media type of the answer.",
+    ),
+    (409, "Conflict", "The state of things does not allow it."),
+    (413, "ContentTooLarge", "The body is larger than 64 KiB."),
+    (
+        415,
+        "UnsupportedMediaType",
+        "The body is not plain application/json.",
+    ),
+    (
+        422,
+        "IdempotencyKeyReused",
+        "The Idempotency-Key was used before with another request.",
+    ),
+    (429, "TooManyRequests", "Too many requests."),
+    (500, "InternalServerError", "A fault of the service."),
+    (
+        503,
+        "ServiceUnavailable",
+        "Not now; nothing is known to be lost. Repeat with the same Idempotency-Key.",
+    ),
+];
+
+/// Headers of answers: component, name, what it says, and its schema.
+fn known_headers() -> [(&'static str, &'static str, &'static str, Value); 9] {
+    let text = || json!({"type": "string"});
+    [
+        (
+            "RequestId",
+            "x-request-id",
+            "Names this request in the service's log; a sane one that was sent is kept.",
+            json!({"type": "string", "pattern": "^[!-~]{1,128}$"}),
+        ),
+        (
+            "RateLimit",
+            "RateLimit",
+            "What is left of the limit and when it is whole again; absent where no limit is set.",
+            text(),
+        ),
+        (
+            "RateLimitPolicy",
+            "RateLimit-Policy",
+            "The limit; absent where none is set.",
+            text(),
+        ),
+        (
+            "RetryAfter",
+            "Retry-After",
+            "Seconds to wait before trying again.",
+            json!({"type": "integer", "minimum": 0}),
+        ),
+        (
+            "WwwAuthenticate",
+            "WWW-Authenticate",
+            "Always ApiKey.",
+            json!({"type": "string", "const": "ApiKey"}),
+        ),
+        ("ETag", "ETag", "Names this state of the answer.", text()),
+        (
+            "Location",
+            "Location",
+            "The address of what was made.",
+            json!({"type": "string", "format": "uri-reference"}),
+        ),
+        (
+            "IdempotentReplayed",
+            "Idempotent-Replayed",
+            "true when this is the answer of an earlier request with the same Idempotency-Key.",
+            json!({"type": "string", "const": "true"}),
+        ),
+        (
+            "CacheControl",
+            "Cache-Control",
+            "How long the answer may be kept: not at all, as it is about one partner.",
+            json!({"type": "string", "const": "no-store"}),
+        ),
+    ]
+}
+
+/// The headers, as components.
+pub(super) fn headers() -> Node {
+    Node::object(known_headers().map(|(component, _, description, schema)| {
+        (
+            component,
+            Node::from(json!({"description": description, "schema": schema})),
+        )
+    }))
+}
+
+/// The refusals, as components.
+pub(super) fn components() -> Node {
+    Node::object(SHARED.map(|(status, name, description)| {
+        let mut headers = vec!["RequestId", "CacheControl"];
+        match status {
+            304 => headers.push("ETag"),
+            401 => headers.push("WwwAuthenticate"),
+            429 | 503 => headers.push("RetryAfter"),
+            _ => {}
+        }
+        if !matches!(status, 401 | 500 | 503) {
+            headers.extend(["RateLimit", "RateLimitPolicy"]);
+        }
+        let body = match status {
+            304 => None,
+            401 => Some(schema::reference(&Unauthorized::schema_ref())),
+            _ => Some(schema::reference(&Refused::schema_ref())),
+        };
+        (name, answer(description, &headers, body))
+    }))
+}
+
+/// The answers of an operation.
+pub(super) fn of(entry: &Entry) -> Node {
+    let route = &entry.route;
+    let mut headers = vec!["RequestId", "CacheControl"];
+    if is_limited(route) {
+        headers.extend(["RateLimit", "RateLimitPolicy"]);
+    }
+    if entry.is_remembered() {
+        headers.push("IdempotentReplayed");
+    }
+    if entry.is_tagged() {
+        headers.push("ETag");
+    }
+    if entry.located {
+        headers.push("Location");
+    }
+    let body = schema::reference(&(entry.output.reference)());
+    let success = answer(success_text(route.status), &headers, Some(body));
+    let mut answers = vec![(route.status.to_string(), success)];
+    if entry.is_tagged() {
+        answers.push(shared(304));
+    }
+    answers.extend(refusals(entry).into_iter().map(shared));
+    Node::object(answers)
+}
+
+/// An answer that stands among the components.
+pub(super) fn shared(status: u16) -> (String, Node) {
+    let name = SHARED
+        .iter()
+        .find(|(known, ..)| *known == status)
+        .map(|(_, name, _)| *name);
+    let name = name.expect("a test makes the document of every operation");
+    (status.to_string(), component("responses", name))
+}
+
+/// An answer with these headers, named as the components are.
+pub(super) fn answer(description: &str, headers: &[&str], body: Option<Node>) -> Node {
+    let known = known_headers();
+    let headers = headers.iter().map(|name| {
+        let found = known.iter().find(|(known, ..)| known == name);
+        let (_, header, ..) = found.expect("a test makes every answer");
+        (*header, component("headers", name))
+    });
+    let mut answer = Node::object([
+        ("description", description.into()),
+        ("headers", Node::object(headers)),
+    ]);
+    if let Some(schema) = body {
+        let content = Node::object([("schema", schema)]);
+        answer.set("content", Node::object([(JSON, content)]));
+    }
+    answer
+}
+
+/// Every status a route may refuse with.
+fn refusals(entry: &Entry) -> Vec<u16> {
+    let route = &entry.route;
+    let mut statuses = vec![400, 406, 413, 415, 500, 503];
+    statuses.extend(route.refusals);
+    match route.access {
+        Access::Open => {}
+        Access::AnyKey => statuses.push(401),
+        Access::Scope(_) | Access::Administrator => statuses.extend([401, 403]),
+    }
+    if is_limited(route) {
+        statuses.push(429);
+    }
+    if entry.is_remembered() {
+        statuses.push(422);
+    }
+    statuses.sort_unstable();
+    statuses.dedup();
+    statuses
+}
+
+fn success_text(status: u16) -> &'static str {
+    match status {
+        201 => "Done; the answer is what was made.",
+        202 => "Accepted; the answer is how far it has come, and it goes on by itself.",
+        _ => "Done.",
+    }
+}

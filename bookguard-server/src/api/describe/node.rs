@@ -1,0 +1,237 @@
+//! JSON whose members keep their order, and how the interface document is written out: what fits on a line is on one
+//! line, so that the document is short, and a change of it is a change of few lines.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+/// Columns of the document.
+const WIDTH: usize = 120;
+const INDENT: usize = 2;
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    Object(Vec<(String, Node)>),
+    Array(Vec<Node>),
+    Leaf(Value),
+}
+
+impl Node {
+    /// An object of these members.
+    pub(super) fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Node)>) -> Self {
+        let members = members.into_iter();
+        Self::Object(members.map(|(name, node)| (name.into(), node)).collect())
+    }
+
+    /// An array of these items.
+    pub(super) fn array<T: Into<Node>>(items: impl IntoIterator<Item = T>) -> Self {
+        Self::Array(items.into_iter().map(Into::into).collect())
+    }
+
+    /// Reads text of this program.
+    pub(super) fn parse(text: &str) -> Self {
+        serde_json::from_str(text).expect("a test reads every embedded text as JSON")
+    }
+
+    /// A member of an object.
+    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+        self.members()
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, node)| node)
+    }
+
+    /// The members of an object; none of anything else.
+    pub(super) fn members(&self) -> &[(String, Node)] {
+        match self {
+            Self::Object(members) => members,
+            Self::Array(_) | Self::Leaf(_) => &[],
+        }
+    }
+
+    /// Puts a member in its place, or at the end.
+    pub(super) fn set(&mut self, name: &str, node: Node) {
+        if let Self::Object(members) = self {
+            match members.iter_mut().find(|(known, _)| known == name) {
+                Some((_, place)) => *place = node,
+                None => members.push((name.to_owned(), node)),
+            }
+        }
+    }
+
+    /// Its text, which ends with a line feed.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        self.write(0, 0, &mut text);
+        text.push('\n');
+        text
+    }
+
+    /// Writes the value; `before` columns of its first line are taken.
+    fn write(&self, indent: usize, before: usize, out: &mut String) {
+        let line = self.to_string();
+        if before + line.chars().count() < WIDTH {
+            out.push_str(&line);
+            return;
+        }
+        let inner = indent + INDENT;
+        let new_line = |out: &mut String, indent: usize| {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+        };
+        match self {
+            Self::Object(members) => {
+                out.push('{');
+                for (index, (name, node)) in members.iter().enumerate() {
+                    out.push_str(if index == 0 { "" } else { "," });
+                    new_line(out, inner);
+                    let name = format!("{}: ", Value::from(name.as_str()));
+                    out.push_str(&name);
+                    node.write(inner, inner + name.chars().count(), out);
+                }
+                new_line(out, indent);
+                out.push('}');
+            }
+            Self::Array(items) => {
+                out.push('[');
+                for (index, node) in items.iter().enumerate() {
+                    out.push_str(if index == 0 { "" } else { "," });
+                    new_line(out, inner);
+                    node.write(inner, inner, out);
+                }
+                new_line(out, indent);
+                out.push(']');
+            }
+            Self::Leaf(_) => out.push_str(&line),
+        }
+    }
+}
+
+/// On one line.
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(members) if members.is_empty() => f.write_str("{}"),
+            Self::Object(members) => {
+                for (index, (name, node)) in members.iter().enumerate() {
+                    f.write_str(if index == 0 { "{ " } else { ", " })?;
+                    write!(f, "{}: {node}", Value::from(name.as_str()))?;
+                }
+                f.write_str(" }")
+            }
+            Self::Array(items) => {
+                f.write_str("[")?;
+                for (index, node) in items.iter().enumerate() {
+                    f.write_str(if index == 0 { "" } else { ", " })?;
+                    node.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+            Self::Leaf(value) => value.fmt(f),
+        }
+    }
+}
+
+impl From<Value> for Node {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Object(members) => Self::object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name, value.into())),
+            ),
+            Value::Array(items) => Self::array(items),
+            leaf => Self::Leaf(leaf),
+        }
+    }
+}
+
+impl From<&str> for Node {
+    fn from(text: &str) -> Self {
+        Self::Leaf(text.into())
+    }
+}
+
+impl From<bool> for Node {
+    fn from(value: bool) -> Self {
+        Self::Leaf(value.into())
+    }
+}
+
+impl From<usize> for Node {
+    fn from(value: usize) -> Self {
+        Self::Leaf(value.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Node;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Node::Object(members))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Node::Array(items))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+                Ok(text.into())
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+                Ok(value.into())
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+                Ok(Node::Leaf(value.into()))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+                Ok(Node::Leaf(value.into()))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+                Ok(Node::Leaf(value.into()))
+            }
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Leaf(Value::Null))
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_and_what_fits_stands_on_one_line() {
+        let long = "x".repeat(100);
+        let text = format!(
+            r#"{{"b":1,"a":[true,null,-1,0.5,"\n"],"c":{{"z":"{long}","y":{{}},"d":[]}}}}"#
+        );
+        let node = Node::parse(&text);
+        let written = format!(
+            "{{\n  \"b\": 1,\n  \"a\": [true, null, -1, 0.5, \"\\n\"],\n  \"c\": {{\n    \"z\": \"{long}\",\n    \"y\": {{}},\n    \
+             \"d\": []\n  }}\n}}\n"
+        );
+        assert_eq!(node.text(), written);
+        assert_eq!(Node::parse(&written), node);
+        let whole: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(whole, serde_json::from_str::<Value>(&text).unwrap());
+    }
+}

@@ -1,0 +1,162 @@
+//! The parameters of operations: those of the path, the query parameters each operation declares, and the headers that
+//! mean the same everywhere.
+
+use bookguard_core::limits;
+use bookguard_core::model::id::{Noun as _, noun};
+use bookguard_core::ops::{QueryForm, QueryParam};
+use bookguard_core::session::Access;
+use serde_json::{Value, json};
+
+use super::component;
+use super::node::Node;
+use crate::api::Entry;
+
+/// What a policy's id looks like.
+const POLICY_ID: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
+/// What a path can name, and the prefix of its ids.
+const IN_PATH: [(&str, &str, Option<&str>); 7] = [
+    ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
+    ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
+    (
+        "endpointId",
+        "The webhook endpoint.",
+        Some(noun::Endpoint::PREFIX),
+    ),
+    ("eventId", "The webhook event.", Some(noun::Event::PREFIX)),
+    ("recoveryId", "The recovery.", Some(noun::Recovery::PREFIX)),
+    (
+        "resolutionId",
+        "The resolution.",
+        Some(noun::Resolution::PREFIX),
+    ),
+    ("policyId", "The policy.", None),
+];
+const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
+
+/// The parameters of an operation.
+pub(super) fn of(entry: &Entry) -> Vec<Node> {
+    let route = &entry.route;
+    let mut parameters: Vec<Node> = in_path(route.path)
+        .map(|name| component("parameters", name))
+        .collect();
+    parameters.extend(route.query.iter().map(|parameter| match parameter.name {
+        "limit" => component("parameters", "limit"),
+        _ => query(parameter),
+    }));
+    if entry.is_remembered() {
+        let name = match route.access {
+            Access::Open => "LongIdempotencyKey",
+            _ => "IdempotencyKey",
+        };
+        parameters.push(component("parameters", name));
+    }
+    if entry.is_tagged() {
+        parameters.push(component("parameters", "IfNoneMatch"));
+    }
+    parameters
+}
+
+/// What several operations share.
+pub(super) fn components(table: &[Entry]) -> Node {
+    let mut parameters: Vec<(String, Node)> = Vec::new();
+    for entry in table {
+        for name in in_path(entry.route.path) {
+            if !parameters.iter().any(|(known, _)| known == name) {
+                parameters.push((name.to_owned(), path_parameter(name)));
+            }
+        }
+    }
+    let limits = table.iter().flat_map(|entry| entry.route.query);
+    if let Some(limit) = limits
+        .into_iter()
+        .find(|parameter| parameter.name == "limit")
+    {
+        parameters.push((limit.name.to_owned(), query(limit)));
+    }
+    let headers = [
+        ("IdempotencyKey", once(1)),
+        (
+            "LongIdempotencyKey",
+            once(limits::IDEMPOTENCY_KEY_CHARS_OPEN),
+        ),
+        (
+            "IfNoneMatch",
+            json!({
+                "name": "If-None-Match",
+                "in": "header",
+                "description": "An ETag from before: 304 while nothing changed.",
+                "schema": {"type": "string"},
+            }),
+        ),
+    ];
+    parameters.extend(headers.map(|(name, header)| (name.to_owned(), header.into())));
+    Node::Object(parameters)
+}
+
+fn in_path(path: &'static str) -> impl Iterator<Item = &'static str> {
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn path_parameter(name: &str) -> Node {
+    let known = IN_PATH.iter().find(|(known, ..)| *known == name);
+    let (_, description, prefix) = known.expect("a test makes the document of every operation");
+    let pattern = prefix.map_or_else(|| POLICY_ID.to_owned(), id);
+    Node::from(json!({
+        "name": name,
+        "in": "path",
+        "required": true,
+        "description": description,
+        "schema": {"type": "string", "pattern": pattern},
+    }))
+}
+
+fn once(least: usize) -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": ONCE,
+        "schema": {
+            "type": "string",
+            "minLength": least,
+            "maxLength": limits::IDEMPOTENCY_KEY_CHARS,
+            "pattern": "^[!-~]+$",
+        },
+    })
+}
+
+fn query(parameter: &QueryParam) -> Node {
+    Node::object([
+        ("name", parameter.name.into()),
+        ("in", "query".into()),
+        ("description", parameter.description.into()),
+        ("schema", values(parameter.form).into()),
+    ])
+}
+
+/// The values a query parameter takes.
+fn values(form: QueryForm) -> Value {
+    match form {
+        QueryForm::Whole(least, most, default) => {
+            let mut schema = json!({"type": "integer", "minimum": least, "maximum": most});
+            if let Some(default) = default {
+                schema["default"] = default.into();
+            }
+            schema
+        }
+        QueryForm::Decimal => json!({"type": "number", "minimum": 0}),
+        QueryForm::Instant => json!({"type": "string", "format": "date-time"}),
+        QueryForm::Flag => json!({"type": "boolean"}),
+        QueryForm::Words(words) => json!({"type": "string", "enum": words()}),
+        QueryForm::Id(prefix) => json!({"type": "string", "pattern": id(prefix)}),
+        QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID}),
+        QueryForm::Place => json!({"anyOf": [
+            {"type": "integer", "format": "int64", "minimum": 0},
+            {"type": "string", "const": "latest"},
+        ]}),
+    }
+}
+
+fn id(prefix: &str) -> String {
+    format!("^{prefix}_[0-9a-f]{{32}}$")
+}

@@ -1,0 +1,347 @@
+//! The types of requests and answers as JSON Schema 2020-12, which is what OpenAPI 3.1 has.
+//!
+//! The types describe themselves to poem-openapi's registry, in the words of OpenAPI 3.0; here they are said in those of
+//! 3.1, and what the types leave unsaid because it is the same for all of them is added: what may be in a request is closed,
+//! and a member of an answer that can be null is always there.
+
+use std::collections::BTreeSet;
+
+use bookguard_core::policy;
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
+use poem_openapi::types::Type as _;
+use serde_json::Value;
+
+use super::node::Node;
+use crate::api::Entry;
+use crate::refusal::{Refused, Unauthorized};
+
+const COMPONENTS: &str = "#/components/schemas/";
+/// The component that stands for the policies' own schema.
+const POLICY: &str = "CancellationPolicy";
+
+/// Which way values of a schema travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In requests, and perhaps in answers too.
+    In,
+    /// In answers only.
+    Out,
+}
+
+/// Every schema that has a name.
+pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
+    let mut registry = Registry::new();
+    Refused::register(&mut registry);
+    Unauthorized::register(&mut registry);
+    for entry in table {
+        (entry.output.register)(&mut registry);
+        if let Some(body) = entry.body {
+            (body.register)(&mut registry);
+        }
+    }
+    let bodies = table.iter().filter_map(|entry| entry.body);
+    let sent = reached(bodies.map(|body| (body.reference)()), &registry);
+    let answers = table.iter().map(|entry| (entry.output.reference)());
+    let refusals = [Refused::schema_ref(), Unauthorized::schema_ref()];
+    let answered = reached(answers.chain(refusals), &registry);
+    let way = |name: &String| match sent.contains(name) {
+        true => Way::In,
+        false => Way::Out,
+    };
+    let named = registry.schemas.iter();
+    // What is only ever part of another is no component.
+    let named = named.filter(|(name, _)| sent.contains(*name) || answered.contains(*name));
+    let mut components: Vec<(String, Node)> = named
+        .map(|(name, schema)| (name.clone(), whole(schema, way(name))))
+        .chain(policy_schemas())
+        .collect();
+    components.sort_by(|(one, _), (other, _)| one.cmp(other));
+    components
+}
+
+/// A schema where it is used.
+pub(super) fn reference(schema: &MetaSchemaRef) -> Node {
+    part(schema, Way::Out)
+}
+
+/// The names of these schemas and of all that can be in them.
+fn reached(from: impl Iterator<Item = MetaSchemaRef>, registry: &Registry) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut next: Vec<String> = Vec::new();
+    from.for_each(|schema| names_in(&schema, &mut next));
+    while let Some(name) = next.pop() {
+        let schema = registry.schemas.get(&name);
+        if reached.insert(name)
+            && let Some(schema) = schema
+        {
+            names_within(schema, &mut next);
+        }
+    }
+    reached
+}
+
+fn names_in(schema: &MetaSchemaRef, names: &mut Vec<String>) {
+    match schema {
+        MetaSchemaRef::Reference(name) => names.push(name.clone()),
+        MetaSchemaRef::Inline(schema) => names_within(schema, names),
+    }
+}
+
+fn names_within(schema: &MetaSchema, names: &mut Vec<String>) {
+    let properties = schema.properties.iter().map(|(_, schema)| schema);
+    let single = [&schema.items, &schema.additional_properties];
+    let single = single.into_iter().flatten().map(AsRef::as_ref);
+    let several = [&schema.all_of, &schema.any_of, &schema.one_of];
+    let several = several.into_iter().flatten();
+    for part in properties.chain(single).chain(several) {
+        names_in(part, names);
+    }
+}
+
+fn part(schema: &MetaSchemaRef, way: Way) -> Node {
+    match schema {
+        MetaSchemaRef::Inline(schema) => whole(schema, way),
+        MetaSchemaRef::Reference(name) => {
+            Node::object([("$ref", format!("{COMPONENTS}{name}").as_str().into())])
+        }
+    }
+}
+
+fn whole(schema: &MetaSchema, way: Way) -> Node {
+    // How the registry says that a named schema is described anew where it is used: in 3.1 that may stand beside `$ref`.
+    if let [
+        named @ MetaSchemaRef::Reference(_),
+        MetaSchemaRef::Inline(_),
+    ] = &schema.all_of[..]
+    {
+        return named_anew(part(named, way), schema);
+    }
+    let mut node = Node::object(Vec::<(String, Node)>::new());
+    let mut say = |word: &str, value: Option<Node>| {
+        if let Some(value) = value {
+            node.set(word, value);
+        }
+    };
+    say("type", types(schema));
+    say("format", format(schema));
+    say("description", schema.description.map(one_line));
+    say("default", schema.default.clone().map(Into::into));
+    say(
+        "examples",
+        schema.example.clone().map(|example| Node::array([example])),
+    );
+    let (minimum, maximum) = bounds(schema);
+    let (exclusive_minimum, exclusive_maximum) = (
+        schema.exclusive_minimum == Some(true),
+        schema.exclusive_maximum == Some(true),
+    );
+    say(
+        if exclusive_minimum {
+            "exclusiveMinimum"
+        } else {
+            "minimum"
+        },
+        minimum.map(number),
+    );
+    say(
+        if exclusive_maximum {
+            "exclusiveMaximum"
+        } else {
+            "maximum"
+        },
+        maximum.map(number),
+    );
+    say("multipleOf", schema.multiple_of.map(number));
+    say("minLength", schema.min_length.map(Into::into));
+    say("maxLength", schema.max_length.map(Into::into));
+    say("pattern", schema.pattern.as_deref().map(Into::into));
+    say("minItems", schema.min_items.map(Into::into));
+    say("maxItems", schema.max_items.map(Into::into));
+    say("uniqueItems", schema.unique_items.map(Into::into));
+    say("minProperties", schema.min_properties.map(Into::into));
+    say("maxProperties", schema.max_properties.map(Into::into));
+    if !schema.enum_items.is_empty() {
+        let null = schema.nullable.then_some(Value::Null);
+        say(
+            "enum",
+            Some(Node::array(schema.enum_items.iter().cloned().chain(null))),
+        );
+    }
+    say(
+        "items",
+        schema.items.as_deref().map(|items| part(items, way)),
+    );
+    let properties = schema.properties.iter();
+    let properties: Vec<(String, Node)> = properties
+        .map(|(name, schema)| ((*name).to_owned(), part(schema, way)))
+        .collect();
+    let required = required(schema, way);
+    say(
+        "required",
+        Some(required)
+            .filter(|names| !names.is_empty())
+            .map(Node::array),
+    );
+    let closed = way == Way::In && !properties.is_empty();
+    say(
+        "properties",
+        Some(properties)
+            .filter(|all| !all.is_empty())
+            .map(Node::object),
+    );
+    let additional = schema.additional_properties.as_deref();
+    say(
+        "additionalProperties",
+        additional
+            .map(|schema| part(schema, way))
+            .or(closed.then_some(Node::Leaf(false.into()))),
+    );
+    for (word, schemas) in [
+        ("allOf", &schema.all_of),
+        ("anyOf", &schema.any_of),
+        ("oneOf", &schema.one_of),
+    ] {
+        let parts: Vec<Node> = schemas.iter().map(|schema| part(schema, way)).collect();
+        say(
+            word,
+            Some(parts)
+                .filter(|parts| !parts.is_empty())
+                .map(Node::array),
+        );
+    }
+    say("deprecated", schema.deprecated.then(|| true.into()));
+    node
+}
+
+/// A named schema with the description it has here, or null.
+fn named_anew(mut named: Node, schema: &MetaSchema) -> Node {
+    if schema.nullable {
+        let null = Node::object([("type", "null".into())]);
+        named = Node::object([("anyOf", Node::array([named, null]))]);
+    }
+    if let Some(description) = schema.description {
+        named.set("description", one_line(description));
+    }
+    if let Some(default) = schema.default.clone() {
+        named.set("default", default.into());
+    }
+    named
+}
+
+fn types(schema: &MetaSchema) -> Option<Node> {
+    match schema.ty {
+        "" => None,
+        ty if schema.nullable => Some(Node::array([ty, "null"])),
+        ty => Some(ty.into()),
+    }
+}
+
+/// The format, in the words OpenAPI has.
+fn format(schema: &MetaSchema) -> Option<Node> {
+    match schema.format? {
+        "uint16" => Some("int32".into()),
+        "uint32" | "uint64" => Some("int64".into()),
+        other => Some(other.into()),
+    }
+}
+
+/// The least and the greatest value, from the schema or else from the width of its type.
+fn bounds(schema: &MetaSchema) -> (Option<f64>, Option<f64>) {
+    let (least, most) = match schema.format {
+        Some("uint16") => (Some(0.0), Some(f64::from(u16::MAX))),
+        Some("uint32") => (Some(0.0), Some(f64::from(u32::MAX))),
+        Some("uint64") => (Some(0.0), None),
+        _ => (None, None),
+    };
+    (schema.minimum.or(least), schema.maximum.or(most))
+}
+
+/// A number as people write it: whole ones without a point.
+fn number(value: f64) -> Node {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is whole, and far below 2^53"
+    )]
+    match value.fract() == 0.0 && value.abs() < 9e15 {
+        true => Node::Leaf((value as i64).into()),
+        false => Node::Leaf(value.into()),
+    }
+}
+
+fn required(schema: &MetaSchema, way: Way) -> Vec<&'static str> {
+    let can_be_null =
+        |schema: &MetaSchemaRef| matches!(schema, MetaSchemaRef::Inline(schema) if schema.nullable);
+    let properties = schema.properties.iter();
+    properties
+        .filter(|(name, part)| {
+            schema.required.contains(name) || way == Way::Out && can_be_null(part)
+        })
+        .map(|(name, _)| *name)
+        .collect()
+}
+
+/// Documentation comments are broken into lines where the source is.
+fn one_line(text: &str) -> Node {
+    let paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.replace('\n', " "));
+    let paragraphs: Vec<String> = paragraphs.collect();
+    paragraphs.join("\n\n").as_str().into()
+}
+
+/// The policies' schema, whose own text is JSON Schema already: what has a title there is a component here, and
+/// everything else is written out where it is used.
+fn policy_schemas() -> Vec<(String, Node)> {
+    let schema = Node::parse(policy::SCHEMA);
+    let parts = schema.get("$defs").map(Node::members).unwrap_or_default();
+    let titled = parts
+        .iter()
+        .filter_map(|(_, part)| Some((title(part)?, part)));
+    std::iter::once((POLICY, &schema))
+        .chain(titled)
+        .map(|(title, part)| (title.to_owned(), policy_part(part, parts)))
+        .collect()
+}
+
+fn policy_part(schema: &Node, parts: &[(String, Node)]) -> Node {
+    let members = match schema {
+        Node::Object(members) => members,
+        Node::Array(items) => {
+            return Node::Array(items.iter().map(|item| policy_part(item, parts)).collect());
+        }
+        Node::Leaf(_) => return schema.clone(),
+    };
+    let mut node = Node::object(Vec::<(String, Node)>::new());
+    for (word, value) in members {
+        match word.as_str() {
+            "$schema" | "$id" | "$defs" | "title" => {}
+            "$ref" => {
+                let target = value.to_string();
+                let name = target.trim_matches('"').trim_start_matches("#/$defs/");
+                let found = parts
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map(|(_, part)| part);
+                match found.and_then(title) {
+                    Some(title) => node.set(word, format!("{COMPONENTS}{title}").as_str().into()),
+                    None => found
+                        .map(Node::members)
+                        .unwrap_or_default()
+                        .iter()
+                        .for_each(|(word, value)| {
+                            node.set(word, value.clone());
+                        }),
+                }
+            }
+            _ => node.set(word, policy_part(value, parts)),
+        }
+    }
+    node
+}
+
+fn title(schema: &Node) -> Option<&str> {
+    match schema.get("title")? {
+        Node::Leaf(Value::String(title)) => Some(title),
+        _ => None,
+    }
+}
