@@ -53,7 +53,7 @@ assert.equal(protection.receipt.leafIndex satisfies number, 1);
 const shown: Schemas["Booking"] = answered("getBooking", 200, await api.GET("/v1/bookings/{bookingId}", { params }));
 assert.equal(shown.bookingValue satisfies number, 1200.5);
 assert.equal(shown.protectedAt, protection.protectedAt);
-assert.deepEqual(shown.metadata satisfies Record<string, string>, { order: "1001" });
+assert.deepEqual(given("metadata", shown.metadata) satisfies Record<string, string>, { order: "1001" });
 
 const evaluation: Schemas["PolicyEvaluation"] = answered(
   "evaluatePolicy",
@@ -86,13 +86,13 @@ assert.deepEqual(events.data.map((event): number => event.seq), [1, 2]);
 
 // Refusals, read through the types of their statuses.
 const faulty = refused(
-  "a booking without a type in a currency of four letters",
+  "a booking of no type on some day",
   400,
-  await api.POST("/v1/bookings", { body: { ...booking, eventType: "", currency: "USDX" } }),
+  await api.POST("/v1/bookings", { body: { ...booking, eventType: "", eventDate: "some day" } }),
 );
 assert.ok("details" in faulty, "a 400 has details");
 const pointers = faulty.details.map((fault: Schemas["FieldError"]): string => fault.pointer);
-assert.deepEqual(pointers.sort(), ["/currency", "/eventType"]);
+assert.deepEqual(pointers.sort(), ["/eventDate", "/eventType"]);
 assert.ok(faulty.details.every((fault) => fault.fix.length > 0 && fault.code.length > 0));
 
 const stranger = refused("a call without a key", 401, await anyone.GET("/v1/bookings"));
