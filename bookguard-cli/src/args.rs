@@ -262,6 +262,23 @@ pub struct ServeArgs {
     /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
     #[arg(long, value_name = "N")]
     pub retention_days: Option<u32>,
+    /// Where vulnerabilities are reported, such as mailto:security@example.com; may be given several times. With it
+    /// /.well-known/security.txt is served [env: BOOKGUARD_SECURITY_CONTACTS, separated by commas]
+    #[arg(
+        long = "security-contact",
+        value_name = "ADDRESS",
+        value_delimiter = ','
+    )]
+    pub security_contacts: Vec<String>,
+    /// Where the rules of reporting are, https [env: BOOKGUARD_SECURITY_POLICY]
+    #[arg(long, value_name = "ADDRESS")]
+    pub security_policy: Option<String>,
+    /// Where the key is that reports may be encrypted with [env: BOOKGUARD_SECURITY_ENCRYPTION]
+    #[arg(long, value_name = "ADDRESS")]
+    pub security_encryption: Option<String>,
+    /// Languages reports may be in, such as en,de [env: BOOKGUARD_SECURITY_LANGUAGES, separated by commas]
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub security_languages: Vec<String>,
 }
 
 /// From where to where.

@@ -102,12 +102,20 @@ fn of_serve(args: &ServeArgs) -> Result<Settings, Failure> {
         database_wait_seconds: args.database_wait_seconds,
         registrations_per_minute: args.registrations_per_minute,
         webhook_allow_http: args.webhook_allow_http,
-        webhook_allow_subnets: (!args.webhook_allow_subnets.is_empty())
-            .then(|| args.webhook_allow_subnets.clone()),
+        webhook_allow_subnets: given(&args.webhook_allow_subnets),
         webhook_proxy: args.webhook_proxy.as_deref().map(proxy).transpose()?,
         retention_days: args.retention_days,
+        security_contacts: given(&args.security_contacts),
+        security_policy: args.security_policy.clone(),
+        security_encryption: args.security_encryption.clone(),
+        security_languages: given(&args.security_languages),
         ..Settings::default()
     })
+}
+
+/// A flag's values, if it was there.
+fn given(values: &[String]) -> Option<Vec<String>> {
+    (!values.is_empty()).then(|| values.to_vec())
 }
 
 /// Never repeated, whatever is wrong with it: it may hold a password.
@@ -116,7 +124,6 @@ fn proxy(text: &str) -> Result<Proxy, Failure> {
 }
 
 fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
-    let subnets = text(var, "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS")?;
     Ok(Settings {
         db: var("BOOKGUARD_DB").map(Database::from),
         listen: text(var, "BOOKGUARD_LISTEN")?,
@@ -131,13 +138,16 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
         rate_limit_burst: number(var, "BOOKGUARD_RATE_LIMIT_BURST")?,
         registrations_per_minute: number(var, "BOOKGUARD_REGISTRATIONS_PER_MINUTE")?,
         webhook_allow_http: switch(var, "BOOKGUARD_WEBHOOK_ALLOW_HTTP")?,
-        webhook_allow_subnets: subnets
-            .map(|list| list.split(',').map(|one| one.trim().to_owned()).collect()),
+        webhook_allow_subnets: list(var, "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS")?,
         webhook_proxy: text(var, "BOOKGUARD_WEBHOOK_PROXY")?
             .as_deref()
             .map(proxy)
             .transpose()?,
         retention_days: number(var, "BOOKGUARD_RETENTION_DAYS")?,
+        security_contacts: list(var, "BOOKGUARD_SECURITY_CONTACTS")?,
+        security_policy: text(var, "BOOKGUARD_SECURITY_POLICY")?,
+        security_encryption: text(var, "BOOKGUARD_SECURITY_ENCRYPTION")?,
+        security_languages: list(var, "BOOKGUARD_SECURITY_LANGUAGES")?,
     })
 }
 
@@ -153,6 +163,12 @@ fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
                 .map_err(|_| Failure::Usage(format!("{name} is not valid UTF-8")))
         })
         .transpose()
+}
+
+/// Values between commas.
+fn list(var: Var<'_>, name: &str) -> Result<Option<Vec<String>>, Failure> {
+    let values = text(var, name)?;
+    Ok(values.map(|list| list.split(',').map(|one| one.trim().to_owned()).collect()))
 }
 
 fn switch(var: Var<'_>, name: &str) -> Result<Option<bool>, Failure> {
@@ -292,6 +308,13 @@ mod tests {
             ),
             ("BOOKGUARD_WEBHOOK_PROXY", "http://u:p@proxy.example:3128"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
+            (
+                "BOOKGUARD_SECURITY_CONTACTS",
+                "mailto:s@b.example, https://b.example/r",
+            ),
+            ("BOOKGUARD_SECURITY_POLICY", "https://b.example/p"),
+            ("BOOKGUARD_SECURITY_ENCRYPTION", "https://b.example/k"),
+            ("BOOKGUARD_SECURITY_LANGUAGES", "en, de"),
         ];
         let settings = of_environment(&vars(&env)).unwrap();
         let expected = Settings {
@@ -311,6 +334,13 @@ mod tests {
             webhook_allow_subnets: Some(vec!["10.1.0.0/16".to_owned(), "10.2.0.0/16".to_owned()]),
             webhook_proxy: Some(Proxy::parse("http://u:p@proxy.example:3128").unwrap()),
             retention_days: Some(30),
+            security_contacts: Some(vec![
+                "mailto:s@b.example".to_owned(),
+                "https://b.example/r".to_owned(),
+            ]),
+            security_policy: Some("https://b.example/p".to_owned()),
+            security_encryption: Some("https://b.example/k".to_owned()),
+            security_languages: Some(vec!["en".to_owned(), "de".to_owned()]),
         };
         assert_eq!(settings, expected);
         for (name, value) in [

@@ -45,7 +45,7 @@ use crate::router::Routes;
 use bodies::{
     AcceptanceBody, BookingBody, CancelBody, DecisionBody, PartnerChangesBody, RescheduleBody,
 };
-pub(crate) use describe::document;
+pub(crate) use describe::{INTERFACE_VERSION, document};
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.

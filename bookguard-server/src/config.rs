@@ -4,6 +4,8 @@
 //! the stronger source win and [`Settings::resolve`] fills in the defaults and checks. Reading flags and the
 //! environment is the command line's. Invariant: a [`Config`] out of `resolve` needs no further checks.
 
+pub mod security;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +18,7 @@ use bookguard_core::store::Database;
 use serde::Deserialize;
 use url::Url;
 
+use self::security::SecurityTxt;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
 
@@ -74,6 +77,14 @@ pub struct Settings {
     pub webhook_proxy: Option<Proxy>,
     /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever.
     pub retention_days: Option<u32>,
+    /// Where vulnerabilities are reported, such as `mailto:security@example.com`; security.txt is served with it.
+    pub security_contacts: Option<Vec<String>>,
+    /// The https address of the rules of reporting.
+    pub security_policy: Option<String>,
+    /// The address of a key for encrypted reports.
+    pub security_encryption: Option<String>,
+    /// Language tags of the languages reports may be in.
+    pub security_languages: Option<Vec<String>>,
 }
 
 impl Settings {
@@ -130,6 +141,10 @@ impl Settings {
             webhook_allow_subnets: self.webhook_allow_subnets.or(weaker.webhook_allow_subnets),
             webhook_proxy: self.webhook_proxy.or(weaker.webhook_proxy),
             retention_days: self.retention_days.or(weaker.retention_days),
+            security_contacts: self.security_contacts.or(weaker.security_contacts),
+            security_policy: self.security_policy.or(weaker.security_policy),
+            security_encryption: self.security_encryption.or(weaker.security_encryption),
+            security_languages: self.security_languages.or(weaker.security_languages),
         }
     }
 
@@ -179,6 +194,13 @@ impl Settings {
             webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
             webhook_proxy: self.webhook_proxy,
             retention_days: retention(self.retention_days.unwrap_or(RETENTION_DAYS))?,
+            security: security::Given {
+                contacts: self.security_contacts,
+                policy: self.security_policy,
+                encryption: self.security_encryption,
+                languages: self.security_languages,
+            }
+            .resolve()?,
             clock: Clock::System,
             report: to_stderr,
             commit_delay: Duration::ZERO,
@@ -290,6 +312,8 @@ pub struct Config {
     pub webhook_proxy: Option<Proxy>,
     /// Days after which old events are pruned; 0 is never.
     pub retention_days: u32,
+    /// What security.txt says; it is not served without.
+    pub security: Option<SecurityTxt>,
     /// Where time comes from.
     pub clock: Clock,
     /// Told one line per fault of ours; standard error unless said otherwise.
@@ -316,6 +340,7 @@ impl Config {
             webhooks: AddressRules::public(),
             webhook_proxy: None,
             retention_days: RETENTION_DAYS,
+            security: None,
             clock: Clock::System,
             report: to_stderr,
             commit_delay: Duration::ZERO,

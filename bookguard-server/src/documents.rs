@@ -1,28 +1,44 @@
-//! What is served besides operations: the interface document, the policies' JSON Schema, llms.txt, Swagger UI, and the
-//! ledger for mirrors.
+//! What is served besides operations.
 //!
-//! The document is made from the table of operations once per process. Invariant: `/openapi.json`,
+//! | module | what |
+//! |---|---|
+//! | `start`, `links` | `/`, and where everything else is |
+//! | `llms`, `rules` | what a language model needs to know |
+//! | `card`, `catalog`, `security` | what discovery asks for under `/.well-known/` |
+//! | `swagger` | `/docs` |
+//! | `ledger` | the ledger for mirrors |
+//! | `document` | how a document leaves |
+//!
+//! The interface document is made from the table of operations once per process. Invariant: `/openapi.json`,
 //! `/api/openapi.json` and `bookguard openapi` give the same bytes.
 
+mod card;
+mod catalog;
+mod document;
 mod ledger;
+mod links;
 mod llms;
+mod rules;
+mod security;
+mod start;
+mod swagger;
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use bookguard_core::policy;
-use poem::endpoint::{BoxEndpoint, make_sync};
-use poem::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue,
-};
-use poem::http::{Method, StatusCode};
-use poem::{EndpointExt as _, Request, Response};
-use poem_openapi::OpenApiService;
+use poem::endpoint::BoxEndpoint;
+use poem::http::Method;
 use serde_json::Value;
 
 use crate::api;
-use crate::api::endpoint::{entity_tag, is_current};
 use crate::app::App;
+use crate::config::security::SecurityTxt;
 use crate::router::Routes;
+use document::{Document, on_demand, preflight};
+
+/// What the service is, in one sentence.
+const SUMMARY: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
+    webhooks, and know what a cancellation would mean.";
 
 static OPENAPI: LazyLock<String> = LazyLock::new(|| api::document(&api::table()));
 static PARSED: LazyLock<Value> = LazyLock::new(|| {
@@ -39,88 +55,63 @@ pub fn openapi() -> &'static Value {
     &PARSED
 }
 
-/// Swagger UI with the document in it.
-fn docs() -> String {
-    let empty = OpenApiService::new((), "Bookguard", "");
-    empty
-        .swagger_ui_html()
-        .replacen(&empty.spec(), openapi_json(), 1)
-}
-
-/// A document as it leaves, with its tag.
-struct Document {
-    body: bytes::Bytes,
-    etag: HeaderValue,
-    content_type: &'static str,
-}
-
-impl Document {
-    /// Serves what `make` gives. It is made when first asked for: a server nobody reads the documents of does not
-    /// hold their megabytes.
-    fn endpoint<T: Into<bytes::Bytes>>(
-        content_type: &'static str,
-        make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> BoxEndpoint<'static> {
-        let made = OnceLock::new();
-        make_sync(move |request: Request| {
-            let document: &Self = made.get_or_init(|| {
-                let body = make().into();
-                Self {
-                    etag: entity_tag(&body),
-                    body,
-                    content_type,
-                }
-            });
-            document.respond(request.headers())
-        })
-        .boxed()
-    }
-
-    fn respond(&self, asked: &HeaderMap) -> Response {
-        let mut response = if is_current(&self.etag, asked) {
-            Response::from(StatusCode::NOT_MODIFIED)
-        } else {
-            Response::from(self.body.clone())
-        };
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(ETAG, self.etag.clone());
-        if self.content_type.starts_with("text/html") {
-            // Swagger UI is one page with everything in it; whatever would call outside is refused by the browser.
-            let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
-                connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-            headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-        }
-        response
-    }
-}
+const TEXT: &str = "text/plain; charset=utf-8";
+/// Browsers ask for it by themselves; most take a drawing there.
+const ICON: &str = include_str!("documents/pages/icon.svg");
+const START_STYLE: &str = include_str!("documents/pages/start.css");
 
 /// Adds every path that is no operation.
-pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
-    let mut get = |path: &str, endpoint| {
+pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes: &mut Routes) {
+    let mut add = |method: Method, path: &str, endpoint: BoxEndpoint<'static>| {
         routes
             .entry(path.to_owned())
             .or_default()
-            .insert(Method::GET, endpoint)
+            .insert(method, endpoint)
     };
-    for path in ["/openapi.json", "/api/openapi.json"] {
-        get(path, Document::endpoint("application/json", openapi_json));
-    }
-    get(
-        "/policy.schema.json",
-        Document::endpoint("application/schema+json", || policy::SCHEMA),
-    );
     let service = Arc::clone(&app.service);
-    let llms = move || llms::text(&api::table(), service.public_url(), service.registration());
+    let base = service.public_url().to_owned();
+    for path in card::PATHS.into_iter().chain([card::CATALOG_PATH]) {
+        add(Method::OPTIONS, path, preflight());
+    }
+    let mut get = |path: &str, endpoint| add(Method::GET, path, endpoint);
+    for path in ["/openapi.json", "/api/openapi.json"] {
+        get(
+            path,
+            on_demand(|| Document::new("application/json", openapi_json())),
+        );
+    }
+    let schema = || Document::new("application/schema+json", policy::SCHEMA);
+    get("/policy.schema.json", on_demand(schema));
+    for (path, write) in [
+        ("/llms.txt", llms::short as llms::Write),
+        ("/llms-full.txt", llms::full),
+    ] {
+        let service = Arc::clone(&app.service);
+        let text = move || write(&api::table(), service.public_url(), service.registration());
+        get(path, on_demand(move || Document::new(TEXT, text())));
+    }
+    for path in card::PATHS {
+        let base = base.clone();
+        get(path, on_demand(move || card::card(&base)));
+    }
+    let (own, linked) = (base.clone(), base.clone());
+    get(card::CATALOG_PATH, on_demand(move || card::catalog(&own)));
+    get(catalog::PATH, on_demand(move || catalog::catalog(&linked)));
+    if let Some(said) = security {
+        get(security::PATH, security::endpoint(&service, said.clone()));
+    }
+    get("/", start::endpoint(&base, security.is_some()));
     get(
-        "/llms.txt",
-        Document::endpoint("text/plain; charset=utf-8", llms),
+        "/start.css",
+        on_demand(|| Document::new(swagger::CSS_TYPE, START_STYLE)),
     );
     get(
-        "/docs",
-        Document::endpoint("text/html; charset=utf-8", docs),
+        "/favicon.ico",
+        on_demand(|| Document::new("image/svg+xml", ICON)),
     );
+    for (path, endpoint) in swagger::endpoints() {
+        get(path, endpoint);
+    }
     ledger::add_routes(app, &mut get);
 }
 
@@ -218,21 +209,6 @@ mod tests {
                     _ => {}
                 }
             }
-        }
-    }
-
-    #[test]
-    fn swagger_ui_refers_to_no_outside_host() {
-        let page = docs();
-        assert!(page.contains(openapi_json()));
-        for mark in [
-            "<script src",
-            "<link",
-            "<img src=\"http",
-            "@import",
-            "url(http",
-        ] {
-            assert!(!page.contains(mark), "{mark}");
         }
     }
 }

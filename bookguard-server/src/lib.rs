@@ -9,7 +9,7 @@
 //! | `readers` | the threads that may wait for the store |
 //! | `app`, `auth`, `rate` | who is calling, and how often they may |
 //! | `refusal` | every answer that is not a success |
-//! | `documents` | OpenAPI, llms.txt, Swagger UI, the ledger for mirrors |
+//! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, what discovery asks for, the ledger for mirrors |
 //! | [`mcp`] | the Model Context Protocol, for programs that let a model choose |
 //! | [`watch`] | answers with the next event, or when patience ends |
 //! | [`courier`] | takes webhook deliveries to their endpoints |

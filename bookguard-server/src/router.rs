@@ -91,7 +91,11 @@ impl Router {
 
     async fn route(&self, mut request: Request) -> Response {
         let path = request.uri().path();
-        let Some(methods) = self.root.find(path.strip_prefix('/').unwrap_or(path)) else {
+        let methods = match path.strip_prefix('/').unwrap_or(path) {
+            "" => self.root.here.as_ref(),
+            path => self.root.find(path),
+        };
+        let Some(methods) = methods else {
             return refuse(&mut request, Refusal::path()).await;
         };
         // A HEAD is a GET whose body the connection leaves out.
@@ -219,6 +223,7 @@ mod tests {
             ("/v1/a/:id/b", Method::DELETE),
             ("/v1/tile/*path", Method::GET),
             ("/v1/panic", Method::GET),
+            ("/", Method::GET),
         ] {
             let name = format!("{method} {path}");
             let answer = make_sync(move |_| {
@@ -249,6 +254,7 @@ mod tests {
             (Method::GET, "/v1/a/meme", "GET /v1/a/:id"),
             (Method::DELETE, "/v1/a/me/b", "DELETE /v1/a/:id/b"),
             (Method::GET, "/v1/tile/0/x001/000", "GET /v1/tile/*path"),
+            (Method::GET, "/", "GET /"),
         ] {
             assert_eq!(
                 ask(method, path)
@@ -261,7 +267,7 @@ mod tests {
             );
         }
         for path in [
-            "/",
+            "//",
             "/v1",
             "/v1/",
             "/v1/a/",

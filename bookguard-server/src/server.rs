@@ -151,7 +151,7 @@ impl Server {
             Arc::clone(&courier),
         )?);
         let mut routes = Routes::new();
-        documents::add_routes(&app, &mut routes);
+        documents::add_routes(&app, config.security.as_ref(), &mut routes);
         api::add_routes(&app, &mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
         let (stop, stopped) = watch::channel(false);

@@ -18,7 +18,7 @@ use self::node::Node;
 use super::Entry;
 
 /// The version of the interface (spec: Versioning), which is not the program's.
-const INTERFACE_VERSION: &str = "0.1.0";
+pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
 const DESCRIPTION: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";
 const SECURITY: &str = "ApiKey";

@@ -20,6 +20,9 @@ const DISCARD_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a query string: all known parameters at their longest are below 1 KiB.
 const QUERY_BYTES: usize = 4 * 1024;
 
+/// The weight of a media type that is wanted as it is.
+const WHOLE: u16 = 1000;
+
 /// The values of a route's parameters in a path that the router matched to it.
 pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
     if !route.contains('{') {
@@ -98,34 +101,38 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
 
 /// Refuses with 406 a client that says it cannot read this media type (RFC 9110 section 12.5.1).
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refusal> {
-    // How precisely the best range names the type, and whether it wants it; -1 for ranges of other types.
-    let mut best: Option<(i8, bool)> = None;
+    if wish(headers, media_type) > 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "Answers are {media_type}, which the Accept header excludes. Leave it out, or add {media_type}."
+    );
+    Err(Refusal::http(
+        StatusCode::NOT_ACCEPTABLE,
+        "not_acceptable",
+        message,
+    ))
+}
+
+/// How much a client wants a media type (RFC 9110 section 12.5.1), in thousandths: 0 is not at all, and 1000 is also
+/// what is said by no Accept header.
+pub(crate) fn wish(headers: &HeaderMap, media_type: &str) -> u16 {
+    // How precisely the best range names the type, and how much it wants it; -1 for ranges of other types.
+    let mut best: Option<(i8, u16)> = None;
     for value in headers.get_all(ACCEPT) {
         // What is no text says nothing.
         let Ok(text) = value.to_str() else {
-            return Ok(());
+            return WHOLE;
         };
         let ranges = text.split(',').filter(|range| !range.trim().is_empty());
         best = ranges
             .map(|range| media_range(range, media_type))
             .fold(best, |best, range| best.max(Some(range)));
     }
-    match best {
-        Some((_, false)) => {
-            let message = format!(
-                "Answers are {media_type}, which the Accept header excludes. Leave it out, or add {media_type}."
-            );
-            Err(Refusal::http(
-                StatusCode::NOT_ACCEPTABLE,
-                "not_acceptable",
-                message,
-            ))
-        }
-        _ => Ok(()),
-    }
+    best.map_or(WHOLE, |(_, weight)| weight)
 }
 
-fn media_range(range: &str, media_type: &str) -> (i8, bool) {
+fn media_range(range: &str, media_type: &str) -> (i8, u16) {
     let family = media_type.split_once('/').map_or("", |(family, _)| family);
     let mut parts = range.split(';').map(str::trim);
     let precision = match parts.next().unwrap_or_default() {
@@ -137,13 +144,19 @@ fn media_range(range: &str, media_type: &str) -> (i8, bool) {
         {
             1
         }
-        _ => return (-1, false),
+        _ => return (-1, 0),
     };
     let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    (
-        precision,
-        weight.is_none_or(|q| q.trim().parse::<f32>().map_or(true, |q| q > 0.0)),
-    )
+    (precision, weight.map_or(WHOLE, thousandths))
+}
+
+/// A weight, as a number that can be compared; one that is none says nothing.
+fn thousandths(weight: &str) -> u16 {
+    match weight.trim().parse::<f32>() {
+        // What is wanted at all must not round to nothing; the conversion makes 0 of what is negative.
+        Ok(weight) if !weight.is_nan() => (weight.min(1.0) * f32::from(WHOLE)).ceil() as u16,
+        _ => WHOLE,
+    }
 }
 
 /// Reads the body, whatever its framing.

@@ -1,25 +1,90 @@
-//! `/llms.txt`: what a language model needs to know to use the service rightly, from the table of operations.
+//! `/llms.txt` and `/llms-full.txt`: what a language model needs to use the service rightly, in short and as a whole.
+//!
+//! The short one keeps to the llms.txt format (llmstxt.org): a title, a summary in a quote, text without headings, then
+//! headings with nothing under them but links. Invariant: operations, limits and addresses come from where the server has
+//! them, so neither text can say what the server does not do.
+
+mod objects;
+mod operations;
+mod topics;
 
 use std::fmt::Write as _;
 
 use bookguard_core::service::Registration;
 use bookguard_core::session::Access;
 
+use super::links::link;
+use super::{SUMMARY, openapi_json, rules};
 use crate::api::Entry;
+use crate::mcp;
 
-const RULES: &str = "\
-- Send the key in the header `x-api-key`, from a server, never from a browser or an app.
-- Bodies and answers are JSON in camelCase. Times are ISO 8601 in UTC; amounts are exact decimal numbers.
-- Unknown fields, duplicate keys and null where a value is required are refused with 400; `details` names each field and the fix.
-- Errors are `{error, message, code, details}`; branch on `code`. A 401 has `error` and `message` only.
-- Put an `Idempotency-Key` on every POST and repeat with the same one after a 503 or a lost connection: it happens once.
-- Lists answer `{data, hasMore, nextCursor}`; pass `nextCursor` as `?cursor=`.
-- Another partner's ids answer 404, as unknown ones do.
-- Webhooks are signed in `x-service-signature`: verify it over the raw body, then deduplicate by `eventId`.
-";
+/// How either text is made: from the operations, the public address and who may register.
+pub(super) type Write = fn(&[Entry], &str, Registration) -> String;
 
-/// The text, with links under `base`.
-pub(crate) fn text(table: &[Entry], base: &str, registration: Registration) -> String {
+/// Names of the links under each heading. What is "Optional" is left out where room is scarce.
+const SECTIONS: [(&str, &[&str]); 3] = [
+    ("Documentation", &["llmsFull", "openapi", "policySchema"]),
+    ("Agents", &["mcpServerCard", "aiCatalog"]),
+    (
+        "Optional",
+        &[
+            "docs",
+            "apiCatalog",
+            "ledgerCheckpoint",
+            "ledgerKey",
+            "health",
+        ],
+    ),
+];
+
+/// `/llms.txt`, with links under `base`.
+pub(super) fn short(table: &[Entry], base: &str, registration: Registration) -> String {
+    let mut text = opening(base, registration);
+    text.push_str("Rules:\n\n");
+    for (index, (name, rule)) in rules::rules().iter().enumerate() {
+        let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
+    }
+    text.push_str("\nOperations:\n\n");
+    for Entry { route, .. } in table {
+        let (method, access) = (route.method.word(), access(route.access));
+        let _ = writeln!(
+            text,
+            "- {method} {}: {} ({access})",
+            route.path, route.summary
+        );
+    }
+    for (heading, names) in SECTIONS {
+        let _ = write!(text, "\n## {heading}\n\n");
+        for link in names.iter().map(|name| link(name)) {
+            let _ = writeln!(
+                text,
+                "- [{}]({}): {}",
+                link.title,
+                link.under(base),
+                link.note
+            );
+        }
+    }
+    text
+}
+
+/// `/llms-full.txt`, with links under `base`.
+pub(super) fn full(table: &[Entry], base: &str, registration: Registration) -> String {
+    let mut text = opening(base, registration);
+    text.push_str("## Rules\n\n");
+    for (index, (name, rule)) in rules::rules().iter().enumerate() {
+        let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
+    }
+    let document = serde_json::from_str(openapi_json())
+        .expect("the interface document is JSON that this program wrote");
+    operations::write(&mut text, table, &document);
+    objects::write(&mut text, &document);
+    topics::write(&mut text, base);
+    text
+}
+
+/// Title, summary, and where a program begins.
+fn opening(base: &str, registration: Registration) -> String {
     let start = match registration {
         Registration::Open => "POST /v1/partners/register answers with the first API key.",
         Registration::Approval => {
@@ -27,31 +92,21 @@ pub(crate) fn text(table: &[Entry], base: &str, registration: Registration) -> S
         }
         Registration::Closed => "Registration is closed; the operator hands out API keys.",
     };
-    let mut text = format!(
-        "# Bookguard\n\n> Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, \
-         receive signed webhooks, and know what a cancellation would mean.\n\n{start}\n\n## Rules\n\n{RULES}\n## Operations\n\n"
-    );
-    for entry in table {
-        let route = &entry.route;
-        let method = route.method.word();
-        let access = match route.access {
-            Access::Open => "open".to_owned(),
-            Access::AnyKey => "any key".to_owned(),
-            Access::Scope(scope) => format!("scope {}", scope.word()),
-            Access::Administrator => continue,
-        };
-        let _ = writeln!(
-            text,
-            "- {method} {}: {} ({access})",
-            route.path, route.summary
-        );
+    format!(
+        "# Bookguard\n\n> {SUMMARY}\n\nThe REST interface is under {base}/v1; agents connect by the Model Context Protocol (streamable HTTP) at \
+         {base}{} with the same keys. {start}\n\n",
+        mcp::PATH
+    )
+}
+
+fn access(access: Access) -> String {
+    match access {
+        Access::Open => "open".to_owned(),
+        Access::AnyKey => "any key".to_owned(),
+        Access::Scope(scope) => format!("scope {}", scope.word()),
+        // Not offered over HTTP, which a test of the table holds it to.
+        Access::Administrator => "administrator".to_owned(),
     }
-    let _ = write!(
-        text,
-        "\n## Links\n\n- [OpenAPI]({base}/openapi.json): every field, status and limit\n- [Reference]({base}/docs): the same, to read \
-         and try\n- [Policies]({base}/policy.schema.json): their JSON Schema\n- [Ledger checkpoint]({base}/v1/ledger/checkpoint): the signed head of the log; tiles under {base}/v1/ledger/tile/\n"
-    );
-    text
 }
 
 #[cfg(test)]
@@ -59,22 +114,99 @@ mod tests {
     use super::*;
     use crate::api;
 
+    const BASE: &str = "https://b.example/base";
+
     #[test]
-    fn it_lists_every_operation_and_links_under_the_public_address() {
+    fn the_short_text_lists_every_operation_and_links_under_the_public_address() {
         let table = api::table();
-        let text = text(&table, "https://b.example", Registration::Closed);
+        let text = short(&table, BASE, Registration::Closed);
+        for entry in &table {
+            let line = format!(" {}: {}", entry.route.path, entry.route.summary);
+            assert!(text.contains(&line), "{}", entry.route.id);
+        }
+        assert!(text.contains("(https://b.example/base/openapi.json)"));
+        assert!(text.contains("Registration is closed"));
+        assert!(!text.contains("answers with the first API key"));
+        assert!(text.contains("POST /v1/bookings: Record a booking (scope bookings:write)"));
+    }
+
+    #[test]
+    fn the_short_text_has_the_format() {
+        let text = short(&api::table(), BASE, Registration::Open);
+        assert!(text.starts_with("# Bookguard\n\n> Evidence"), "{text}");
+        let mut sections = text.split("\n## ");
+        let opening = sections.next().unwrap();
+        assert!(opening.lines().skip(1).all(|line| !line.starts_with('#')));
+        for section in sections {
+            let mut lines = section.lines().filter(|line| !line.is_empty());
+            assert!(
+                lines
+                    .next()
+                    .is_some_and(|heading| heading.chars().all(char::is_alphabetic))
+            );
+            for line in lines {
+                assert!(
+                    line.starts_with("- [") && line.contains("](https://b.example/base/"),
+                    "{line}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_full_text_has_every_operation_object_and_topic() {
+        let table = api::table();
+        let text = full(&table, BASE, Registration::Open);
+        let document: serde_json::Value = serde_json::from_str(openapi_json()).unwrap();
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for method in operations.as_object().unwrap().keys() {
+                let heading = format!("\n#### {} {path}\n", method.to_uppercase());
+                assert!(text.contains(&heading), "{heading}");
+            }
+        }
         for entry in &table {
             assert!(
-                text.contains(&format!(" {}: {}", entry.route.path, entry.route.summary)),
+                text.contains(&format!("`{}`", entry.route.id)),
                 "{}",
                 entry.route.id
             );
         }
-        assert!(text.contains("(https://b.example/openapi.json)"));
+        for name in document["components"]["schemas"]
+            .as_object()
+            .unwrap()
+            .keys()
+        {
+            assert!(text.contains(&format!("\n### {name}\n")), "{name}");
+        }
+        for heading in [
+            "Rules",
+            "Operations",
+            "Objects",
+            "Webhooks",
+            "Policies",
+            "Evidence",
+        ] {
+            assert!(text.contains(&format!("\n## {heading}\n")), "{heading}");
+        }
         assert!(
-            text.contains("Registration is closed")
-                && !text.contains("answers with the first API key")
+            !text.contains("#/components/"),
+            "a reference was not followed"
         );
-        assert!(text.contains("POST /v1/bookings: Record a booking (scope bookings:write)"));
+    }
+
+    #[test]
+    fn the_full_text_has_one_title_and_its_headings_do_not_skip_a_step() {
+        let text = full(&api::table(), BASE, Registration::Open);
+        let (mut depth, mut fenced) = (0, false);
+        for line in text.lines() {
+            fenced ^= line.starts_with("```");
+            let marks = line.chars().take_while(|c| *c == '#').count();
+            if fenced || marks == 0 || !line[marks..].starts_with(' ') {
+                continue;
+            }
+            assert!(marks <= depth + 1 && (marks > 1 || depth == 0), "{line}");
+            depth = marks;
+        }
+        assert!(!fenced, "a fence was left open");
     }
 }

@@ -20,15 +20,6 @@ async fn discovery_documents_are_served_to_everybody() {
         let again = caller.send(again.header("if-none-match", etag)).await;
         assert_eq!((again.status, again.body.len()), (304, 0));
 
-        let llms = caller.get("/llms.txt").await;
-        assert_eq!(
-            llms.header("content-type"),
-            Some("text/plain; charset=utf-8")
-        );
-        assert!(
-            llms.text()
-                .contains("POST /v1/bookings/{bookingId}/protect")
-        );
         let schema = caller.get("/policy.schema.json").await;
         let media_type = Some("application/schema+json");
         assert_eq!(
@@ -36,13 +27,6 @@ async fn discovery_documents_are_served_to_everybody() {
             (200, media_type)
         );
         assert_eq!(schema.text(), bookguard_core::policy::SCHEMA);
-        let docs = caller.get("/docs").await;
-        assert_eq!(
-            docs.header("content-type"),
-            Some("text/html; charset=utf-8")
-        );
-        let policy = docs.header("content-security-policy").unwrap();
-        assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"));
     })
     .await;
 }
@@ -54,7 +38,7 @@ async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
         let acme = house.partner("Acme").await;
         let mut answers = std::collections::BTreeSet::new();
         for path in [
-            "/",
+            "//",
             "/v1",
             "/v1/",
             "/v2/bookings",
@@ -65,7 +49,11 @@ async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
             "/v1/health/",
             "/v1/partners",
             "/v1/ledger",
-            "/.well-known/mcp.json",
+            "/.well-known",
+            "/.well-known/mcp",
+            "/.well-known/security.txt",
+            "/docs/",
+            "/docs/swagger-ui-bundle.js.map",
             "/.env",
             "/openapi.json/",
             "/v1/bookings%2Fx",

@@ -5,6 +5,7 @@
 //! | `statuses` | whether each operation gives each status it documents, and no other |
 //! | `world` | (the operations, and a server to ask them of) |
 //! | `documents` | what is served beside the operations |
+//! | `pages` | what people and programs find there before they know an operation |
 //! | `bodies` | what is said to a booking's JSON that is wrong, field by field |
 //! | `objects` | what is said to bodies that are no JSON object, and to the other operations' bodies |
 //! | `policies` | what is said to policies that are none, and to what a partner cannot decide |
@@ -23,6 +24,7 @@ mod documents;
 mod messages;
 mod objects;
 mod overload;
+mod pages;
 mod policies;
 mod queries;
 mod statuses;

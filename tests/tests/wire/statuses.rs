@@ -492,10 +492,13 @@ async fn a_wrong_method_is_405_with_the_right_ones() {
             }
             methods.insert(operation.method);
         }
-        for path in ["/openapi.json", "/api/openapi.json", "/llms.txt", "/docs"] {
+        for path in ["/", "/openapi.json", "/llms.txt", "/docs"] {
             let methods = ["GET", "HEAD"].map(str::to_owned);
             paths.insert(path.to_owned(), methods.into());
         }
+        // A browser may ask whether a page of another site may read it.
+        let methods = ["GET", "HEAD", "OPTIONS"].map(str::to_owned);
+        paths.insert("/.well-known/mcp.json".to_owned(), methods.into());
         for (path, methods) in paths {
             let allow = methods.iter().cloned().collect::<Vec<_>>().join(", ");
             for method in [

@@ -1,0 +1,230 @@
+//! What `security.txt` is to say (RFC 9116): the settings, and the rules their values keep.
+//!
+//! Invariant: a [`SecurityTxt`] has a contact, and no value of it can begin another line of the file.
+
+use url::Url;
+
+/// Values of one field; more is no help to anybody.
+const VALUES: usize = 10;
+/// Characters of one value.
+const CHARS: usize = 500;
+
+/// What the operator wants said to who finds a vulnerability.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecurityTxt {
+    /// Where to report it, the preferred place first: `mailto:`, `https:` or `tel:` addresses.
+    pub contacts: Vec<String>,
+    /// Where the rules of reporting are.
+    pub policy: Option<String>,
+    /// Where the key is that reports may be encrypted with.
+    pub encryption: Option<String>,
+    /// Languages that are understood, as RFC 5646 tags.
+    pub languages: Vec<String>,
+}
+
+/// The settings as they were given.
+pub(super) struct Given {
+    pub(super) contacts: Option<Vec<String>>,
+    pub(super) policy: Option<String>,
+    pub(super) encryption: Option<String>,
+    pub(super) languages: Option<Vec<String>>,
+}
+
+impl Given {
+    /// What they come to; `None` when nothing is said.
+    ///
+    /// Errors are one sentence that names the setting, the rule and what to write.
+    pub(super) fn resolve(self) -> Result<Option<SecurityTxt>, String> {
+        let said = SecurityTxt {
+            contacts: self.contacts.unwrap_or_default(),
+            policy: self.policy,
+            encryption: self.encryption,
+            languages: self.languages.unwrap_or_default(),
+        };
+        let others = [
+            ("security_policy", said.policy.is_some()),
+            ("security_encryption", said.encryption.is_some()),
+            ("security_languages", !said.languages.is_empty()),
+        ];
+        if said.contacts.is_empty() {
+            return match others.iter().find(|(_, given)| *given) {
+                None => Ok(None),
+                Some((name, _)) => Err(format!(
+                    "{name} is set and security_contacts is not; security.txt needs a contact, such as \
+                     security_contacts = [\"mailto:security@example.com\"]"
+                )),
+            };
+        }
+        for (name, values) in [
+            ("security_contacts", &said.contacts),
+            ("security_languages", &said.languages),
+        ] {
+            if values.len() > VALUES {
+                return Err(format!(
+                    "{name} has {} values; at most {VALUES} are possible",
+                    values.len()
+                ));
+            }
+        }
+        for contact in &said.contacts {
+            address("security_contacts", contact, &["mailto", "https", "tel"])?;
+        }
+        if let Some(policy) = &said.policy {
+            address("security_policy", policy, &["https"])?;
+        }
+        if let Some(encryption) = &said.encryption {
+            address(
+                "security_encryption",
+                encryption,
+                &["https", "dns", "openpgp4fpr"],
+            )?;
+        }
+        said.languages.iter().try_for_each(|tag| language(tag))?;
+        Ok(Some(said))
+    }
+}
+
+/// An absolute address of one of these schemes (RFC 9116 sections 2.5.3, 2.5.4 and 2.5.7: a web address is an https one).
+fn address(name: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
+    let wrong = |why: String| {
+        let schemes: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}:")).collect();
+        Err(format!(
+            "{name} holds \"{text}\", {why}; write an address that begins with {}",
+            schemes.join(" or ")
+        ))
+    };
+    if text.len() > CHARS || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return wrong(format!(
+            "which is longer than {CHARS} characters, or has others than visible ASCII"
+        ));
+    }
+    match Url::parse(text) {
+        Ok(url) if !schemes.contains(&url.scheme()) => {
+            wrong(format!("which begins with {}:", url.scheme()))
+        }
+        Ok(url) if url.scheme() == "mailto" && !url.path().contains('@') => {
+            wrong("which names no mailbox".to_owned())
+        }
+        Ok(url) if url.path().is_empty() && !url.has_host() => {
+            wrong("which names nothing".to_owned())
+        }
+        Ok(_) => Ok(()),
+        Err(_) if text.contains('@') => wrong(format!(
+            "which is not an address (did you mean \"mailto:{text}\"?)"
+        )),
+        Err(e) => wrong(format!("which is not an address ({e})")),
+    }
+}
+
+/// A language tag's form (RFC 5646 section 2.1), not its meaning.
+fn language(tag: &str) -> Result<(), String> {
+    let mut parts = tag.split('-');
+    let first = parts.next().unwrap_or_default();
+    let sane = (2..=8).contains(&first.len())
+        && first.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && parts.all(|part| {
+            (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        });
+    if sane {
+        Ok(())
+    } else {
+        Err(format!(
+            "security_languages holds \"{tag}\", which is not a language tag; write tags like \"en\" or \"de-CH\""
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(contacts: &[&str]) -> Given {
+        Given {
+            contacts: Some(contacts.iter().map(|text| (*text).to_owned()).collect()),
+            policy: None,
+            encryption: None,
+            languages: None,
+        }
+    }
+
+    #[test]
+    fn nothing_said_is_nothing_and_a_contact_is_enough() {
+        assert_eq!(given(&[]).resolve(), Ok(None));
+        let said = given(&[
+            "mailto:security@b.example",
+            "https://b.example/r",
+            "tel:+1-201-555-0123",
+        ]);
+        assert_eq!(said.resolve().unwrap().unwrap().contacts.len(), 3);
+    }
+
+    #[test]
+    fn what_would_make_no_valid_file_is_refused_by_name() {
+        for contact in [
+            "security@b.example",
+            "http://b.example/report",
+            "javascript:alert(1)",
+            "mailto:",
+            "mailto:nobody",
+            "tel:",
+            "",
+            "https://b.example/\nExpires: 2099-01-01T00:00:00Z",
+            "https://b.example/ b",
+            "https://b\u{fc}cher.example/",
+        ] {
+            let why = given(&[contact]).resolve().unwrap_err();
+            assert!(
+                why.starts_with("security_contacts holds"),
+                "{contact:?}: {why}"
+            );
+        }
+        let why = given(&["security@b.example"]).resolve().unwrap_err();
+        assert!(
+            why.contains("did you mean \"mailto:security@b.example\"?"),
+            "{why}"
+        );
+        let many: Vec<String> = (0..11).map(|n| format!("mailto:{n}@b.example")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(given(&many).resolve().unwrap_err().contains("at most 10"));
+        for (adjust, named) in [
+            (
+                Given {
+                    policy: Some("http://b.example".to_owned()),
+                    ..given(&["tel:+1"])
+                },
+                "security_policy",
+            ),
+            (
+                Given {
+                    encryption: Some("ftp://b.example".to_owned()),
+                    ..given(&["tel:+1"])
+                },
+                "security_encryption",
+            ),
+            (
+                Given {
+                    languages: Some(vec!["en".to_owned(), "english!".to_owned()]),
+                    ..given(&["tel:+1"])
+                },
+                "security_languages",
+            ),
+            (
+                Given {
+                    policy: Some("https://b.example".to_owned()),
+                    ..given(&[])
+                },
+                "security_policy is set and security_contacts is not",
+            ),
+            (
+                Given {
+                    languages: Some(vec!["en".to_owned()]),
+                    ..given(&[])
+                },
+                "security_languages is set and",
+            ),
+        ] {
+            let why = adjust.resolve().unwrap_err();
+            assert!(why.starts_with(named), "{why}");
+        }
+    }
+}

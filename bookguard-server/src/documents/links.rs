@@ -1,0 +1,188 @@
+//! Where everything is that is served beside the operations: one list, from which the start page, its JSON, its Link
+//! headers, the API catalog and llms.txt are made.
+//!
+//! Invariant: what a program is told is an absolute address under the configured public address; what a browser is told
+//! is relative, so that it stays on the server it came to.
+
+use std::fmt::Write as _;
+
+/// One thing to be found.
+pub(super) struct Link {
+    /// Its name in JSON.
+    pub(super) name: &'static str,
+    /// Its path on this server.
+    pub(super) path: &'static str,
+    /// Its relation to the service (RFC 8288), where there is a registered one.
+    pub(super) relation: Option<&'static str>,
+    /// Its media type.
+    pub(super) media_type: &'static str,
+    /// What it is called.
+    pub(super) title: &'static str,
+    /// What it is for.
+    pub(super) note: &'static str,
+}
+
+/// The media type of a server card.
+pub(super) const CARD_TYPE: &str = "application/mcp-server-card+json";
+/// The media type of an AI catalog.
+pub(super) const AI_CATALOG_TYPE: &str = "application/ai-catalog+json";
+/// The media type of an API catalog (RFC 9264, RFC 9727).
+pub(super) const LINKSET_TYPE: &str = "application/linkset+json";
+
+/// Everything to be found, the most useful first. Relations: RFC 8631 (service-desc, service-doc, service-meta, status),
+/// RFC 9727 (api-catalog), the AI Catalog's "Link Relation Discovery" (ai-catalog), POWDER (describedby).
+pub(super) const LINKS: [Link; 11] = [
+    Link {
+        name: "docs",
+        path: "/docs",
+        relation: Some("service-doc"),
+        media_type: "text/html",
+        title: "Reference",
+        note: "every operation, to read and to try",
+    },
+    Link {
+        name: "openapi",
+        path: "/openapi.json",
+        relation: Some("service-desc"),
+        media_type: "application/json",
+        title: "OpenAPI document",
+        note: "every operation with its fields, statuses and limits, for programs",
+    },
+    Link {
+        name: "llms",
+        path: "/llms.txt",
+        relation: Some("describedby"),
+        media_type: "text/plain",
+        title: "llms.txt",
+        note: "what a language model needs to know first",
+    },
+    Link {
+        name: "llmsFull",
+        path: "/llms-full.txt",
+        relation: Some("describedby"),
+        media_type: "text/plain",
+        title: "llms-full.txt",
+        note: "everything in one text: rules, operations, objects, webhooks, policies, verification",
+    },
+    Link {
+        name: "mcpServerCard",
+        path: "/.well-known/mcp.json",
+        relation: Some("service-meta"),
+        media_type: CARD_TYPE,
+        title: "MCP server card",
+        note: "where and how an agent connects by the Model Context Protocol",
+    },
+    Link {
+        name: "aiCatalog",
+        path: "/.well-known/ai-catalog.json",
+        relation: Some("ai-catalog"),
+        media_type: AI_CATALOG_TYPE,
+        title: "AI catalog",
+        note: "what agents find here",
+    },
+    Link {
+        name: "apiCatalog",
+        path: "/.well-known/api-catalog",
+        relation: Some("api-catalog"),
+        media_type: LINKSET_TYPE,
+        title: "API catalog",
+        note: "what programs find here (RFC 9727)",
+    },
+    Link {
+        name: "policySchema",
+        path: "/policy.schema.json",
+        relation: None,
+        media_type: "application/schema+json",
+        title: "Policy schema",
+        note: "the JSON Schema of a cancellation policy, for editors",
+    },
+    Link {
+        name: "ledgerCheckpoint",
+        path: "/v1/ledger/checkpoint",
+        relation: None,
+        media_type: "text/plain",
+        title: "Ledger checkpoint",
+        note: "the signed head of the log",
+    },
+    Link {
+        name: "ledgerKey",
+        path: "/v1/ledger/key",
+        relation: None,
+        media_type: "text/plain",
+        title: "Ledger key",
+        note: "what checkpoints and evidence verify under",
+    },
+    Link {
+        name: "health",
+        path: "/v1/health",
+        relation: Some("status"),
+        media_type: "application/json",
+        title: "Health",
+        note: "whether the service can do its work",
+    },
+];
+
+/// The link of this name.
+///
+/// Panics for a name that is not in [`LINKS`]; the callers' tests name theirs.
+pub(super) fn link(name: &str) -> &'static Link {
+    LINKS
+        .iter()
+        .find(|link| link.name == name)
+        .expect("the callers name links of the list, and tests make every document")
+}
+
+impl Link {
+    /// Its address under a public address, which ends without a slash.
+    pub(super) fn under(&self, base: &str) -> String {
+        format!("{base}{}", self.path)
+    }
+}
+
+/// The value of a Link header that says all of it (RFC 8288 section 3).
+pub(super) fn header(base: &str) -> String {
+    let mut value = String::new();
+    for link in &LINKS {
+        let Some(relation) = link.relation else {
+            continue;
+        };
+        let comma = if value.is_empty() { "" } else { ", " };
+        let _ = write!(
+            value,
+            "{comma}<{}>; rel=\"{relation}\"; type=\"{}\"; title=\"{}\"",
+            link.under(base),
+            link.media_type,
+            link.title
+        );
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_paths_are_there_once() {
+        let mut seen = std::collections::HashSet::new();
+        for link in &LINKS {
+            assert!(
+                seen.insert(link.name) && seen.insert(link.path),
+                "{}",
+                link.name
+            );
+        }
+    }
+
+    #[test]
+    fn the_header_names_what_has_a_relation_under_the_public_address() {
+        let header = header("https://b.example/base");
+        assert!(header.contains(
+            "<https://b.example/base/openapi.json>; rel=\"service-desc\"; type=\"application/json\"; title=\"OpenAPI document\""
+        ));
+        assert_eq!(
+            header.matches("rel=").count(),
+            LINKS.iter().filter(|link| link.relation.is_some()).count()
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! Every object of the interface in words, from the schemas of the interface document.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+/// How deep objects within objects are described; what is deeper is in the document.
+const DEPTH: usize = 3;
+
+/// Writes the section.
+pub(super) fn write(text: &mut String, document: &Value) {
+    text.push_str("\n## Objects\n");
+    let schemas = document["components"]["schemas"].as_object();
+    for (name, schema) in schemas.into_iter().flat_map(Map::iter) {
+        let _ = write!(text, "\n### {name}\n\n");
+        let about = one_line(&schema["description"]);
+        let about = if about.is_empty() {
+            format!("A {}.", kind(schema))
+        } else {
+            about
+        };
+        let _ = writeln!(text, "{about}");
+        let mut body = String::new();
+        describe(&mut body, schema, 0);
+        if !body.is_empty() {
+            let _ = write!(text, "\n{body}");
+        }
+    }
+}
+
+/// The fields of an object, or what a value can be.
+fn describe(text: &mut String, schema: &Value, depth: usize) {
+    let indent = "  ".repeat(depth);
+    if let Some(words) = schema["enum"].as_array() {
+        let _ = writeln!(text, "{indent}- one of {}", list(words));
+    }
+    for (word, members) in [("either", "oneOf"), ("either", "anyOf")] {
+        for member in schema[members].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "{indent}- {word} {}", kind(member));
+            within(text, member, depth + 1);
+        }
+    }
+    for member in schema["allOf"].as_array().into_iter().flatten() {
+        within(text, member, depth);
+    }
+    let required = schema["required"].as_array();
+    for (name, field) in schema["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::iter)
+    {
+        let required = required.is_some_and(|names| names.iter().any(|known| known == name));
+        let required = if required { ", required" } else { "" };
+        let _ = writeln!(
+            text,
+            "{indent}- `{name}` ({}{required}): {}",
+            kind(field),
+            about(field)
+        );
+        within(text, field, depth + 1);
+    }
+}
+
+/// What stands within a value without a name of its own.
+fn within(text: &mut String, schema: &Value, depth: usize) {
+    if depth <= DEPTH && schema["properties"].is_object() {
+        describe(text, schema, depth);
+    }
+    let items = &schema["items"];
+    if depth <= DEPTH && items["properties"].is_object() {
+        describe(text, items, depth);
+    }
+}
+
+/// What a field is for: its own words, or those beside the reference to its type; and the words it can be.
+fn about(field: &Value) -> String {
+    let mut about = one_line(&field["description"]);
+    if let Some(words) = field["enum"].as_array() {
+        let _ = write!(about, " One of {}.", list(words));
+    }
+    if !field["default"].is_null() {
+        let _ = write!(about, " Default {}.", field["default"]);
+    }
+    about.trim().to_owned()
+}
+
+fn list(words: &[Value]) -> String {
+    words
+        .iter()
+        .map(|word| format!("`{}`", plain(word)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A schema's type in a word or two; an object with a name is called by it.
+pub(super) fn kind(schema: &Value) -> String {
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next())
+    {
+        return name.to_owned();
+    }
+    let members = ["allOf", "oneOf", "anyOf"]
+        .into_iter()
+        .find_map(|key| schema[key].as_array());
+    if let Some(members) = members {
+        let mut kinds: Vec<String> = members.iter().map(kind).collect();
+        kinds.retain(|kind| kind != ANY);
+        kinds.dedup();
+        return if kinds.is_empty() {
+            ANY.to_owned()
+        } else {
+            kinds.join(" or ")
+        };
+    }
+    let types = match &schema["type"] {
+        Value::String(one) => one.clone(),
+        Value::Array(several) => several.iter().map(plain).collect::<Vec<_>>().join(" or "),
+        _ if schema["properties"].is_object() => "object".to_owned(),
+        _ => return ANY.to_owned(),
+    };
+    let types = match schema["format"].as_str() {
+        Some(format) if types.starts_with("string") => format!("{types}, {format}"),
+        _ => types,
+    };
+    match &schema["items"] {
+        Value::Null => types,
+        items => format!("{types} of {}", kind(items)),
+    }
+}
+
+/// What is said of a value whose schema says nothing.
+const ANY: &str = "any value";
+
+/// Text of the document in one line, so that it can stand in a list.
+pub(super) fn one_line(text: &Value) -> String {
+    let text = text.as_str().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_has_a_kind_in_either_version_of_openapi() {
+        for (schema, expected) in [
+            (json!({"type": "string"}), "string"),
+            (
+                json!({"type": "string", "format": "date-time"}),
+                "string, date-time",
+            ),
+            (json!({"type": ["string", "null"]}), "string or null"),
+            (json!({"$ref": "#/components/schemas/Party"}), "Party"),
+            (
+                json!({"allOf": [{"$ref": "#/components/schemas/Party"}, {"description": "Who."}]}),
+                "Party",
+            ),
+            (
+                json!({"oneOf": [{"$ref": "#/components/schemas/A"}, {"type": "null"}]}),
+                "A or null",
+            ),
+            (
+                json!({"type": "array", "items": {"$ref": "#/components/schemas/A"}}),
+                "array of A",
+            ),
+            (json!({"properties": {}}), "object"),
+            (json!({}), "any value"),
+        ] {
+            assert_eq!(kind(&schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn fields_are_described_with_what_stands_within_them() {
+        let mut text = String::new();
+        let schema = json!({"required": ["a"], "properties": {
+            "a": {"type": "object", "description": "First\nline.", "properties": {"b": {"enum": ["x", "y"], "type": "string"}}},
+        }});
+        describe(&mut text, &schema, 0);
+        assert_eq!(
+            text,
+            "- `a` (object, required): First line.\n  - `b` (string): One of `x`, `y`.\n"
+        );
+    }
+}

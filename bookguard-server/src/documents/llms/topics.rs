@@ -1,0 +1,106 @@
+//! What goes beyond single operations: receiving webhooks, policies, and checking evidence.
+
+use std::fmt::Write as _;
+
+use bookguard_core::policy::Policy;
+
+use super::super::links::link;
+
+/// The guide for receivers, as it is in the repository.
+const WEBHOOKS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/webhooks.md"));
+
+const POLICIES: &str = "\
+A policy says what a cancellation costs: `organizer` holds tiers by time before the event, each with the share that is kept (`bps`, basis \
+points: 10000 is all) or an amount; other actors, grace periods, deposits and exceptions have rules of their own. A booking names one by \
+`policyId`, brings one as `policy`, or chooses nothing: then it is the partner's default for its event type, else the library's. The terms are \
+frozen when the booking is recorded: no later version of a policy changes them.
+
+`POST /v1/policies/validate` says what is wrong with a policy and what it means in plain English, before anybody uses it. `PUT \
+/v1/policies/{policyId}` keeps it; each change is a version that stays. `GET /v1/bookings/{bookingId}/policy-evaluation` computes what a \
+cancellation comes to at a moment and records nothing; `?matrix=true` shows every actor. `POST …/cancel` computes the same from the same terms \
+and records it, once. What no machine can know is left to `POST /v1/resolutions/{resolutionId}/decide`.
+
+The library's policies, and the event types that get them when nobody chose (`*` is all others):
+";
+
+const EVIDENCE: &str = "\
+`GET /v1/bookings/{bookingId}/evidence` gives a packet: the booking, its ledger entries with inclusion proofs under a signed checkpoint (RFC 6962, \
+C2SP), the frozen terms, what was shown and accepted, how each notification ended, and a signature. Whoever has the packet and the ledger's key \
+can check it without asking anybody: `bookguard evidence verify packet.json --key @ledger.vkey`, or `bookguard_core::evidence::verify` in Rust.
+
+A verifier recomputes the digest of every opened field and compares it with the entry, the entry's leaf hash with the proof, the proof with the \
+checkpoint's root, and the checkpoint's signature with a key that it was given by other means than the packet; then the policy's result from the \
+frozen terms. One changed character makes it fail. A packet proves what was recorded and when it entered the log, not that it was true.
+";
+
+/// Writes the sections.
+pub(super) fn write(text: &mut String, base: &str) {
+    text.push_str("\n## Webhooks\n");
+    text.push_str(&below(WEBHOOKS));
+    let _ = write!(text, "\n## Policies\n\n{POLICIES}\n");
+    for policy in Policy::templates() {
+        let id = policy.document().policy_id.as_str();
+        let types = Policy::template_event_types(id).join(", ");
+        let default = if types.is_empty() {
+            String::new()
+        } else {
+            format!(" (default for {types})")
+        };
+        let _ = writeln!(text, "- `{id}`{default}: {}", policy.in_english().join(" "));
+    }
+    let schema = link("policySchema").under(base);
+    let _ = writeln!(text, "\nTheir JSON Schema is at {schema}.");
+    let _ = write!(text, "\n## Evidence\n\n{EVIDENCE}");
+    let (key, checkpoint) = (
+        link("ledgerKey").under(base),
+        link("ledgerCheckpoint").under(base),
+    );
+    let _ = writeln!(
+        text,
+        "\nThe key is at {key}: fetch it once and keep it. The head of the log is at {checkpoint}, its tiles beside it."
+    );
+}
+
+/// A text of its own as a part of another: without its title, its headings one step lower.
+fn below(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut fenced = false;
+    for line in text.lines() {
+        fenced ^= line.starts_with("```");
+        let heading = !fenced && line.starts_with('#');
+        if heading && line.starts_with("# ") {
+            continue;
+        }
+        if heading {
+            out.push('#');
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_go_down_a_step_and_comments_of_code_stay() {
+        let text = "# Title\n\nText.\n\n## Part\n\n```sh\n# comment\n```\n";
+        assert_eq!(
+            below(text),
+            "\nText.\n\n### Part\n\n```sh\n# comment\n```\n"
+        );
+    }
+
+    #[test]
+    fn the_guide_is_whole_and_every_policy_of_the_library_is_there() {
+        let mut text = String::new();
+        write(&mut text, "https://b.example");
+        assert!(text.contains("\n### Replacing a secret\n") && text.contains("\ndef verify("));
+        for id in Policy::template_ids() {
+            assert!(text.contains(&format!("\n- `{id}`")), "{id}");
+        }
+        assert!(text.contains("https://b.example/v1/ledger/key"));
+    }
+}

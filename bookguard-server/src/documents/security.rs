@@ -1,0 +1,113 @@
+//! `/.well-known/security.txt`: whom to tell about a vulnerability (RFC 9116), as the operator configured it.
+//!
+//! What may be configured is `config`'s to check. Invariant: whenever it is read it is valid for half a year
+//! more, because a running server says what its operator configured it with.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bookguard_core::model::Timestamp;
+use bookguard_core::service::Service;
+use poem::endpoint::{BoxEndpoint, make_sync};
+use poem::http::header::{CACHE_CONTROL, HeaderValue};
+use poem::{EndpointExt as _, Request};
+
+use super::document::Document;
+use crate::config::security::SecurityTxt;
+
+/// Where it is (RFC 9116 section 3).
+pub(super) const PATH: &str = "/.well-known/security.txt";
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long it is good for: RFC 9116 section 2.5.5 recommends less than a year.
+const VALID_DAYS: i64 = 180;
+
+/// Made for each request: it says until when it is good.
+pub(super) fn endpoint(service: &Arc<Service>, said: SecurityTxt) -> BoxEndpoint<'static> {
+    let service = Arc::clone(service);
+    make_sync(move |request: Request| {
+        let text = text(&said, service.public_url(), service.clock().now());
+        Document::new("text/plain; charset=utf-8", text)
+            .with(
+                CACHE_CONTROL,
+                HeaderValue::from_static("public, max-age=86400"),
+            )
+            .respond(request.headers())
+    })
+    .boxed()
+}
+
+fn text(said: &SecurityTxt, base: &str, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name}: {value}");
+    };
+    for contact in &said.contacts {
+        line("Contact", contact);
+    }
+    // Changes once a day, so that its tag does too.
+    let today = now.ms().div_euclid(DAY_MS);
+    let expires = Timestamp::from_ms((today + VALID_DAYS) * DAY_MS);
+    line("Expires", &expires.to_string());
+    for (name, value) in [("Encryption", &said.encryption), ("Policy", &said.policy)] {
+        if let Some(value) = value {
+            line(name, value);
+        }
+    }
+    if !said.languages.is_empty() {
+        line("Preferred-Languages", &said.languages.join(", "));
+    }
+    // A web address in this file is an https one (RFC 9116 section 2.5.2).
+    if base.starts_with("https://") {
+        line("Canonical", &format!("{base}{PATH}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said() -> SecurityTxt {
+        SecurityTxt {
+            contacts: vec![
+                "mailto:security@b.example".to_owned(),
+                "https://b.example/report".to_owned(),
+            ],
+            policy: Some("https://b.example/policy".to_owned()),
+            encryption: Some("https://b.example/key.asc".to_owned()),
+            languages: vec!["en".to_owned(), "de-CH".to_owned()],
+        }
+    }
+
+    #[test]
+    fn it_says_all_that_is_configured() {
+        let now = Timestamp::parse("2026-11-21T17:00:00Z").unwrap();
+        assert_eq!(
+            text(&said(), "https://b.example", now),
+            "Contact: mailto:security@b.example\nContact: https://b.example/report\nExpires: 2027-05-20T00:00:00.000Z\n\
+             Encryption: https://b.example/key.asc\nPolicy: https://b.example/policy\nPreferred-Languages: en, de-CH\n\
+             Canonical: https://b.example/.well-known/security.txt\n"
+        );
+    }
+
+    #[test]
+    fn it_never_is_about_to_expire_and_never_good_for_a_year_and_changes_once_a_day() {
+        let start = Timestamp::parse("2026-11-21T00:00:00Z").unwrap();
+        let at = |ms| text(&said(), "http://127.0.0.1", start.plus_ms(ms));
+        assert_eq!(at(0), at(DAY_MS - 1));
+        assert_ne!(at(0), at(DAY_MS));
+        for ms in [0, DAY_MS - 1, 400 * DAY_MS] {
+            let text = at(ms);
+            let expires = text
+                .lines()
+                .find_map(|line| line.strip_prefix("Expires: "))
+                .unwrap();
+            let left = Timestamp::parse(expires).unwrap().ms() - start.plus_ms(ms).ms();
+            assert!((90 * DAY_MS..365 * DAY_MS).contains(&left), "{left}");
+            assert!(
+                !text.contains("Canonical"),
+                "an address without https is none for this file"
+            );
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `/`: a page for people, the same as JSON for programs, and where to go on from here for both.
+//!
+//! Invariant: who does not ask for a page gets JSON, whatever else the request accepts, and both say that it depends on
+//! that.
+
+use poem::endpoint::{BoxEndpoint, make_sync};
+use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, LINK, VARY};
+use poem::{EndpointExt as _, Request};
+use serde_json::{Map, Value, json};
+
+use super::SUMMARY;
+use super::document::Document;
+use super::links::{self, LINKS};
+use crate::api::{INTERFACE_VERSION, incoming};
+
+/// The program's version, which is not the interface's.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const PAGE: &str = include_str!("pages/start.html");
+
+/// Both forms, made at once: they are small.
+pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
+    let forms = [page(security), index(base, security)].map(|document| {
+        let links = HeaderValue::try_from(links::header(base))
+            .expect("a public address is a parsed URL, which is ASCII, and the rest is ours");
+        document
+            .with(LINK, links)
+            .with(VARY, HeaderValue::from(ACCEPT))
+    });
+    make_sync(move |request: Request| {
+        let [page, index] = &forms;
+        let asked = request.headers();
+        if wants_page(asked) { page } else { index }.respond(asked)
+    })
+    .boxed()
+}
+
+/// Whether a page is wanted more than JSON: browsers name it, programs take whatever comes.
+fn wants_page(asked: &HeaderMap) -> bool {
+    incoming::wish(asked, "text/html") > incoming::wish(asked, "application/json")
+}
+
+fn page(security: bool) -> Document {
+    let mut items = String::new();
+    let mut item = |path: &str, title: &str, note: &str| {
+        let path = path.trim_start_matches('/');
+        items.push_str(&format!(
+            "        <li><a href=\"{path}\">{title}</a> <span>{note}</span></li>\n"
+        ));
+    };
+    for link in &LINKS {
+        item(link.path, link.title, link.note);
+    }
+    if security {
+        item(
+            super::security::PATH,
+            "security.txt",
+            "whom to tell about a vulnerability",
+        );
+    }
+    let text = PAGE
+        .replace("{summary}", SUMMARY)
+        .replace("{version}", VERSION)
+        .replace("{interface}", INTERFACE_VERSION)
+        .replace("{links}", items.trim_end());
+    Document::new("text/html; charset=utf-8", text)
+}
+
+fn index(base: &str, security: bool) -> Document {
+    let mut addresses: Map<String, Value> = LINKS
+        .iter()
+        .map(|link| (link.name.to_owned(), link.under(base).into()))
+        .collect();
+    addresses.insert(
+        "mcp".to_owned(),
+        format!("{base}{}", crate::mcp::PATH).into(),
+    );
+    if security {
+        addresses.insert(
+            "security".to_owned(),
+            format!("{base}{}", super::security::PATH).into(),
+        );
+    }
+    let index = json!({
+        "name": "Bookguard",
+        "description": SUMMARY,
+        "version": VERSION,
+        "interfaceVersion": INTERFACE_VERSION,
+        "links": addresses,
+    });
+    Document::new("application/json", format!("{index:#}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_get_the_page_and_programs_json_whatever_they_say() {
+        for (accept, wanted) in [
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+                true,
+            ),
+            ("text/html", true),
+            ("TEXT/HTML;level=1;Q=0.3, application/json;q=0.2", true),
+            ("*/*;q=0.1, text/html;q=0.2", true),
+            ("text/*, application/json;q=0.9", true),
+            ("", false),
+            ("*/*", false),
+            ("application/json", false),
+            ("application/json, text/html", false),
+            ("text/html;q=0, */*", false),
+            ("text/html;q=NaN", true),
+            ("text/html;q=-1", false),
+            ("image/png", false),
+            (",;q=,text", false),
+            ("text/html;q=0.2, application/json;q=inf", false),
+        ] {
+            let asked = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(wants_page(&asked), wanted, "{accept:?}");
+        }
+        assert!(!wants_page(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn page_and_json_name_the_same_places() {
+        for security in [false, true] {
+            let (page, index) = (page(security), index("https://b.example/base", security));
+            let index: Value = serde_json::from_str(index.text()).unwrap();
+            for link in &LINKS {
+                assert!(
+                    page.text()
+                        .contains(&format!("href=\"{}\"", &link.path[1..])),
+                    "{}",
+                    link.name
+                );
+                assert_eq!(
+                    index["links"][link.name],
+                    link.under("https://b.example/base")
+                );
+            }
+            assert_eq!(page.text().contains("security.txt"), security);
+            assert_eq!(index["links"]["security"].is_string(), security);
+            assert!(
+                !page.text().contains(['{', '}']),
+                "a place in the page was not filled"
+            );
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `/docs`: the interface document in Swagger UI, from files of this server alone.
+//!
+//! The user interface is published by its makers and comes with the crate; the page and what starts it are ours.
+//! Invariant: no script and no style stands in the page itself, so the policy needs no exception for any.
+
+use poem::endpoint::BoxEndpoint;
+use poem::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use swagger_ui_redist::{SwaggerUi, SwaggerUiStaticFile};
+
+use super::document::{Document, POLICY_WITH_PICTURES, on_demand};
+
+const PAGE: &str = include_str!("pages/docs.html");
+const START: &str = include_str!("pages/reference.js");
+pub(super) const CSS_TYPE: &str = "text/css; charset=utf-8";
+const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
+
+/// The page and the files it loads, by path.
+pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
+    [
+        ("/docs", on_demand(page)),
+        (
+            "/docs/reference.js",
+            on_demand(|| Document::new(SCRIPT_TYPE, START)),
+        ),
+        (
+            "/docs/swagger-ui.css",
+            on_demand(|| Document::new(CSS_TYPE, file(SwaggerUiStaticFile::Css))),
+        ),
+        (
+            "/docs/swagger-ui-bundle.js",
+            on_demand(|| Document::new(SCRIPT_TYPE, file(SwaggerUiStaticFile::Js))),
+        ),
+    ]
+}
+
+fn page() -> Document {
+    // The arrows of its lists are pictures in the style sheet.
+    Document::new("text/html; charset=utf-8", PAGE).with(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(POLICY_WITH_PICTURES),
+    )
+}
+
+fn file(wanted: SwaggerUiStaticFile) -> &'static [u8] {
+    let files = SwaggerUi::static_files();
+    let found = files.iter().find(|(file, _)| *file == wanted);
+    found
+        .expect("the crate holds both files, and a test asks for them")
+        .1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_loads_what_is_served_and_holds_nothing_inline() {
+        for (path, _) in endpoints() {
+            let path = &path[1..];
+            assert!(
+                path == "docs" || PAGE.contains(&format!("=\"{path}\"")),
+                "{path}"
+            );
+        }
+        for inline in [
+            "<style", "style=", "<script>", "onload", "http:", "https:", "//",
+        ] {
+            assert!(!PAGE.contains(inline), "{inline}");
+        }
+    }
+
+    #[test]
+    fn the_user_interface_reads_openapi_3_1() {
+        let bundle = std::str::from_utf8(file(SwaggerUiStaticFile::Js)).unwrap();
+        // Version 5 was the first.
+        assert!(bundle.contains("PACKAGE_VERSION:\"5."));
+        assert!(file(SwaggerUiStaticFile::Css).starts_with(b".swagger-ui"));
+    }
+}

@@ -1,0 +1,369 @@
+//! The start page, what language models read, the reference, and what discovery asks for under `/.well-known/`.
+
+use std::collections::HashSet;
+
+use bookguard_server::config::security::SecurityTxt;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::House;
+use bookguard_tests::raw::Raw;
+use serde_json::Value;
+
+const HTML: &str = "text/html; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
+const CARD: &str = "application/mcp-server-card+json";
+const PUBLIC: &str = "https://bookings.example.com/base";
+
+/// Every path of this kind that is always there, and its media type.
+const DOCUMENTS: [(&str, &str); 17] = [
+    ("/", "application/json"),
+    ("/start.css", "text/css; charset=utf-8"),
+    ("/favicon.ico", "image/svg+xml"),
+    ("/docs", HTML),
+    ("/docs/reference.js", "text/javascript; charset=utf-8"),
+    ("/docs/swagger-ui.css", "text/css; charset=utf-8"),
+    (
+        "/docs/swagger-ui-bundle.js",
+        "text/javascript; charset=utf-8",
+    ),
+    ("/openapi.json", "application/json"),
+    ("/api/openapi.json", "application/json"),
+    ("/policy.schema.json", "application/schema+json"),
+    ("/llms.txt", TEXT),
+    ("/llms-full.txt", TEXT),
+    ("/mcp/server-card", CARD),
+    ("/.well-known/mcp.json", CARD),
+    ("/.well-known/mcp/server-card.json", CARD),
+    (
+        "/.well-known/ai-catalog.json",
+        "application/ai-catalog+json",
+    ),
+    (
+        "/.well-known/api-catalog",
+        "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"",
+    ),
+];
+
+/// A server with a public address that is not its own.
+async fn published(engine: bookguard_tests::engine::Engine, base: &str, security: bool) -> House {
+    let said = SecurityTxt {
+        contacts: vec!["mailto:security@example.com".to_owned()],
+        policy: None,
+        encryption: None,
+        languages: vec!["en".to_owned()],
+    };
+    House::with(engine, |config| bookguard_server::config::Config {
+        public_url: Some(base.to_owned()),
+        security: security.then_some(said),
+        ..config
+    })
+    .await
+}
+
+async fn asked(caller: &Caller, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    let mut request = caller.request(method, path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    caller.send(request).await
+}
+
+#[tokio::test]
+async fn every_document_has_its_type_its_tag_and_a_policy_that_lets_nothing_in() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let caller = house.caller();
+        for (path, media_type) in DOCUMENTS {
+            let first = caller.get(path).await;
+            assert_eq!(
+                (first.status, first.header("content-type")),
+                (200, Some(media_type)),
+                "{path}"
+            );
+            let policy = first.header("content-security-policy").unwrap();
+            assert!(
+                policy.starts_with("default-src 'self';"),
+                "{path}: {policy}"
+            );
+            assert!(!policy.contains("unsafe"), "{path}: {policy}");
+            for (name, value) in [
+                ("x-content-type-options", "nosniff"),
+                ("referrer-policy", "no-referrer"),
+            ] {
+                assert_eq!(first.header(name), Some(value), "{path}");
+            }
+            let etag = first.header("etag").unwrap();
+            for (method, tag, status, length) in [
+                ("GET", etag, 304, 0),
+                ("HEAD", etag, 304, 0),
+                ("HEAD", "\"other\"", 200, 0),
+                ("GET", "\"other\"", 200, first.body.len()),
+            ] {
+                let again = asked(&caller, method, path, &[("if-none-match", tag)]).await;
+                assert_eq!(
+                    (again.status, again.body.len()),
+                    (status, length),
+                    "{method} {path}"
+                );
+                assert_eq!(again.header("etag"), Some(etag), "{method} {path}");
+                assert_eq!(again.header("cache-control"), first.header("cache-control"));
+            }
+            let wrong = caller.post_nothing(path).await;
+            assert_eq!(
+                (wrong.status, wrong.code().as_str()),
+                (405, "method_not_allowed"),
+                "{path}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_head_says_how_long_the_document_is() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let whole = house.caller().get("/docs/swagger-ui-bundle.js").await;
+        let mut raw = Raw::connect(house.server().addr()).await;
+        raw.send("HEAD /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await;
+        let head = raw.reply(true).await;
+        let length = whole.body.len().to_string();
+        assert_eq!(
+            (head.status, head.header("content-length")),
+            (200, Some(length.as_str()))
+        );
+        assert!(whole.body.len() > 1_000_000);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn people_get_a_page_at_the_root_and_programs_json() {
+    on_every_engine(async |engine| {
+        let house = published(engine, PUBLIC, false).await;
+        let caller = house.caller();
+        let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+        let page = asked(&caller, "GET", "/", &[("accept", browser)]).await;
+        let json = caller.get("/").await;
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (200, Some(HTML))
+        );
+        assert_ne!(page.header("etag"), json.header("etag"));
+        for reply in [&page, &json] {
+            assert_eq!(reply.header("vary"), Some("accept"));
+            let links = reply.header("link").unwrap();
+            for (path, relation) in [
+                ("/openapi.json", "service-desc"),
+                ("/docs", "service-doc"),
+                ("/llms.txt", "describedby"),
+                ("/.well-known/api-catalog", "api-catalog"),
+                ("/.well-known/ai-catalog.json", "ai-catalog"),
+                ("/v1/health", "status"),
+            ] {
+                assert!(
+                    links.contains(&format!("<{PUBLIC}{path}>; rel=\"{relation}\"")),
+                    "{links}"
+                );
+            }
+        }
+        // The page's tag is not the JSON's.
+        let tag = page.header("etag").unwrap();
+        let other = asked(&caller, "GET", "/", &[("if-none-match", tag)]).await;
+        assert_eq!(other.status, 200);
+        let same = asked(
+            &caller,
+            "GET",
+            "/",
+            &[("accept", browser), ("if-none-match", tag)],
+        )
+        .await;
+        assert_eq!((same.status, same.header("vary")), (304, Some("accept")));
+
+        let index = json.json();
+        assert_eq!(index["name"], "Bookguard");
+        assert_eq!(index["links"]["mcp"], format!("{PUBLIC}/mcp"));
+        let page = page.text();
+        for (_, address) in index["links"].as_object().unwrap() {
+            let path = address.as_str().unwrap().strip_prefix(PUBLIC).unwrap();
+            if path == "/mcp" {
+                continue;
+            }
+            assert_eq!(caller.get(path).await.status, 200, "{path}");
+            assert!(page.contains(&format!("href=\"{}\"", &path[1..])), "{path}");
+        }
+        for (place, status) in [("?a=b", 200), ("?", 200)] {
+            assert_eq!(
+                caller.get(&format!("/{place}")).await.status,
+                status,
+                "{place}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whatever_the_accept_header_holds_there_is_an_answer() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let long = format!("text/html;q=0.1,{}", "a/b;q=0.001,".repeat(1_000));
+        for (accept, page) in [
+            (&b""[..], false),
+            (b"\xff\xfe", false),
+            (b"text/html\xff", false),
+            (b"text/html", true),
+            (b",,,;;;===", false),
+            (b"*/*;q=9999999999999999999999999999999999", false),
+            (b"text/html;q=1e308, application/json;q=1e-308", true),
+            (b"text/html;;;;q=0.5;q=0", true),
+            (b"TEXT/*", true),
+            (b"text/html;q=0", false),
+            (b"image/svg+xml", false),
+            (long.as_bytes(), true),
+        ] {
+            let mut raw = Raw::connect(house.server().addr()).await;
+            raw.send(
+                [
+                    b"GET / HTTP/1.1\r\nhost: x\r\naccept: ",
+                    accept,
+                    b"\r\n\r\n",
+                ]
+                .concat(),
+            )
+            .await;
+            let reply = raw.reply(false).await;
+            let wanted = if page { HTML } else { "application/json" };
+            assert_eq!(
+                (reply.status, reply.header("content-type")),
+                (200, Some(wanted)),
+                "{}",
+                String::from_utf8_lossy(accept)
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_names_addresses_names_them_under_the_public_one() {
+    on_every_engine(async |engine| {
+        for base in [PUBLIC, "http://127.0.0.1:9"] {
+            let house = published(engine, base, true).await;
+            let caller = house.caller();
+            let own = house.server().url();
+            for path in [
+                "/",
+                "/llms.txt",
+                "/llms-full.txt",
+                "/.well-known/mcp.json",
+                "/.well-known/ai-catalog.json",
+                "/.well-known/api-catalog",
+            ] {
+                let text = caller.get(path).await.text();
+                assert!(text.contains(&format!("{base}/")), "{path}");
+                assert!(
+                    !text.contains(&own) && !text.contains(&format!("{base}//")),
+                    "{path}"
+                );
+            }
+            let llms = caller.get("/llms.txt").await.text();
+            for address in llms
+                .split("](")
+                .skip(1)
+                .map(|rest| rest.split(')').next().unwrap())
+            {
+                let path = address.strip_prefix(base).unwrap();
+                assert_eq!(caller.get(path).await.status, 200, "{address}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_card_is_the_same_in_every_place_and_every_page_may_read_it() {
+    on_every_engine(async |engine| {
+        let house = published(engine, PUBLIC, false).await;
+        let caller = house.caller();
+        let mut cards = HashSet::new();
+        for (path, media_type) in DOCUMENTS
+            .iter()
+            .filter(|(_, t)| t.contains("card") || t.contains("ai-catalog"))
+        {
+            for method in ["GET", "HEAD", "OPTIONS"] {
+                let headers = [
+                    ("origin", "https://elsewhere.example"),
+                    ("access-control-request-method", "GET"),
+                ];
+                let reply = asked(&caller, method, path, &headers).await;
+                assert_eq!(
+                    reply.status,
+                    if method == "OPTIONS" { 204 } else { 200 },
+                    "{method} {path}"
+                );
+                for (name, value) in [
+                    ("access-control-allow-origin", "*"),
+                    ("access-control-allow-methods", "GET"),
+                    ("access-control-allow-headers", "Content-Type"),
+                ] {
+                    assert_eq!(reply.header(name), Some(value), "{method} {path}");
+                }
+                assert!(reply.header("access-control-allow-credentials").is_none());
+            }
+            let reply = caller.get(path).await;
+            assert_eq!(
+                reply.header("cache-control"),
+                Some("public, max-age=3600"),
+                "{path}"
+            );
+            if *media_type == CARD {
+                cards.insert(reply.body);
+            }
+        }
+        assert_eq!(cards.len(), 1);
+        let card: Value = serde_json::from_slice(cards.iter().next().unwrap()).unwrap();
+        assert_eq!(card["name"], "com.example.bookings/bookguard");
+        assert_eq!(card["remotes"][0]["url"], format!("{PUBLIC}/mcp"));
+        // What is not for every page is for none but the server's own.
+        for path in ["/", "/openapi.json", "/docs", "/v1/health"] {
+            let reply = asked(
+                &caller,
+                "GET",
+                path,
+                &[("origin", "https://elsewhere.example")],
+            )
+            .await;
+            assert!(
+                reply.header("access-control-allow-origin").is_none(),
+                "{path}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn security_txt_says_what_is_configured_and_is_good_for_half_a_year_whenever_it_is_read() {
+    on_every_engine(async |engine| {
+        let house = published(engine, PUBLIC, true).await;
+        let caller = house.caller();
+        let path = "/.well-known/security.txt";
+        let first = caller.get(path).await;
+        assert_eq!((first.status, first.header("content-type")), (200, Some(TEXT)));
+        assert_eq!(
+            first.text(),
+            "Contact: mailto:security@example.com\nExpires: 2027-03-20T00:00:00.000Z\nPreferred-Languages: en\n\
+             Canonical: https://bookings.example.com/base/.well-known/security.txt\n"
+        );
+        let tag = first.header("etag").unwrap();
+        assert_eq!(asked(&caller, "GET", path, &[("if-none-match", tag)]).await.status, 304);
+        house.advance(24 * 60 * 60 * 1000);
+        let later = asked(&caller, "GET", path, &[("if-none-match", tag)]).await;
+        assert_eq!(later.status, 200);
+        assert!(later.text().contains("\nExpires: 2027-03-21T00:00:00.000Z\n"), "{}", later.text());
+        assert!(caller.get("/").await.json()["links"]["security"].is_string());
+    })
+    .await;
+}
