@@ -1,6 +1,5 @@
 //! `/.well-known/api-catalog`: what programs find here (RFC 9727), as a set of links (RFC 9264).
 
-use poem::http::header::{HeaderValue, LINK};
 use serde_json::json;
 
 use super::document::Document;
@@ -34,9 +33,8 @@ pub(super) fn catalog(base: &str) -> Document {
         },
     ]});
     // A HEAD is to tell where the catalog is (RFC 9727 section 2).
-    let link = HeaderValue::try_from(format!("<{own}>; rel=\"api-catalog\""))
-        .expect("a public address is a parsed URL, which is ASCII");
-    Document::new(CONTENT_TYPE, format!("{catalog:#}\n")).with(LINK, link)
+    let link = format!("<{own}>; rel=\"api-catalog\"");
+    Document::new(CONTENT_TYPE, format!("{catalog:#}\n")).linking(link)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use poem::http::StatusCode;
 use poem::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    LINK, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use poem::{EndpointExt as _, Request, Response};
 
@@ -49,6 +49,16 @@ impl Document {
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
+    }
+
+    /// The same with a Link header (RFC 8288). Where the public address was set by an embedder to what no header can hold,
+    /// it is left out: the document says the same in its text.
+    #[must_use]
+    pub(super) fn linking(self, links: String) -> Self {
+        match HeaderValue::try_from(links) {
+            Ok(links) => self.with(LINK, links),
+            Err(_) => self,
+        }
     }
 
     /// The same for the pages of every site to read, and kept for an hour: what the discovery of MCP servers asks for

@@ -56,13 +56,9 @@ pub(super) fn short(table: &[Entry], base: &str, registration: Registration) -> 
     for (heading, names) in SECTIONS {
         let _ = write!(text, "\n## {heading}\n\n");
         for link in names.iter().map(|name| link(name)) {
-            let _ = writeln!(
-                text,
-                "- [{}]({}): {}",
-                link.title,
-                link.under(base),
-                link.note
-            );
+            // A bracket would end the address there.
+            let address = link.under(base).replace('(', "%28").replace(')', "%29");
+            let _ = writeln!(text, "- [{}]({address}): {}", link.title, link.note);
         }
     }
     text
@@ -125,6 +121,8 @@ mod tests {
             assert!(text.contains(&line), "{}", entry.route.id);
         }
         assert!(text.contains("(https://b.example/base/openapi.json)"));
+        let bracketed = short(&table, "https://b.example/a(b)", Registration::Open);
+        assert!(bracketed.contains("](https://b.example/a%28b%29/docs): "));
         assert!(text.contains("Registration is closed"));
         assert!(!text.contains("answers with the first API key"));
         assert!(text.contains("POST /v1/bookings: Record a booking (scope bookings:write)"));

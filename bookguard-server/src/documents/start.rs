@@ -4,7 +4,7 @@
 //! that.
 
 use poem::endpoint::{BoxEndpoint, make_sync};
-use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, LINK, VARY};
+use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
 use poem::{EndpointExt as _, Request};
 use serde_json::{Map, Value, json};
 
@@ -20,10 +20,8 @@ const PAGE: &str = include_str!("pages/start.html");
 /// Both forms, made at once: they are small.
 pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     let forms = [page(security), index(base, security)].map(|document| {
-        let links = HeaderValue::try_from(links::header(base))
-            .expect("a public address is a parsed URL, which is ASCII, and the rest is ours");
         document
-            .with(LINK, links)
+            .linking(links::header(base))
             .with(VARY, HeaderValue::from(ACCEPT))
     });
     make_sync(move |request: Request| {
@@ -120,6 +118,15 @@ mod tests {
             assert_eq!(wants_page(&asked), wanted, "{accept:?}");
         }
         assert!(!wants_page(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_public_address_that_no_header_can_hold_stops_nobody() {
+        for base in ["https://b.example/\n", "b\u{fc}cher", ""] {
+            drop(endpoint(base, true));
+            super::super::catalog::catalog(base);
+            super::super::card::card(base);
+        }
     }
 
     #[test]
