@@ -193,6 +193,28 @@ mod tests {
     }
 
     #[test]
+    fn every_name_that_is_written_by_hand_is_one_of_the_interface() {
+        let mut text = String::new();
+        topics::written(&mut text);
+        for (_, rule) in rules::rules() {
+            text.push_str(&rule);
+        }
+        // Every other piece between backticks stands within them.
+        let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+        let names = quoted
+            .iter()
+            .filter(|name| name.chars().all(char::is_alphanumeric));
+        let mut count = 0;
+        for name in names {
+            let known = openapi_json().contains(&format!("\"{name}\""))
+                || openapi_json().contains(&format!("`{name}`"));
+            assert!(known, "{name}");
+            count += 1;
+        }
+        assert!(count > 20, "{count}");
+    }
+
+    #[test]
     fn the_full_text_has_one_title_and_its_headings_do_not_skip_a_step() {
         let text = full(&api::table(), BASE, Registration::Open);
         let (mut depth, mut fenced) = (0, false);

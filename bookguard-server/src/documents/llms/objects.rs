@@ -34,9 +34,11 @@ fn describe(text: &mut String, schema: &Value, depth: usize) {
     if let Some(words) = schema["enum"].as_array() {
         let _ = writeln!(text, "{indent}- one of {}", list(words));
     }
-    for (word, members) in [("either", "oneOf"), ("either", "anyOf")] {
-        for member in schema[members].as_array().into_iter().flatten() {
-            let _ = writeln!(text, "{indent}- {word} {}", kind(member));
+    for members in ["oneOf", "anyOf"] {
+        // One that only says what is required beside the fields below is told by them.
+        let members = schema[members].as_array().into_iter().flatten();
+        for member in members.filter(|member| kind(member) != ANY) {
+            let _ = writeln!(text, "{indent}- either {}", kind(member));
             within(text, member, depth + 1);
         }
     }
@@ -51,12 +53,12 @@ fn describe(text: &mut String, schema: &Value, depth: usize) {
     {
         let required = required.is_some_and(|names| names.iter().any(|known| known == name));
         let required = if required { ", required" } else { "" };
-        let _ = writeln!(
-            text,
+        let line = format!(
             "{indent}- `{name}` ({}{required}): {}",
             kind(field),
             about(field)
         );
+        let _ = writeln!(text, "{}", line.trim_end_matches(": "));
         within(text, field, depth + 1);
     }
 }
@@ -113,16 +115,18 @@ pub(super) fn kind(schema: &Value) -> String {
         let mut kinds: Vec<String> = members.iter().map(kind).collect();
         kinds.retain(|kind| kind != ANY);
         kinds.dedup();
-        return if kinds.is_empty() {
-            ANY.to_owned()
-        } else {
-            kinds.join(" or ")
-        };
+        if !kinds.is_empty() {
+            return kinds.join(" or ");
+        }
+    }
+    if !schema["const"].is_null() {
+        return schema["const"].to_string();
     }
     let types = match &schema["type"] {
         Value::String(one) => one.clone(),
         Value::Array(several) => several.iter().map(plain).collect::<Vec<_>>().join(" or "),
         _ if schema["properties"].is_object() => "object".to_owned(),
+        _ if schema["enum"][0].is_string() => "string".to_owned(),
         _ => return ANY.to_owned(),
     };
     let types = match schema["format"].as_str() {
@@ -173,6 +177,12 @@ mod tests {
                 "array of A",
             ),
             (json!({"properties": {}}), "object"),
+            (
+                json!({"type": "object", "oneOf": [{"required": ["a"]}]}),
+                "object",
+            ),
+            (json!({"enum": ["a", "b"]}), "string"),
+            (json!({"const": true}), "true"),
             (json!({}), "any value"),
         ] {
             assert_eq!(kind(&schema), expected, "{schema}");
@@ -183,12 +193,12 @@ mod tests {
     fn fields_are_described_with_what_stands_within_them() {
         let mut text = String::new();
         let schema = json!({"required": ["a"], "properties": {
-            "a": {"type": "object", "description": "First\nline.", "properties": {"b": {"enum": ["x", "y"], "type": "string"}}},
+            "a": {"type": "object", "description": "First\nline.", "properties": {"b": {"enum": ["x", "y"], "type": "string"}, "c": {"type": "integer"}}},
         }});
         describe(&mut text, &schema, 0);
         assert_eq!(
             text,
-            "- `a` (object, required): First line.\n  - `b` (string): One of `x`, `y`.\n"
+            "- `a` (object, required): First line.\n  - `b` (string): One of `x`, `y`.\n  - `c` (integer)\n"
         );
     }
 }

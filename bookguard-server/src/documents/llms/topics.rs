@@ -10,9 +10,9 @@ use super::super::links::link;
 const WEBHOOKS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/webhooks.md"));
 
 const POLICIES: &str = "\
-A policy says what a cancellation costs: `organizer` holds tiers by time before the event, each with the share that is kept (`bps`, basis \
-points: 10000 is all) or an amount; other actors, grace periods, deposits and exceptions have rules of their own. A booking names one by \
-`policyId`, brings one as `policy`, or chooses nothing: then it is the partner's default for its event type, else the library's. The terms are \
+A policy says what a cancellation costs: `organizer` holds `tiers` by time before the event, each with an outcome: what goes back (`refundBps`, \
+basis points of the value: 10000 is all), what is kept (`penaltyAmount`, `keepDeposit`), or that a person decides (`manual`). `talent`, `partner`, \
+`grace`, `deposit`, `forceMajeure` and `reschedule` say the rest. A booking names one by `policyId`, brings one as `policy`, or chooses nothing: then it is the partner's default for its event type, else the library's. The terms are \
 frozen when the booking is recorded: no later version of a policy changes them.
 
 `POST /v1/policies/validate` says what is wrong with a policy and what it means in plain English, before anybody uses it. `PUT \
@@ -59,6 +59,13 @@ pub(super) fn write(text: &mut String, base: &str) {
         text,
         "\nThe key is at {key}: fetch it once and keep it. The head of the log is at {checkpoint}, its tiles beside it."
     );
+}
+
+/// What of the sections is written by hand.
+#[cfg(test)]
+pub(super) fn written(text: &mut String) {
+    text.push_str(POLICIES);
+    text.push_str(EVIDENCE);
 }
 
 /// A text of its own as a part of another: without its title, its headings one step lower.
