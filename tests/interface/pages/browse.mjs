@@ -92,6 +92,13 @@ async function start(browser) {
   }
   // The style sheet is there: without it the text would run from edge to edge.
   assert.equal(await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth.endsWith('px')"), true);
+  assert.equal(await page.evaluate("document.scripts.length"), 0, "the start page needs no script");
+  const colors = new Set();
+  for (const value of ["light", "dark"]) {
+    await page.call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
+    colors.add(await page.evaluate("getComputedStyle(document.body).color"));
+  }
+  assert.equal(colors.size, 2, "the start page is the same in the dark");
   return page;
 }
 
@@ -163,16 +170,22 @@ async function tryOut(browser, base) {
   assert(page.faults.every((fault) => fault.includes("401")), page.faults.join("\n"));
 }
 
-// Behind a proxy that puts a path before everything, without which the server would be asked for nothing.
+// Behind a proxy that puts a path before everything, without which the server would be asked for nothing. What is wrong
+// behind it is said on the page.
 async function behindPath(browser) {
   const { hostname, port } = new URL(BASE);
   const prefix = "/some/path";
+  let broken = false;
   const proxy = await serve((asked, answer) => {
     if (!asked.url.startsWith(prefix)) {
       answer.writeHead(404).end();
       return;
     }
     const path = asked.url.slice(prefix.length);
+    if (broken && path === "/openapi.json") {
+      answer.writeHead(502).end();
+      return;
+    }
     const onward = request({ hostname, port, path, method: asked.method, headers: asked.headers }, (reply) => {
       answer.writeHead(reply.statusCode, reply.headers);
       reply.pipe(answer);
@@ -184,6 +197,9 @@ async function behindPath(browser) {
   assert.deepEqual(complaints(page, [proxy.origin]), []);
   const links = await page.evaluate("[...document.links].map((link) => link.href)");
   assert(links.includes(`${proxy.origin}${prefix}/docs`), `links are ${links}`);
+  broken = true;
+  const without = await browser.open(`${proxy.origin}${prefix}/docs`);
+  await without.until(`document.body.innerText.includes("openapi.json answers 502")`, "the page says what it lacks");
   proxy.close();
   return proxy.origin;
 }
