@@ -116,7 +116,7 @@ pub struct Booking {
     pub policy: Option<PolicySummary>,
     /// The partner's own pairs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty))]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty, default))]
     pub metadata: BTreeMap<String, String>,
     /// When it was recorded.
     pub created_at: Timestamp,
