@@ -201,6 +201,8 @@ pub enum Command {
         /// The file to make; the ledger's key is not in it
         file: PathBuf,
     },
+    /// Speak the Model Context Protocol on standard input and output, for programs that let a model choose
+    Mcp,
     /// Print the interface description (OpenAPI)
     Openapi,
     /// Print the completions of a shell
@@ -400,6 +402,7 @@ mod tests {
             "ledger checkpoint",
             "ledger key",
             "webhook verify --secret-file s --body - --header sha256=00",
+            "mcp --partner ptn_1",
             "openapi",
             "completions bash",
             "migrate --from a.db --to postgres://h/b --ledger-key k",

@@ -8,6 +8,7 @@ mod backup;
 mod cancel;
 mod endpoints;
 mod listen;
+mod mcp;
 mod migrate;
 mod new_booking;
 mod policies;
@@ -80,7 +81,8 @@ async fn on_target(place: &Place, command: Command, screen: &Screen) -> Result<(
     let purpose = match &command {
         Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
         Command::WebhookEvents(EventsCommand::Retry { .. })
-        | Command::WebhookEndpoints(EndpointsCommand::Test { .. }) => Purpose::Retry,
+        | Command::WebhookEndpoints(EndpointsCommand::Test { .. })
+        | Command::Mcp => Purpose::Retry,
         _ => Purpose::Work,
     };
     let target = Target::open(settings::place(place, &environment)?, purpose)?;
@@ -103,6 +105,7 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         Command::WebhookEndpoints(command) => endpoints::run(target, command, screen).await,
         Command::WebhookEvents(command) => webhook_events(target, command, screen).await,
         Command::Listen(args) => listen::run(target, args, screen).await,
+        Command::Mcp => mcp::run(target).await,
         Command::Trigger { event_type } => trigger::run(target, event_type, screen).await,
         Command::Evidence(EvidenceCommand::Get { booking_id }) => {
             evidence(target, &booking_id, screen).await

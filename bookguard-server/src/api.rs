@@ -178,7 +178,7 @@ impl Entry {
     }
 
     /// Whether it takes an Idempotency-Key.
-    fn is_remembered(&self) -> bool {
+    pub(crate) fn is_remembered(&self) -> bool {
         self.route.method == Method::Post && !self.keeping_nothing
     }
 
@@ -194,8 +194,23 @@ impl Entry {
         !self.changing && self.route.method == Method::Get && self.route.status == 200
     }
 
+    /// The operation's endpoint.
+    pub(crate) fn endpoint(&self, app: &Arc<App>) -> BoxEndpoint<'static> {
+        (self.serve)(self, Arc::clone(app))
+    }
+
+    /// A route's path as the router takes it.
+    pub(crate) fn pattern(route: &Route) -> String {
+        route.path.replace('{', ":").replace('}', "")
+    }
+
     fn method(&self) -> http::Method {
-        match self.route.method {
+        Self::method_of(&self.route)
+    }
+
+    /// A route's method.
+    pub(crate) fn method_of(route: &Route) -> http::Method {
+        match route.method {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
             Method::Put => http::Method::PUT,
@@ -208,12 +223,10 @@ impl Entry {
 /// Adds the route of every operation.
 pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
     for entry in table() {
-        let endpoint = (entry.serve)(&entry, Arc::clone(app));
-        let path = entry.route.path.replace('{', ":").replace('}', "");
         routes
-            .entry(path)
+            .entry(Entry::pattern(&entry.route))
             .or_default()
-            .insert(entry.method(), endpoint);
+            .insert(entry.method(), entry.endpoint(app));
     }
 }
 

@@ -9,6 +9,7 @@ use bookguard_core::ops::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session};
 use poem::Request;
+use poem::http::header::HeaderMap;
 
 use crate::auth::Keys;
 use crate::config::Config;
@@ -23,6 +24,10 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
     pub(crate) readers: Readers,
+    /// Told one line per fault of ours.
+    pub(crate) report: fn(&str),
+    /// Who everybody is, where whoever can call holds the database itself.
+    operator: Option<Authority>,
     per_key: Option<Limiter<ApiKeyId>>,
     registrations: Option<Limiter<IpAddr>>,
 }
@@ -52,6 +57,8 @@ impl App {
             keys: Keys::default(),
             courier,
             readers: Readers::start()?,
+            report: config.report,
+            operator: None,
             per_key: Limiter::new(
                 "key",
                 config.rate_limit_per_second,
@@ -60,6 +67,41 @@ impl App {
             ),
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
         })
+    }
+
+    /// The state of a service without a listener, whose callers are all this session's: no keys, no rates.
+    ///
+    /// Errors: as [`Self::new`].
+    pub(crate) fn operated(
+        session: Session,
+        courier: Arc<Courier>,
+        report: fn(&str),
+    ) -> Result<Self, String> {
+        Ok(Self {
+            service: session.service,
+            keys: Keys::default(),
+            courier,
+            readers: Readers::start()?,
+            report,
+            operator: Some(session.authority),
+            per_key: None,
+            registrations: None,
+        })
+    }
+
+    /// Whether whoever calls holds the database itself. What a partner's key tells of its owner is asked of the store then.
+    pub(crate) fn is_operated(&self) -> bool {
+        self.operator.is_some()
+    }
+
+    /// Whose key these headers hold.
+    ///
+    /// Errors: `unauthorized`, or `unavailable` when the store does not answer.
+    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
+        match &self.operator {
+            Some(operator) => Ok(operator.clone()),
+            None => self.keys.identify(&self.service, headers).await,
+        }
     }
 
     /// Who is calling this route, if they may at this moment.
@@ -80,7 +122,7 @@ impl App {
                 limit,
             )
         } else {
-            let identified = self.keys.identify(&self.service, request.headers()).await;
+            let identified = self.identify(request.headers()).await;
             let authority = identified.map_err(|error| Turned { error, limit: None })?;
             let limit = match (&authority, &self.per_key) {
                 (Authority::Partner { api_key_id, .. }, Some(limiter)) => {

@@ -1,6 +1,36 @@
-//! The Model Context Protocol at [`PATH`]: what it is called there and which revisions of it are spoken.
+//! The Model Context Protocol at [`PATH`]: the operations that a model may choose, as tools, over the same endpoints.
 //!
-//! Invariant: what is said here is said once; whoever announces the server elsewhere takes it from here.
+//! | module | job |
+//! |---|---|
+//! | `door` | who may knock: Host and Origin, the key, how much may be sent |
+//! | `message` | one JSON-RPC message, read before it is believed |
+//! | `answers` | what the protocol's own crate asks of a server |
+//! | `tools` | the one table of tools; their schemas from the interface document |
+//! | `call` | from a tool's arguments to an operation's request, and back |
+//! | `verification` | the one tool that is no operation of the HTTP interface |
+//! | [`desk`] | the same without a listener, for the command line |
+//!
+//! Messages, revisions and lifecycle are the crate `rmcp`'s. There are no sessions: nodes share nothing, so each request
+//! says all it needs. Invariant: a tool is an operation's own endpoint called in this process, with the caller's own key;
+//! there is no way to data here that has other scopes, limits, refusals or a log of its own.
+
+mod answers;
+mod call;
+pub mod desk;
+mod door;
+mod message;
+mod tools;
+mod verification;
+
+use std::sync::Arc;
+
+use bookguard_core::limits::{BODY_BYTES, PACKET_BYTES};
+use poem::EndpointExt as _;
+use poem::http::Method;
+
+use crate::app::App;
+use crate::router::Routes;
+use door::{Callers, Door};
 
 /// Where it is served.
 pub const PATH: &str = "/mcp";
@@ -12,6 +42,19 @@ pub const TITLE: &str = "Bookguard";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The revisions of the protocol that are spoken, oldest first. Those before them had batches, or another transport.
 pub const PROTOCOL_VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
+/// Bytes of the largest message: a packet to verify, and what stands around it.
+pub(crate) const MESSAGE_BYTES: usize = PACKET_BYTES + BODY_BYTES;
+
+/// Adds the one path; `listen` is the address that the server was bound to.
+pub(crate) fn add_routes(app: &Arc<App>, listen: std::net::SocketAddr, routes: &mut Routes) {
+    let callers = Callers::new(app.service.public_url(), listen.ip());
+    let door = Door::new(Arc::clone(app), Some(callers));
+    routes
+        .entry(PATH.to_owned())
+        .or_default()
+        .insert(Method::POST, door.boxed());
+}
 
 #[cfg(test)]
 mod tests {

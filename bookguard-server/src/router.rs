@@ -58,8 +58,10 @@ impl Router {
     }
 
     /// The answer to a request. Never fails, and never panics.
-    pub(crate) async fn respond(&self, request: Request) -> Response {
+    pub(crate) async fn respond(&self, mut request: Request) -> Response {
         let id = self.request_id(&request);
+        // Whoever asks further in this process does it under the same id.
+        request.headers_mut().insert(REQUEST_ID, id.clone());
         let mut response = match unwound(self.route(request)).await {
             Ok(response) => response,
             Err(message) => Refusal::from(Error::internal(format!("a panic: {message}"))).respond(),

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::connections::{self, FAREWELL};
 use crate::courier::{self, Courier, endpoint_rule};
 use crate::documents;
+use crate::mcp;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
 use crate::skew::Skew;
@@ -152,6 +153,7 @@ impl Server {
         )?);
         let mut routes = Routes::new();
         documents::add_routes(&app, config.security.as_ref(), &mut routes);
+        mcp::add_routes(&app, addr, &mut routes);
         api::add_routes(&app, &mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
         let (stop, stopped) = watch::channel(false);

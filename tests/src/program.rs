@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -181,6 +181,18 @@ impl CommandLine {
         }
     }
 
+    /// Starts it, to be told lines and read line by line.
+    pub fn talk(self) -> Talking {
+        let mut child = self.spawn(Stdio::piped());
+        let input = child.stdin.take().expect("standard input is piped");
+        let stdout = child.stdout.take().expect("standard output is piped");
+        Talking {
+            child,
+            input,
+            lines: BufReader::new(stdout).lines(),
+        }
+    }
+
     /// Runs it to its end.
     pub async fn run(self) -> Ran {
         let mut child = self.spawn(Stdio::piped());
@@ -264,6 +276,60 @@ impl Printing {
         let line = line.expect("a line within the bound");
         line.expect("its output can be read")
             .expect("it goes on printing")
+    }
+}
+
+/// A command that is told lines and answers them.
+pub struct Talking {
+    child: Child,
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talking {
+    /// Tells it a line.
+    pub async fn tell(&mut self, line: impl AsRef<[u8]>) {
+        let line = [line.as_ref(), b"\n"].concat();
+        self.input.write_all(&line).await.expect("it reads");
+        self.input.flush().await.expect("it reads");
+    }
+
+    /// The next line it prints; `None` when it has ended.
+    ///
+    /// Panics after the bound.
+    pub async fn line(&mut self) -> Option<String> {
+        let line = timeout(BOUND, self.lines.next_line()).await;
+        let line = line.expect("a line within the bound");
+        line.expect("its output can be read")
+    }
+
+    /// Says that there is nothing more to tell, and waits for its end: what it still printed, and how it ended.
+    pub async fn end(self) -> Ran {
+        let Self {
+            child,
+            input,
+            mut lines,
+        } = self;
+        drop(input);
+        let mut stdout = String::new();
+        let printed = async {
+            while let Some(line) = lines.next_line().await.expect("its output can be read") {
+                stdout.push_str(&line);
+                stdout.push('\n');
+            }
+        };
+        timeout(BOUND, printed)
+            .await
+            .expect("it ends with its input");
+        let output = timeout(BOUND, child.wait_with_output()).await;
+        let output = output
+            .expect("it ends with its input")
+            .expect("a child can be awaited");
+        Ran {
+            code: output.status.code(),
+            stdout,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use bookguard_core::session::{Authority, Session};
 use bookguard_core::webhook::Secret;
 use bookguard_server::config::Config;
 use bookguard_server::courier::{self, Awaited, Courier, endpoint_rule};
+use bookguard_server::mcp::desk::Desk;
 use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
 
@@ -32,8 +33,9 @@ const LAST_ATTEMPT: Duration = Duration::from_secs(15);
 pub struct Local {
     session: Session,
     closing: Closing,
-    courier: Option<Courier>,
+    courier: Option<Arc<Courier>>,
     retention_days: u32,
+    report: fn(&str),
 }
 
 impl Local {
@@ -48,7 +50,7 @@ impl Local {
         let (outbox, parcels) = Outbox::new();
         let outbox = Arc::new(outbox);
         let rules = config.webhooks.clone();
-        let retention_days = config.retention_days;
+        let (retention_days, report) = (config.retention_days, config.report);
         let proxy = config.webhook_proxy;
         let opening = service::Config {
             create: purpose == Purpose::Begin,
@@ -84,7 +86,7 @@ impl Local {
                 };
                 let courier = Courier::start(Arc::clone(&service), outbox, parcels, settings)
                     .map_err(|e| Failure::Unexpected(e.to_string()))?;
-                Some(courier)
+                Some(Arc::new(courier))
             }
             Purpose::Begin | Purpose::Work => None,
         };
@@ -97,6 +99,7 @@ impl Local {
             closing,
             courier,
             retention_days,
+            report,
         })
     }
 
@@ -108,6 +111,16 @@ impl Local {
     /// For how many days events are kept whole; `None` is for ever.
     pub fn retention_days(&self) -> Option<u32> {
         (self.retention_days > 0).then_some(self.retention_days)
+    }
+
+    /// The Model Context Protocol, on this database and for the partner it acts for. Give it back before [`Self::close`].
+    ///
+    /// Errors: [`Failure::Unexpected`] when it was not opened to deliver from here, or there are no threads to be had.
+    pub fn desk(&self) -> Result<Desk, Failure> {
+        let courier = self.courier.clone().ok_or_else(|| {
+            Failure::Unexpected("the database was opened for something else".to_owned())
+        })?;
+        Desk::new(self.session.clone(), courier, self.report).map_err(Failure::Unexpected)
     }
 
     /// What the deliveries of the partner it acts for are signed with.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bookguard_core::ops::{Method, Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
+use bookguard_server::mcp::PATH;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -25,6 +26,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// A server.
+#[derive(Clone)]
 pub struct Remote {
     base: Url,
     key: Option<HeaderValue>,
@@ -115,6 +117,21 @@ impl Remote {
         })
     }
 
+    /// A message of the Model Context Protocol: a status, and a body that may be empty.
+    ///
+    /// Errors: [`Failure::Unreachable`], [`Failure::BadAnswer`].
+    pub async fn message(
+        &self,
+        headers: HeaderMap,
+        message: Vec<u8>,
+    ) -> Result<(StatusCode, Vec<u8>), Failure> {
+        let url = self.address(PATH, &[], &[]).ok_or_else(unknown)?;
+        let builder = self.client.post(url).headers(headers).body(message);
+        let response = self.dispatch(builder.header(CONTENT_TYPE, "application/json"));
+        let response = response.await?;
+        Ok((response.status(), self.body(response).await?))
+    }
+
     /// Fills a route's path; `None` when a parameter can be no id of Bookguard's, which could name another route.
     fn address(&self, route: &str, path: &[String], query: &[(String, String)]) -> Option<Url> {
         let mut url = self.base.clone();
@@ -144,7 +161,8 @@ impl Remote {
         Some(url)
     }
 
-    async fn send(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
+    /// Sends a request as this program, with the key.
+    async fn dispatch(&self, builder: RequestBuilder) -> Result<Response, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(
             USER_AGENT,
@@ -153,11 +171,12 @@ impl Remote {
         if let Some(key) = &self.key {
             headers.insert("x-api-key", key.clone());
         }
-        let response = builder
-            .headers(headers)
-            .send()
-            .await
-            .map_err(|e| self.unreachable(&e))?;
+        let sent = builder.headers(headers).send().await;
+        sent.map_err(|e| self.unreachable(&e))
+    }
+
+    async fn send(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
+        let response = self.dispatch(builder).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = self.body(response).await?;
         if status.is_success() {

@@ -35,6 +35,8 @@ pub(crate) struct Served<O> {
     app: Arc<App>,
     tagged: bool,
     at_once: bool,
+    /// The most bytes of a body.
+    body_bytes: usize,
     operation: PhantomData<fn() -> O>,
 }
 
@@ -48,11 +50,17 @@ enum Step<T> {
 impl<O: Operation> Served<O> {
     pub(crate) fn new(app: Arc<App>, tagged: bool, at_once: bool) -> Self {
         Self {
+            at_once: at_once && !app.is_operated(),
             app,
             tagged,
-            at_once,
+            body_bytes: limits::BODY_BYTES,
             operation: PhantomData,
         }
+    }
+
+    /// The same, for bodies of another size.
+    pub(crate) fn reading(self, body_bytes: usize) -> Self {
+        Self { body_bytes, ..self }
     }
 
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
@@ -102,7 +110,7 @@ impl<O: Operation> Served<O> {
             Step::Watch(session, watch) => {
                 let found = self.watch(session, watch).await?;
                 // The key may have been revoked meanwhile.
-                self.app.keys.identify(&self.app.service, headers).await?;
+                self.app.identify(headers).await?;
                 Ok(found)
             }
             Step::Write(session, writing) => self.write(&session, *writing).await,
@@ -120,7 +128,7 @@ impl<O: Operation> Served<O> {
 
     async fn input(&self, request: &mut Request) -> Result<ops::Request, Refusal> {
         incoming::accepts(request.headers(), "application/json")?;
-        let body = incoming::body(request).await?;
+        let body = incoming::body(request, self.body_bytes).await?;
         Ok(ops::Request {
             path: incoming::parameters(O::ROUTE.path, request.uri().path()),
             query: incoming::query(request.uri().query())?,

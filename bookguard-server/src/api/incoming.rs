@@ -4,7 +4,6 @@
 //! client sends it.
 
 use bookguard_core::error::Error;
-use bookguard_core::limits;
 use poem::http::StatusCode;
 use poem::http::header::{
     ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, TRANSFER_ENCODING,
@@ -159,23 +158,23 @@ fn thousandths(weight: &str) -> u16 {
     }
 }
 
-/// Reads the body, whatever its framing.
+/// Reads the body of at most `most` bytes, whatever its framing.
 ///
 /// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
-pub(crate) async fn body(request: &mut Request) -> Result<Vec<u8>, Refusal> {
+pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
         return Ok(Vec::new());
     }
     let body = request.take_body();
     let bytes: Vec<u8> = match length {
-        Some(length) if length > limits::BODY_BYTES as u64 => {
+        Some(length) if length > most as u64 => {
             discard(request.headers(), body).await;
-            return Err(too_large());
+            return Err(too_large(most));
         }
         // The connection never yields more than was declared.
         Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
-        None => read_bounded(body.into_async_read()).await?,
+        None => read_bounded(body.into_async_read(), most).await?,
     };
     if !bytes.is_empty() {
         is_json(request.headers())?;
@@ -184,7 +183,7 @@ pub(crate) async fn body(request: &mut Request) -> Result<Vec<u8>, Refusal> {
 }
 
 /// How long the body says it is; `None` when it does not say.
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     // Where both are sent the chunks count (RFC 9112 section 6.3), and a length believed would bound nothing.
     if headers.contains_key(TRANSFER_ENCODING) {
         return None;
@@ -195,20 +194,19 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
     }
 }
 
-async fn read_bounded(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Refusal> {
+async fn read_bounded(mut body: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
-    let most = limits::BODY_BYTES as u64 + 1;
     (&mut body)
-        .take(most)
+        .take(most as u64 + 1)
         .read_to_end(&mut bytes)
         .await
         .map_err(|_| incomplete())?;
-    if bytes.len() <= limits::BODY_BYTES {
+    if bytes.len() <= most {
         return Ok(bytes);
     }
     drop(bytes);
     drop_rest(body).await;
-    Err(too_large())
+    Err(too_large(most))
 }
 
 /// Reads and drops the body of a request that is refused before its body was read.
@@ -230,11 +228,9 @@ async fn drop_rest(mut body: impl AsyncRead + Unpin) {
     }
 }
 
-fn too_large() -> Refusal {
-    let message = format!(
-        "The body is larger than {} bytes, the most this service reads.",
-        limits::BODY_BYTES
-    );
+/// 413 for a body of more than `most` bytes.
+pub(crate) fn too_large(most: usize) -> Refusal {
+    let message = format!("The body is larger than {most} bytes, the most this service reads.");
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 

@@ -2,6 +2,8 @@
 
 use poem::http::HeaderValue;
 
+use bookguard_core::limits;
+
 use super::*;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -107,7 +109,7 @@ async fn sent(size: usize, framing: &[(&str, String)]) -> Result<usize, String> 
     for (name, value) in framing {
         request = request.header(*name, value);
     }
-    let read = body(&mut request.body(vec![b' '; size])).await;
+    let read = body(&mut request.body(vec![b' '; size]), limits::BODY_BYTES).await;
     read.map(|bytes| bytes.len())
         .map_err(|refusal| refusal.code().to_owned())
 }

@@ -1,0 +1,373 @@
+//! `mcp`: the Model Context Protocol on standard input and output, for clients that start a program instead of calling an
+//! address.
+//!
+//! Each line is a message for the same endpoint that a server has: in this process on a database, over HTTP on a server. So
+//! there is one set of tools and nothing to keep alike. Invariants: nothing but answers is ever on standard output, one a
+//! line; no line ends it, only the end of the input, or of whoever reads the answers.
+
+use std::io::{self, BufRead, Read as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bookguard_server::mcp::desk::Desk;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinError, JoinSet, block_in_place};
+
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::output::{print, say};
+use crate::target::Target;
+use crate::target::remote::Remote;
+
+/// Bytes of a line: more than any message a server takes, so that the server's own words say so.
+const LINE_BYTES: usize = 8 * 1024 * 1024;
+/// Messages being answered at a time; further lines wait to be read.
+const AT_ONCE: usize = 8;
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// JSON-RPC 2.0: the request is not one.
+const INVALID_REQUEST: i32 = -32600;
+/// JSON-RPC 2.0: it was one, and could not be answered.
+const INTERNAL_ERROR: i32 = -32603;
+
+/// Answers until the input ends.
+///
+/// Errors: [`Failure::Unexpected`] when there are no threads to work with; [`Failure::Closed`] when nobody reads any more.
+pub async fn run(target: &Target) -> Result<(), Failure> {
+    let peer = match target {
+        Target::Local(local) => Peer::Here(Box::new(local.desk()?)),
+        Target::Remote(remote) => Peer::There(remote.clone()),
+    };
+    let bridge = Arc::new(Bridge {
+        peer,
+        revision: Mutex::default(),
+    });
+    let (to, mut lines) = mpsc::channel(1);
+    // A thread of its own: reading from a terminal or a pipe cannot be taken back, and must not hold up the end.
+    std::thread::spawn(move || read_lines(io::stdin().lock(), &to));
+    let room = Arc::new(Semaphore::new(AT_ONCE));
+    let mut answering = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(answered) = answering.join_next() => ended(answered)?,
+            line = lines.recv() => {
+                let Some(line) = line else { break };
+                let place = Arc::clone(&room).acquire_owned().await;
+                let bridge = Arc::clone(&bridge);
+                answering.spawn(async move {
+                    let _place = place;
+                    match bridge.answer(line).await {
+                        Some(answer) => block_in_place(|| print(&answer)),
+                        None => Ok(()),
+                    }
+                });
+            }
+        }
+    }
+    while let Some(answered) = answering.join_next().await {
+        ended(answered)?;
+    }
+    Ok(())
+}
+
+fn ended(answered: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure> {
+    answered.unwrap_or_else(|e| {
+        Err(Failure::Unexpected(format!(
+            "a message was not answered: {e}"
+        )))
+    })
+}
+
+/// A line, or that it was too long to be kept.
+type Line = Option<Vec<u8>>;
+
+/// Reads lines until there are none, or nobody wants them.
+fn read_lines(mut input: impl BufRead, to: &mpsc::Sender<Line>) {
+    loop {
+        let mut line = Vec::new();
+        let most = LINE_BYTES as u64 + 1;
+        match input.by_ref().take(most).read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            Ok(0) => return,
+            Err(e) => return say(&format!("bookguard: standard input cannot be read: {e}")),
+        }
+        let whole = line.ends_with(b"\n") || (line.len() as u64) < most;
+        while line
+            .last()
+            .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
+        {
+            line.pop();
+        }
+        let line = whole.then_some(line);
+        if line.is_none() && !skip_line(&mut input) {
+            return;
+        }
+        if to.blocking_send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads over the rest of a line; whether there can be more.
+fn skip_line(input: &mut impl BufRead) -> bool {
+    loop {
+        let mut rest = Vec::new();
+        match input.by_ref().take(64 * 1024).read_until(b'\n', &mut rest) {
+            Ok(1..) if rest.ends_with(b"\n") => return true,
+            Ok(1..) => {}
+            Ok(0) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Who answers.
+enum Peer {
+    Here(Box<Desk>),
+    There(Box<Remote>),
+}
+
+struct Bridge {
+    peer: Peer,
+    /// The revision that was agreed on, which a server wants to be told with each request.
+    revision: Mutex<Option<HeaderValue>>,
+}
+
+/// What of a message matters on its way; the rest is the server's to read.
+#[derive(Default, Deserialize)]
+struct Glance {
+    #[serde(default)]
+    id: Option<Box<RawValue>>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Option<Params>,
+}
+
+#[derive(Default, Deserialize)]
+struct Params {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
+    revision: Option<String>,
+}
+
+impl Bridge {
+    /// The line that answers a line; `None` for what wants no answer.
+    async fn answer(&self, line: Line) -> Option<String> {
+        let Some(line) = line else {
+            let message = format!("The line is longer than {LINE_BYTES} bytes.");
+            return Some(fault(None, INVALID_REQUEST, &message, None));
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        // What cannot be read is passed on all the same: the server's own words say what is wrong.
+        let glance: Glance = serde_json::from_slice(&line).unwrap_or_default();
+        let headers = self.headers(&glance);
+        let answered = match &self.peer {
+            Peer::Here(desk) => Ok(desk.answer(headers, line).await),
+            Peer::There(remote) => remote.message(headers, line).await,
+        };
+        let id = glance.id.as_deref();
+        let text = match answered {
+            Ok((_, body)) if body.is_empty() && id.is_none() => return None,
+            Ok((status, body)) => match message(&body) {
+                Some(text) => {
+                    self.note(&glance, &text);
+                    return Some(text);
+                }
+                None => foreign(id, status, &body),
+            },
+            Err(failure) => {
+                let why = failure.text(Format::Table).unwrap_or_default();
+                fault(id, INTERNAL_ERROR, &why, None)
+            }
+        };
+        if id.is_some() || glance.method.is_none() {
+            return Some(text);
+        }
+        // A notification is not answered, whatever became of it.
+        say(&format!("bookguard: a notification was not taken: {text}"));
+        None
+    }
+
+    /// What the protocol says in headers where it goes over HTTP.
+    fn headers(&self, glance: &Glance) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let mut add = |name: HeaderName, value: Option<HeaderValue>| {
+            if let Some(value) = value {
+                headers.insert(name, value);
+            }
+        };
+        let method = glance.method.as_deref();
+        let params = glance.params.as_ref();
+        let own = params.and_then(|params| params.meta.as_ref()?.revision.as_deref());
+        if method != Some("initialize") {
+            let agreed = || self.agreed().clone();
+            add(VERSION, own.and_then(header).or_else(agreed));
+        }
+        add(METHOD, method.and_then(header));
+        let name = params.and_then(|params| params.name.as_deref().or(params.uri.as_deref()));
+        add(NAME, name.and_then(header));
+        headers
+    }
+
+    /// Remembers the revision that an answer agrees on.
+    fn note(&self, glance: &Glance, answer: &str) {
+        if glance.method.as_deref() == Some("initialize") {
+            let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+            *self.agreed() = answer["result"]["protocolVersion"]
+                .as_str()
+                .and_then(header);
+        }
+    }
+
+    fn agreed(&self) -> std::sync::MutexGuard<'_, Option<HeaderValue>> {
+        self.revision.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A text as a header's value, in the protocol's own way where it is not plain (revision 2026-07-28, Value Encoding).
+fn header(text: &str) -> Option<HeaderValue> {
+    let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    let kept = text.trim_matches([' ', '\t']) == text && !text.starts_with("=?base64?");
+    if plain && kept {
+        HeaderValue::from_str(text).ok()
+    } else {
+        HeaderValue::try_from(format!("=?base64?{}?=", STANDARD.encode(text))).ok()
+    }
+}
+
+/// The body as one line, if it is a message of the protocol.
+fn message(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Message {
+        jsonrpc: String,
+    }
+    let message: Message = serde_json::from_slice(body).ok()?;
+    let text = std::str::from_utf8(body).ok()?;
+    // Outside of strings a line break is white space, and inside there can be none.
+    (message.jsonrpc == "2.0").then(|| text.replace(['\n', '\r'], " "))
+}
+
+/// What was answered by something that does not speak the protocol, or before it was spoken.
+fn foreign(id: Option<&RawValue>, status: StatusCode, body: &[u8]) -> String {
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    let said = body.as_ref().and_then(|body| body["message"].as_str());
+    let message = match said {
+        Some(said) => said.to_owned(),
+        None => format!(
+            "The server answered {status}, but not as Bookguard does. Is the address right, or a proxy in between?"
+        ),
+    };
+    let code = match status.is_client_error() {
+        true => INVALID_REQUEST,
+        false => INTERNAL_ERROR,
+    };
+    let known = said.is_some();
+    fault(id, code, &message, body.filter(|_| known))
+}
+
+fn fault(id: Option<&RawValue>, code: i32, message: &str, data: Option<Value>) -> String {
+    let mut error = json!({ "code": code, "message": message });
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    let id = id.map_or("null", RawValue::get);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(input: &[u8]) -> Vec<Line> {
+        let (to, mut lines) = mpsc::channel(100);
+        read_lines(input, &to);
+        std::iter::from_fn(|| lines.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn lines_are_read_to_the_end_of_the_input_and_long_ones_passed_over() {
+        let long = vec![b'x'; LINE_BYTES + 1];
+        let input = [b"a\n\nb\r\n".as_slice(), &long, b"\nc"].concat();
+        let read = lines(&input);
+        let expected = [Some("a"), Some(""), Some("b"), None, Some("c")];
+        let expected = expected.map(|line| line.map(|line| line.as_bytes().to_vec()));
+        assert_eq!(read, expected);
+        assert_eq!(lines(&long[..LINE_BYTES]).len(), 1);
+        assert_eq!(lines(&long), [None]);
+        assert!(lines(b"").is_empty());
+    }
+
+    #[test]
+    fn a_message_stays_one_line_and_anything_else_is_told_apart() {
+        let pretty = "{\n \"jsonrpc\": \"2.0\",\r\n \"id\": 1, \"result\": \"a\\nb\"}";
+        let line = message(pretty.as_bytes()).unwrap();
+        assert!(
+            !line.contains(['\n', '\r']) && line.contains("a\\nb"),
+            "{line}"
+        );
+        for other in ["", "<html>", "{}", "[]", r#"{"error":"Unauthorized"}"#] {
+            assert_eq!(message(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_did_not_come_from_the_protocol_is_an_error_of_it_with_the_request_s_id() {
+        let id: Box<RawValue> = serde_json::from_str(r#""a""#).unwrap();
+        let refused = br#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
+        for (status, body, code, message) in [
+            (
+                401,
+                refused.as_slice(),
+                INVALID_REQUEST,
+                "Missing or invalid x-api-key",
+            ),
+            (502, b"<html>", INTERNAL_ERROR, "The server answered 502"),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let answer: Value = serde_json::from_str(&foreign(Some(&id), status, body)).unwrap();
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&json!("a"), &json!(code))
+            );
+            assert!(
+                answer["error"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(message),
+                "{answer}"
+            );
+        }
+    }
+
+    #[test]
+    fn headers_hold_any_text() {
+        for (text, value) in [
+            ("tools/call", "tools/call"),
+            ("é", "=?base64?w6k=?="),
+            (" a", "=?base64?IGE=?="),
+            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+            ("a\nb", "=?base64?YQpi?="),
+        ] {
+            assert_eq!(header(text).unwrap(), value, "{text}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the protocol's own crate asks of a server: who it is, its tools, its resources.
+//!
+//! Everything of a partner's comes from [`Tools::call`]. Invariant: a refusal is the HTTP interface's own, word for word.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use poem::http::StatusCode;
+use poem::http::header::HeaderMap;
+use poem::http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+
+use super::call::{Outcome, Tools};
+use super::door::Arguments;
+use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
+
+/// Where a booking's evidence packet is, as a resource.
+const EVIDENCE: (&str, &str) = ("bookguard://bookings/", "/evidence");
+const INSTRUCTIONS: &str = "Bookguard records bookings between a talent and an organizer, freezes their cancellation policy, and keeps \
+    tamper-evident evidence of what happened. A booking goes create_booking, protect_booking; before a cancellation ask evaluate_policy, \
+    show what it comes to, then cancel_booking with `expected`; get_evidence and verify_evidence settle disputes. Amounts are decimal \
+    numbers in the booking's currency, or minor units where the name says so; times are RFC 3339. A refusal is an answer with isError: \
+    its `code` says which, `message` and `details` say what to change. Repeat a call that writes only with the same idempotencyKey.";
+/// What is spoken here; of these the crate hands over only what it could not read.
+const METHODS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "completion/complete",
+];
+
+/// One request's server.
+pub(super) struct Answers {
+    tools: Arc<Tools>,
+}
+
+impl Answers {
+    /// A server over these tools.
+    pub(super) fn new(tools: Arc<Tools>) -> Self {
+        Self { tools }
+    }
+
+    /// Calls a tool for the caller of this request.
+    async fn call(
+        &self,
+        name: &str,
+        arguments: Option<&str>,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Outcome> {
+        let none = HeaderMap::new();
+        let parts = context.extensions.get::<Parts>();
+        let headers = parts.map_or(&none, |parts| &parts.headers);
+        let sent = parts.and_then(|parts| parts.extensions.get::<Arguments>());
+        let arguments = arguments.or(sent.map(|Arguments(text)| &**text));
+        self.tools
+            .call(name, arguments.unwrap_or("{}"), headers)
+            .await
+    }
+}
+
+impl ServerHandler for Answers {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(NAME, VERSION).with_title(TITLE))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let known = ProtocolVersion::KNOWN_VERSIONS;
+        Cow::Borrowed(&known[known.len() - PROTOCOL_VERSIONS.len()..])
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.definitions()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(Outcome { status, body }) = self.call(&request.name, None, &context).await else {
+            let message = "There is no such tool. tools/list names them.";
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        if !status.is_success() {
+            // No structured content: it would have to be the tool's output.
+            return Ok(CallToolResult::error(vec![ContentBlock::text(body)]).into());
+        }
+        let structured = serde_json::from_str(&body)
+            .map_err(|_| ErrorData::internal_error("An answer of ours is no JSON.", None))?;
+        let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
+        result.structured_content = Some(structured);
+        Ok(result.into())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let (head, tail) = EVIDENCE;
+        let template = ResourceTemplate::new(format!("{head}{{bookingId}}{tail}"), "evidence")
+            .with_title("Evidence of a booking")
+            .with_description(
+                "The signed evidence packet of a booking, as get_evidence answers it: everything recorded about it, with \
+                 proofs that anybody can check offline.",
+            )
+            .with_mime_type("application/json");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        // Unknown and another partner's are the same to the byte, so nothing of what was asked is in it.
+        let unknown = || ErrorData::resource_not_found("There is no such resource.", None);
+        let (head, tail) = EVIDENCE;
+        let rest = request.uri.strip_prefix(head).ok_or_else(unknown)?;
+        let booking_id = rest.strip_suffix(tail).ok_or_else(unknown)?;
+        let arguments = json!({ "bookingId": booking_id }).to_string();
+        let answered = self.call("get_evidence", Some(&arguments), &context).await;
+        let Outcome { status, body } = answered.ok_or_else(unknown)?;
+        match status {
+            status if status.is_success() => {
+                let contents = ResourceContents::text(body, request.uri);
+                let contents = contents.with_mime_type("application/json");
+                Ok(ReadResourceResult::new(vec![contents]).into())
+            }
+            StatusCode::NOT_FOUND => Err(unknown()),
+            status => Err(refused(status, &body)),
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if METHODS.contains(&request.method.as_str()) {
+            let message = "The parameters are not those of this method.";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = "There is no such method here.";
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+}
+
+/// A refusal where the protocol knows only errors: its words, and all of it beside them.
+fn refused(status: StatusCode, body: &str) -> ErrorData {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let message = body["message"].as_str().unwrap_or("Refused.").to_owned();
+    let code = if status.is_server_error() {
+        ErrorCode::INTERNAL_ERROR
+    } else {
+        ErrorCode::INVALID_REQUEST
+    };
+    ErrorData::new(code, message, Some(body))
+}

@@ -1,0 +1,36 @@
+//! The protocol without a listener: what `bookguard mcp` speaks on a database of its own.
+//!
+//! The same endpoint over the same operations, called by whoever holds the database. Invariant: nothing is decided here.
+
+use std::sync::Arc;
+
+use bookguard_core::session::Session;
+use poem::http::StatusCode;
+use poem::http::header::HeaderMap;
+
+use super::door::Door;
+use crate::app::App;
+use crate::courier::Courier;
+use crate::refusal::Refusal;
+
+/// A service that answers messages in this process.
+pub struct Desk(Door);
+
+impl Desk {
+    /// A desk at which everybody is the session's caller. Drop it before the service is closed.
+    ///
+    /// Errors: a sentence for the operator when the system gives no threads.
+    pub fn new(session: Session, courier: Arc<Courier>, report: fn(&str)) -> Result<Self, String> {
+        let app = App::operated(session, courier, report)?;
+        Ok(Self(Door::new(Arc::new(app), None)))
+    }
+
+    /// What the path would answer to a message with these headers: a status, and a body that may be empty.
+    pub async fn answer(&self, headers: HeaderMap, message: Vec<u8>) -> (StatusCode, Vec<u8>) {
+        let answer = self.0.answer(headers, message, true).await;
+        let response = answer.unwrap_or_else(Refusal::respond);
+        let status = response.status();
+        let body = response.into_body().into_vec().await;
+        (status, body.unwrap_or_default())
+    }
+}

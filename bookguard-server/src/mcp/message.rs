@@ -1,0 +1,330 @@
+//! One JSON-RPC 2.0 message, read before it is believed.
+//!
+//! The protocol's crate reads a message by trying one type after the other and turns numbers into doubles; so what it
+//! is given is small and known to be whole, and a tool's arguments go past it as the text the caller wrote. Invariant: no
+//! input makes this recurse or copy more than once.
+
+use rmcp::model::ErrorCode;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A message that can be answered, or need not be.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Wants an answer.
+    Request(Ask),
+    /// Wants none; its text.
+    Notification(String),
+}
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct Ask {
+    /// Its id, as JSON.
+    pub(super) id: String,
+    /// What is asked.
+    pub(super) method: String,
+    /// The message without a tool's arguments.
+    pub(super) text: String,
+    /// A tool's arguments, as the text of a JSON object.
+    pub(super) arguments: String,
+}
+
+/// Why a message cannot be answered as it is.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The request's id, as JSON, where it could be read.
+    pub(super) id: Option<String>,
+    /// The protocol's number for it.
+    pub(super) code: ErrorCode,
+    /// For people.
+    pub(super) message: String,
+}
+
+impl Fault {
+    fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            id: None,
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// The message that says so.
+    pub(super) fn to_json(&self) -> String {
+        let id = self.id.as_deref().unwrap_or("null");
+        let message = serde_json::Value::from(self.message.as_str());
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{message}}}}}"#,
+            self.code.0
+        )
+    }
+}
+
+/// The members of a message; each is its own text, null included.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "given")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    params: Option<&'a RawValue>,
+}
+
+/// A call of a tool.
+#[derive(Deserialize)]
+struct ToolCall<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+/// A member that is there, whatever it holds.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads a message.
+///
+/// Errors: -32700 for what is no JSON, -32600 for what is no single JSON-RPC 2.0 message, -32602 for parameters that are
+/// no object, or not those of a tool's call.
+pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
+    let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Fault::new(ErrorCode::PARSE_ERROR, "The message is not UTF-8."))?;
+    let whole: &RawValue = serde_json::from_str(text).map_err(|e| {
+        Fault::new(
+            ErrorCode::PARSE_ERROR,
+            format!("The message is not JSON: {e}."),
+        )
+    })?;
+    match whole.get().as_bytes().first() {
+        Some(b'{') => {}
+        Some(b'[') => {
+            return Err(invalid(
+                "Batches are not part of the protocol any more. Send each message by itself.",
+            ));
+        }
+        _ => return Err(invalid("A message is a JSON object.")),
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(whole.get())
+        .map_err(|e| invalid(&format!("The message cannot be read: {e}.")))?;
+    let id = envelope.id.map(RawValue::get);
+    if id.is_some_and(|id| !is_id(id)) {
+        return Err(invalid(
+            "\"id\" is neither a string nor a whole number of 64 bits.",
+        ));
+    }
+    let read = read_envelope(whole.get(), &envelope, id);
+    read.map_err(|fault| Fault {
+        id: id.map(str::to_owned),
+        ..fault
+    })
+}
+
+fn is_id(text: &str) -> bool {
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<String>(text).is_ok(),
+        _ => serde_json::from_str::<i64>(text).is_ok(),
+    }
+}
+
+fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Result<Message, Fault> {
+    let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
+    let words =
+        |raw: Option<&RawValue>| -> Option<String> { serde_json::from_str(raw?.get()).ok() };
+    if words(envelope.jsonrpc).as_deref() != Some("2.0") {
+        return Err(invalid("\"jsonrpc\" is not \"2.0\"."));
+    }
+    let method = words(envelope.method).ok_or_else(|| {
+        invalid("\"method\" is missing or no string. This server asks nothing, so there is nothing to answer it either.")
+    })?;
+    let params = envelope.params.map(RawValue::get);
+    if params.is_some_and(|params| !params.starts_with('{')) {
+        return Err(Fault::new(
+            ErrorCode::INVALID_PARAMS,
+            "\"params\" is not an object.",
+        ));
+    }
+    let Some(id) = id else {
+        return Ok(Message::Notification(text.to_owned()));
+    };
+    let mut ask = Ask {
+        id: id.to_owned(),
+        method,
+        text: text.to_owned(),
+        arguments: "{}".to_owned(),
+    };
+    if ask.method == "tools/call" {
+        (ask.text, ask.arguments) = read_call(id, params.unwrap_or("{}"))?;
+    }
+    Ok(Message::Request(ask))
+}
+
+/// A call without its arguments, and these.
+fn read_call(id: &str, params: &str) -> Result<(String, String), Fault> {
+    let invalid = |message: String| Fault::new(ErrorCode::INVALID_PARAMS, message);
+    let call: ToolCall<'_> = serde_json::from_str(params)
+        .map_err(|e| invalid(format!("The parameters of tools/call cannot be read: {e}.")))?;
+    let arguments = call.arguments.map_or("{}", RawValue::get);
+    if !arguments.starts_with('{') {
+        return Err(invalid("\"arguments\" is not an object.".to_owned()));
+    }
+    let name = serde_json::Value::from(call.name);
+    let meta = call
+        .meta
+        .map_or_else(String::new, |meta| format!(r#","_meta":{meta}"#));
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name}{meta}}}}}"#
+    );
+    Ok((text, arguments.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> (Option<String>, i32) {
+        let fault = read(text.as_bytes()).expect_err(text);
+        (fault.id, fault.code.0)
+    }
+
+    #[test]
+    fn what_is_no_message_is_told_with_the_protocol_s_number_and_the_id_where_there_is_one() {
+        let one = Some("1".to_owned());
+        for (text, id, code) in [
+            ("", None, -32700),
+            ("{", None, -32700),
+            ("nonsense", None, -32700),
+            ("{} {}", None, -32700),
+            ("[]", None, -32600),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+                None,
+                -32600,
+            ),
+            ("7", None, -32600),
+            ("null", None, -32600),
+            ("{}", None, -32600),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+                None,
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+                None,
+                -32600,
+            ),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, -32600),
+            (
+                r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
+                None,
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#,
+                None,
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+                None,
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+                one.clone(),
+                -32600,
+            ),
+            (r#"{"id":1,"method":"ping"}"#, one.clone(), -32600),
+            (r#"{"jsonrpc":"2.0","id":1}"#, one.clone(), -32600),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+                one.clone(),
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+                one.clone(),
+                -32600,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+                one.clone(),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#,
+                one.clone(),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+                one.clone(),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+                one.clone(),
+                -32602,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":[]}}"#,
+                one,
+                -32602,
+            ),
+        ] {
+            assert_eq!(fault(text), (id, code), "{text}");
+        }
+        assert_eq!(read(b"\xff{}").unwrap_err().code.0, -32700);
+    }
+
+    #[test]
+    fn a_tool_s_arguments_are_the_text_that_was_sent() {
+        let sent = r#" {"method":"tools/call","params":{"arguments":{"b":1.10,"a":{"x":1e400}},"name":"t","_meta":{"k":1}},"id":"i","jsonrpc":"2.0"} "#;
+        let Message::Request(ask) = read(sent.as_bytes()).unwrap() else {
+            panic!("no request")
+        };
+        assert_eq!(ask.arguments, r#"{"b":1.10,"a":{"x":1e400}}"#);
+        assert_eq!(
+            (ask.id.as_str(), ask.method.as_str()),
+            (r#""i""#, "tools/call")
+        );
+        assert_eq!(
+            ask.text,
+            r#"{"jsonrpc":"2.0","id":"i","method":"tools/call","params":{"name":"t","_meta":{"k":1}}}"#
+        );
+    }
+
+    #[test]
+    fn what_is_nested_without_end_is_read_without_a_stack() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{"a":{deep}}}}}}}"#
+        );
+        assert!(matches!(read(text.as_bytes()), Ok(Message::Request(_))));
+        assert_eq!(fault(&deep), (None, -32600));
+    }
+
+    #[test]
+    fn a_notification_is_what_has_no_id() {
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert!(matches!(read(text.as_bytes()), Ok(Message::Notification(sent)) if sent == text));
+    }
+
+    #[test]
+    fn a_fault_is_itself_a_message() {
+        let fault = read(br#"{"jsonrpc":"2.0","id":"\"","method":"x","params":1}"#).unwrap_err();
+        let value: serde_json::Value = serde_json::from_str(&fault.to_json()).unwrap();
+        assert_eq!(
+            (&value["id"], &value["error"]["code"]),
+            (&"\"".into(), &(-32602).into())
+        );
+    }
+}

@@ -1,0 +1,367 @@
+//! The one table of tools: which operation each is, and what a model is told of it.
+//!
+//! What a tool takes and gives comes from the interface document: an operation's parameters and body are one flat object,
+//! its answer the output. Invariant: a schema refers to nothing outside itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bookguard_core::ops::Route;
+use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::verification;
+
+/// What an Idempotency-Key is called among the arguments.
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
+
+/// A tool.
+pub(super) struct Tool {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// The operation it is, by its id in the interface document.
+    pub(super) operation: &'static str,
+    /// What it does to the world.
+    effect: Effect,
+    /// For people.
+    title: &'static str,
+    /// For a model: when to use it, and what to do next.
+    description: &'static str,
+}
+
+/// What calling a tool can do.
+enum Effect {
+    /// Nothing.
+    Reads,
+    /// Adds something, each time anew, and tells the partner's webhook endpoints.
+    Adds,
+    /// Adds something once, however often it is called, and tells the endpoints.
+    AddsOnce,
+    /// Ends something for good, once, and tells the endpoints.
+    Ends,
+}
+
+impl Effect {
+    fn annotations(&self) -> ToolAnnotations {
+        let reads = matches!(self, Self::Reads);
+        ToolAnnotations::new()
+            .read_only(reads)
+            .destructive(matches!(self, Self::Ends))
+            .idempotent(!matches!(self, Self::Adds))
+            // Events go to addresses on the internet.
+            .open_world(!reads)
+    }
+}
+
+/// Every tool, by name.
+pub(super) const TABLE: [Tool; 10] = [
+    Tool {
+        name: "cancel_booking",
+        operation: "cancelBooking",
+        effect: Effect::Ends,
+        title: "Cancel a booking",
+        description: "Cancels a booking for good and records what its policy gives: refund, what is kept, or that a person must decide. \
+                      The service moves no money. Call evaluate_policy first with the same canceledBy and reason, show the person what \
+                      it comes to, and send what you showed as `expected` (its `refund.minorUnits` as refundMinorUnits, its \
+                      resolutionPath, its `policy.policyHash` as policyHash): if it would come to anything else, nothing happens and the error `quote_changed` holds the new \
+                      evaluation to show instead. Repeating the same call is safe.",
+    },
+    Tool {
+        name: "create_booking",
+        operation: "createBooking",
+        effect: Effect::Adds,
+        title: "Record a booking",
+        description: "Records a booking between a talent and an organizer and freezes its cancellation policy. Use it once a booking is \
+                      agreed. Send an idempotencyKey of your own making (a UUID) and the same one when you repeat the call, or the \
+                      booking is recorded twice. partnerId may be left out. Next: protect_booking, which locks it as evidence.",
+    },
+    Tool {
+        name: "evaluate_policy",
+        operation: "evaluatePolicy",
+        effect: Effect::Reads,
+        title: "What a cancellation would mean",
+        description: "Answers what canceling a booking would come to, now or at `asOf`, and why; changes nothing. Use it before \
+                      cancel_booking and whenever somebody asks what they would get back. `matrix` compares everybody who could cancel. \
+                      Of a canceled booking it answers what was recorded.",
+    },
+    Tool {
+        name: "get_booking",
+        operation: "getBooking",
+        effect: Effect::Reads,
+        title: "Read a booking",
+        description: "Answers one booking as it is now: parties, date, value, status, policy. Use it when you have a bookingId; find one \
+                      with list_bookings.",
+    },
+    Tool {
+        name: "get_evidence",
+        operation: "getEvidence",
+        effect: Effect::Reads,
+        title: "The evidence of a booking",
+        description: "Answers the signed evidence packet of a booking: everything recorded about it with proofs that anybody can check \
+                      offline. It is long. Use it to hand evidence to somebody; to know whether a booking's evidence is sound, \
+                      verify_evidence with its bookingId is enough. Whoever keeps the packet should keep the text as it is.",
+    },
+    Tool {
+        name: "list_bookings",
+        operation: "listBookings",
+        effect: Effect::Reads,
+        title: "Find bookings",
+        description: "Lists bookings, newest first, by status or the time of the event. When `hasMore` is true, call again with \
+                      `cursor` set to `nextCursor`.",
+    },
+    Tool {
+        name: "list_webhook_events",
+        operation: "listWebhookEvents",
+        effect: Effect::Reads,
+        title: "What happened, and who was told",
+        description: "Lists the events of all bookings, or of one by `bookingId`, oldest first, with where each was delivered. Use it to \
+                      follow what happened (`after`: the `nextAfter` of the answer before; `wait` to wait for the next event) or, with \
+                      status failed, to find deliveries for retry_webhook_event.",
+    },
+    Tool {
+        name: "protect_booking",
+        operation: "protectBooking",
+        effect: Effect::AddsOnce,
+        title: "Protect a booking",
+        description: "Locks a recorded booking into the tamper-evident ledger and answers a receipt. Use it right after create_booking, or \
+                      when somebody wants a booking to count as evidence. Doing it again answers the same receipt. Next: get_evidence \
+                      or verify_evidence.",
+    },
+    Tool {
+        name: "retry_webhook_event",
+        operation: "retryWebhookEvent",
+        effect: Effect::Adds,
+        title: "Deliver an event once more",
+        description: "Delivers an event to the webhook endpoints once more and waits up to ten seconds for the outcome. Use it when \
+                      list_webhook_events shows a failed delivery and the receiver is back. `pending` in the answer means that the \
+                      outcome is not known yet: look again with list_webhook_events.",
+    },
+    Tool {
+        name: "verify_evidence",
+        operation: "verifyEvidence",
+        effect: Effect::Reads,
+        title: "Verify evidence",
+        description: "Checks whether an evidence packet is genuine and unchanged: form, signature, proofs, and that what it says follows \
+                      from what was recorded. Send `bookingId` for a booking of your own, or `packet` for one you were given, together \
+                      with the `ledgerKey` you trust when it comes from another service. `verified` is the answer; `checks` say why.",
+    },
+];
+
+impl Tool {
+    /// The tool as it is listed. `document` is the interface's.
+    pub(super) fn define(&self, document: &Value) -> Definition {
+        let (input, output) = match operation(document, self.operation) {
+            Some(operation) => {
+                let input = input_schema(operation, document);
+                let output = resolve(success(operation), document).clone();
+                (input, output)
+            }
+            // The one that is not in the document.
+            None => (verification::input_schema(), verification::output_schema()),
+        };
+        Definition::new(self.name, self.description, whole(input, document))
+            .with_title(self.title)
+            .with_raw_output_schema(whole(output, document))
+            .with_annotations(self.effect.annotations())
+    }
+}
+
+/// The arguments that are part of a route's path, in order.
+pub(super) fn path_parameters(route: &Route) -> impl Iterator<Item = &'static str> {
+    let segments = route.path.split('/');
+    segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn operation<'d>(document: &'d Value, id: &str) -> Option<&'d Value> {
+    let paths = document["paths"].as_object()?;
+    let mut operations = paths
+        .values()
+        .filter_map(Value::as_object)
+        .flat_map(Map::values);
+    operations.find(|operation| operation["operationId"] == id)
+}
+
+/// The schema of an operation's first answer that is a success.
+fn success(operation: &Value) -> &Value {
+    let responses = operation["responses"].as_object();
+    let found = responses.and_then(|all| all.iter().find(|(status, _)| status.starts_with('2')));
+    found.map_or(&Value::Null, |(_, response)| {
+        &response["content"]["application/json"]["schema"]
+    })
+}
+
+/// Parameters and body as one object.
+fn input_schema(operation: &Value, document: &Value) -> Value {
+    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let body = resolve(body, document);
+    let mut properties = body["properties"].as_object().cloned().unwrap_or_default();
+    let mut required: BTreeSet<&str> = BTreeSet::new();
+    required.extend(words(&body["required"]));
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        let parameter = resolve(parameter, document);
+        let name = match (parameter["in"].as_str(), parameter["name"].as_str()) {
+            (Some("path" | "query"), Some(name)) => name,
+            (Some("header"), Some("Idempotency-Key")) => IDEMPOTENCY_KEY,
+            _ => continue,
+        };
+        let mut schema = parameter["schema"].clone();
+        schema["description"] = parameter["description"].clone();
+        properties.insert(name.to_owned(), schema);
+        if parameter["required"] == true {
+            required.insert(name);
+        }
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn words(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// What a reference leads to; anything else is itself.
+fn resolve<'d>(schema: &'d Value, document: &'d Value) -> &'d Value {
+    let target = schema["$ref"]
+        .as_str()
+        .and_then(|target| target.strip_prefix('#'));
+    target
+        .and_then(|pointer| document.pointer(pointer))
+        .unwrap_or(schema)
+}
+
+/// The schema with everything it refers to in its own `$defs`.
+fn whole(mut schema: Value, document: &Value) -> Arc<JsonObject> {
+    let mut wanted = Vec::new();
+    inward(&mut schema, &mut wanted);
+    let mut definitions = Map::new();
+    while let Some(name) = wanted.pop() {
+        if definitions.contains_key(&name) {
+            continue;
+        }
+        let mut definition = document["components"]["schemas"][&name].clone();
+        inward(&mut definition, &mut wanted);
+        definitions.insert(name, definition);
+    }
+    if !definitions.is_empty() {
+        schema["$defs"] = definitions.into();
+    }
+    match schema {
+        Value::Object(schema) => Arc::new(schema),
+        _ => Arc::default(),
+    }
+}
+
+/// Turns references to the document's schemas into references to `$defs`, and notes them.
+fn inward(schema: &mut Value, wanted: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let name = match (key.as_str(), &*value) {
+                    ("$ref", Value::String(target)) => target
+                        .strip_prefix("#/components/schemas/")
+                        .map(str::to_owned),
+                    _ => None,
+                };
+                match name {
+                    Some(name) => {
+                        *value = format!("#/$defs/{name}").into();
+                        wanted.push(name);
+                    }
+                    None => inward(value, wanted),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| inward(item, wanted)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::openapi;
+
+    fn defined() -> Vec<Definition> {
+        TABLE.iter().map(|tool| tool.define(openapi())).collect()
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_has_no_name_twice() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn every_schema_is_an_object_s_and_refers_to_nothing_outside_itself() {
+        for tool in defined() {
+            let output = tool.output_schema.clone().unwrap();
+            for schema in [tool.input_schema.clone(), output] {
+                let schema = Value::Object((*schema).clone());
+                assert_eq!(schema["type"], "object", "{}", tool.name);
+                let properties = schema["properties"].as_object().unwrap();
+                assert!(!properties.is_empty(), "{}", tool.name);
+                let mut references = Vec::new();
+                collect(&schema, &mut references);
+                for reference in references {
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    let found = schema.pointer(pointer);
+                    assert!(
+                        found.is_some_and(Value::is_object),
+                        "{}: {reference}",
+                        tool.name
+                    );
+                }
+            }
+        }
+    }
+
+    fn collect(schema: &Value, references: &mut Vec<String>) {
+        match schema {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    references.push(reference.clone());
+                }
+                members
+                    .values()
+                    .for_each(|value| collect(value, references));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn an_operation_s_parameters_and_body_are_one_closed_object() {
+        let tool = defined()
+            .into_iter()
+            .find(|tool| tool.name == "cancel_booking");
+        let input = Value::Object((*tool.unwrap().input_schema).clone());
+        assert_eq!(input["additionalProperties"], false);
+        let required: BTreeSet<&str> = words(&input["required"]).collect();
+        assert_eq!(required, ["bookingId", "canceledBy"].into());
+        for name in ["expected", "note", IDEMPOTENCY_KEY] {
+            assert!(input["properties"][name].is_object(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_tool_does_is_what_its_operation_s_method_says() {
+        use bookguard_core::ops::Method;
+        let table = crate::api::table();
+        for tool in &TABLE {
+            let reads = matches!(tool.effect, Effect::Reads);
+            match table.iter().find(|entry| entry.route.id == tool.operation) {
+                Some(entry) => {
+                    assert_eq!(reads, entry.route.method == Method::Get, "{}", tool.name)
+                }
+                None => assert_eq!(tool.name, "verify_evidence"),
+            }
+        }
+    }
+}

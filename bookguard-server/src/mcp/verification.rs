@@ -1,0 +1,216 @@
+//! The tool that verifies an evidence packet. It is the core's offline verification, asked over the wire by a program that
+//! cannot run it; it is no operation of the HTTP interface, and reached by no path but the tool.
+
+use bookguard_core::error::Error;
+use bookguard_core::evidence::{self, Report};
+use bookguard_core::input;
+use bookguard_core::ledger::jcs;
+use bookguard_core::ops::evidence::GetEvidence;
+use bookguard_core::ops::{self, Action, Body, Method, Operation, Request, Route};
+use bookguard_core::session::{Access, Session};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Verifies a packet that is sent, or a booking's own.
+pub(super) struct VerifyEvidence;
+
+/// What came of it: the report as `bookguard evidence verify` prints it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Verification {
+    verified: bool,
+    #[serde(flatten)]
+    report: Value,
+}
+
+/// What was asked, read.
+enum Subject {
+    Packet(String),
+    Booking(String),
+}
+
+impl Operation for VerifyEvidence {
+    const ROUTE: Route = Route {
+        id: "verifyEvidence",
+        method: Method::Post,
+        path: "/verify-evidence",
+        access: Access::AnyKey,
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "Verify an evidence packet",
+        description: "Checks form, signature, proofs and what the entries say.",
+    };
+    type Output = Verification;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Verification>, Error> {
+        let (subject, key) = read(&request.body)?;
+        Ok(Action::Read(Box::new(move |session| {
+            let packet = match subject {
+                Subject::Packet(packet) => one_spelling(packet),
+                Subject::Booking(booking_id) => packet_of(session, booking_id)?,
+            };
+            let key = match key {
+                Some(key) => key,
+                None => ops::ledger::vkey(&session.service)?,
+            };
+            Ok(Verification::from(evidence::verify(&packet, key.trim())))
+        })))
+    }
+}
+
+impl From<Report> for Verification {
+    fn from(report: Report) -> Self {
+        Self {
+            verified: report.verified(),
+            report: json!(report),
+        }
+    }
+}
+
+fn read(body: &[u8]) -> Result<(Subject, Option<String>), Error> {
+    input::read(body, |form| {
+        let packet = form.optional("packet", |value| match value.type_name() {
+            "an object" => Some(value.json().to_owned()),
+            other => value.fault(
+                "wrong_type",
+                format!("is {other}; an object is required"),
+                "Send the whole packet as get_evidence answers it.",
+            ),
+        });
+        let booking_id = form.optional("bookingId", |value| value.string());
+        let key = form.optional("ledgerKey", |value| value.string());
+        let subject = match (form.has("packet"), form.has("bookingId")) {
+            (true, false) => packet.map(Subject::Packet),
+            (false, true) => booking_id.map(Subject::Booking),
+            _ => form.fault_here(
+                "one_of",
+                "must have exactly one of packet and bookingId",
+                "Send bookingId to verify a booking of yours, or packet to verify one you were given.",
+            ),
+        };
+        Some((subject?, key))
+    })
+}
+
+/// A packet as the service writes it: JSON that went through a client may stand in another order. What is no JSON without
+/// ambiguity stays as it is, and does not verify.
+fn one_spelling(packet: String) -> Vec<u8> {
+    let value = jcs::parse(&packet).ok();
+    let canonical = value.and_then(|value| jcs::to_canonical(&value).ok());
+    canonical.unwrap_or(packet).into_bytes()
+}
+
+fn packet_of(session: &Session, booking_id: String) -> Result<Vec<u8>, Error> {
+    let request = Request {
+        path: vec![booking_id],
+        ..Request::default()
+    };
+    match ops::prepare::<GetEvidence>(session, &request)? {
+        Action::Read(run) => Ok(ops::to_json(&run(session)?)),
+        Action::Watch(_) | Action::Write(_) => {
+            Err(Error::internal("a packet is read, and nothing else"))
+        }
+    }
+}
+
+/// The tool's arguments, as JSON Schema.
+pub(super) fn input_schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "bookingId": {
+                "type": "string",
+                "description": "A booking of yours, whose packet is made and verified now. Exactly one of this and `packet`.",
+            },
+            "packet": {
+                "type": "object",
+                "description": "An evidence packet, whole and unchanged, as get_evidence answers it. Exactly one of this and `bookingId`.",
+            },
+            "ledgerKey": {
+                "type": "string",
+                "description": "The ledger's verifier key (`name+id+base64`) that you trust, from GET /v1/ledger/key of the service the packet came from; this service's own when not given.",
+            },
+        },
+    })
+}
+
+/// Its answer, as JSON Schema.
+pub(super) fn output_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["verified", "checks"],
+        "properties": {
+            "verified": {
+                "type": "boolean",
+                "description": "Whether the packet is genuine: every check was made and held.",
+            },
+            "bookingId": {
+                "type": ["string", "null"],
+                "description": "The booking the packet says it is about; null when the packet cannot be read.",
+            },
+            "createdAt": {
+                "type": ["string", "null"],
+                "description": "When the packet says it was made.",
+            },
+            "ledger": {
+                "type": ["object", "null"],
+                "description": "The signed state of the ledger that the packet is proven against; null when no proof holds.",
+                "required": ["origin", "treeSize", "rootHash"],
+                "properties": {
+                    "origin": { "type": "string" },
+                    "treeSize": { "type": "integer" },
+                    "rootHash": { "type": "string" },
+                },
+            },
+            "checks": {
+                "type": "array",
+                "description": "Every check, in the order made. Checks that need what an earlier one refused are left out.",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "place", "passed", "detail"],
+                    "properties": {
+                        "name": { "type": "string", "description": "What was checked." },
+                        "place": { "type": "string", "description": "Where in the packet: a JSON pointer." },
+                        "passed": { "type": "boolean" },
+                        "detail": { "type": "string", "description": "What that means, in a sentence." },
+                    },
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_thing_is_verified() {
+        for (body, code) in [
+            (r#"{}"#, "one_of"),
+            (r#"{"packet":{},"bookingId":"b"}"#, "one_of"),
+            (r#"{"packet":[]}"#, "wrong_type"),
+            (r#"{"packet":null}"#, "null"),
+            (r#"{"bookingId":7}"#, "wrong_type"),
+            (r#"{"bookingId":"b","key":"k"}"#, "unknown_field"),
+        ] {
+            let error = read(body.as_bytes()).err().expect(body);
+            assert_eq!(error.details[0].code, code, "{body}");
+        }
+        assert!(read(br#"{"packet":{"a":1},"ledgerKey":"k"}"#).is_ok());
+        assert!(read(br#"{"bookingId":"b"}"#).is_ok());
+    }
+
+    #[test]
+    fn the_order_of_a_packet_s_parts_does_not_matter_and_ambiguity_does() {
+        assert_eq!(
+            one_spelling(r#"{ "b": 1.0, "a": "\u0041" }"#.to_owned()),
+            br#"{"a":"A","b":1}"#
+        );
+        let twice = r#"{"a":1,"a":2}"#;
+        assert_eq!(one_spelling(twice.to_owned()), twice.as_bytes());
+    }
+}

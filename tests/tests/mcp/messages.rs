@@ -1,0 +1,255 @@
+//! What no proper client would send: over HTTP, and to the bridge.
+
+use bookguard_core::limits::{BODY_BYTES, PACKET_BYTES};
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::House;
+use serde_json::{Value, json};
+
+use crate::client::{post, request};
+use crate::story::{local, remote};
+
+/// Messages, and the id and code of the error each is answered with.
+fn hostile() -> Vec<(String, Value, i64)> {
+    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    let call = |arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"get_booking","arguments":{arguments}}}}}"#
+        )
+    };
+    vec![
+        ("nonsense".to_owned(), Value::Null, -32700),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping""#.to_owned(),
+            Value::Null,
+            -32700,
+        ),
+        (
+            r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#.to_owned(),
+            Value::Null,
+            -32600,
+        ),
+        ("[]".to_owned(), Value::Null, -32600),
+        (r#"{"id":7,"method":"ping"}"#.to_owned(), json!(7), -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"result":{}}"#.to_owned(),
+            json!(7),
+            -32600,
+        ),
+        (
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"a":{deep}}}}}"#),
+            json!(7),
+            -32600,
+        ),
+        (
+            request(7, "no/such/method", json!({})).to_string(),
+            json!(7),
+            -32601,
+        ),
+        (
+            request(7, "prompts/get", json!({"name": "x"})).to_string(),
+            json!(7),
+            -32601,
+        ),
+        (
+            request(7, "initialize", json!({"protocolVersion": 7})).to_string(),
+            json!(7),
+            -32602,
+        ),
+        (
+            request(7, "resources/read", json!({"uri": {}})).to_string(),
+            json!(7),
+            -32602,
+        ),
+        (
+            request(7, "tools/call", json!({})).to_string(),
+            json!(7),
+            -32602,
+        ),
+        (
+            request(7, "tools/call", json!({"name": "no_such_tool"})).to_string(),
+            json!(7),
+            -32602,
+        ),
+        (call("[]"), json!(7), -32602),
+        (call("7"), json!(7), -32602),
+    ]
+}
+
+/// Calls that are refused by what they ask, not by how.
+fn refused() -> Vec<(String, &'static str)> {
+    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    let call = |name: &str, arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+        )
+    };
+    vec![
+        (call("get_booking", "{}"), "missing_field"),
+        (call("get_booking", r#"{"bookingId":null}"#), "null"),
+        (
+            call("get_booking", &format!(r#"{{"bookingId":{deep}}}"#)),
+            "wrong_type",
+        ),
+        (
+            call("get_booking", r#"{"bookingId":"../../partners/me"}"#),
+            "not_found",
+        ),
+        (
+            call("create_booking", &format!(r#"{{"talent":{deep}}}"#)),
+            "invalid_request",
+        ),
+        (
+            call("verify_evidence", &format!(r#"{{"packet":{deep}}}"#)),
+            "wrong_type",
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_message_is_answered_with_an_error_of_the_protocol() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let mut remote = remote(&house, &acme).talk();
+        let mut local = local(&house, &acme).talk();
+        for (message, id, code) in hostile() {
+            let shown = &message[..message.len().min(200)];
+            let over_http = post(&acme.caller, message.clone()).await;
+            let answer = over_http.json();
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&id, &json!(code)),
+                "{shown}"
+            );
+            for bridge in [&mut remote, &mut local] {
+                bridge.tell("").await;
+                bridge.tell(&message).await;
+                let line = bridge.line().await.unwrap();
+                assert_eq!(line, over_http.text(), "{shown}");
+            }
+        }
+        for (message, code) in refused() {
+            let shown = &message[..message.len().min(200)];
+            let over_http = post(&acme.caller, message.clone()).await;
+            let result = &over_http.ok(200)["result"];
+            assert_eq!(result["isError"], true, "{shown}");
+            let body: Value =
+                serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+            assert_eq!(body["code"], code, "{shown}: {body}");
+            for bridge in [&mut remote, &mut local] {
+                bridge.tell(&message).await;
+                assert_eq!(bridge.line().await.unwrap(), over_http.text(), "{shown}");
+            }
+        }
+        for mut bridge in [remote, local] {
+            bridge.tell(b"\xff\xfe\x00").await;
+            let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+            assert_eq!(answer["error"]["code"], -32700);
+            bridge.tell(vec![b'x'; 9 * 1024 * 1024]).await;
+            let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+            assert_eq!(answer["error"]["code"], -32600);
+            // A notification has no answer; what comes next does.
+            bridge
+                .tell(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#)
+                .await;
+            bridge.tell(request(8, "ping", json!({})).to_string()).await;
+            let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+            assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 8, "result": {}}));
+            let ended = bridge.end().await;
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let stranger = house.caller();
+        let verify = |size: usize| {
+            let packet = json!({"packet": {"filler": "x".repeat(size)}});
+            request(
+                1,
+                "tools/call",
+                json!({"name": "verify_evidence", "arguments": packet}),
+            )
+            .to_string()
+        };
+        let verified = post(&acme.caller, verify(PACKET_BYTES - 100)).await.ok(200);
+        assert_eq!(verified["result"]["structuredContent"]["verified"], false);
+        let status = async |caller, message| post(caller, message).await.status;
+        assert_eq!(
+            status(&acme.caller, verify(PACKET_BYTES + BODY_BYTES)).await,
+            413
+        );
+        assert_eq!(status(&stranger, verify(BODY_BYTES)).await, 413);
+        // Only what a tool is to verify may be large.
+        let padded = request(1, "ping", json!({"x": "x".repeat(BODY_BYTES)})).to_string();
+        assert_eq!(status(&acme.caller, padded).await, 413);
+        let booking =
+            json!({"name": "create_booking", "arguments": {"eventType": "x".repeat(BODY_BYTES)}});
+        let answer = post(&acme.caller, request(1, "tools/call", booking).to_string())
+            .await
+            .ok(200);
+        assert!(answer.to_string().contains("body_too_large"), "{answer}");
+        let plain = acme
+            .caller
+            .request("POST", "/mcp")
+            .header("content-type", "text/plain");
+        assert_eq!(acme.caller.send(plain.body("{}")).await.status, 415);
+        for method in ["GET", "DELETE", "PUT", "OPTIONS"] {
+            let refused = acme.caller.send(acme.caller.request(method, "/mcp")).await;
+            assert_eq!(
+                (refused.status, refused.header("allow")),
+                (405, Some("POST")),
+                "{method}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_revision_that_is_announced_is_spoken() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let stranger = house.caller();
+        let hello = |revision: &str| {
+            let client = json!({"name": "test", "version": "1"});
+            let params =
+                json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
+            request(1, "initialize", params).to_string()
+        };
+        for (asked, agreed) in [
+            ("2025-06-18", "2025-06-18"),
+            ("2025-11-25", "2025-11-25"),
+            ("2024-11-05", "2025-11-25"),
+            ("1999-01-01", "2025-11-25"),
+        ] {
+            let answer = post(&stranger, hello(asked)).await.ok(200);
+            assert_eq!(answer["result"]["protocolVersion"], agreed, "{asked}");
+        }
+        // The latest has no handshake: each request says all of it, in its headers too.
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {}
+        });
+        let ask = async |header: &str| {
+            let message = request(1, "server/discover", json!({"_meta": meta}));
+            let ask = stranger
+                .request("POST", "/mcp")
+                .header("mcp-protocol-version", header);
+            let ask = ask
+                .header("content-type", "application/json")
+                .header("mcp-method", "server/discover");
+            stranger.send(ask.body(message.to_string())).await
+        };
+        let found = ask("2026-07-28").await.ok(200)["result"]["supportedVersions"].clone();
+        assert_eq!(found, json!(bookguard_server::mcp::PROTOCOL_VERSIONS));
+        assert_eq!(ask("2025-11-25").await.status, 400);
+    })
+    .await;
+}
