@@ -116,7 +116,11 @@ impl Session {
         match &self.authority {
             Authority::Anonymous { address } => format!("address {address}"),
             Authority::Partner { api_key_id, .. } => format!("key {api_key_id}"),
-            Authority::Administrator { .. } => "administrator".to_owned(),
+            // For one partner it is not the administrator of another.
+            Authority::Administrator { partner_id } => match partner_id {
+                Some(partner_id) => format!("administrator for {partner_id}"),
+                None => "administrator".to_owned(),
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use bookguard_tests::samples;
 use serde_json::{Map, Value, json};
 
 use crate::client::{Client, post, request};
-use crate::story::on_every_way;
+use crate::story::{local, on_every_way, remote};
 
 const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
 
@@ -92,6 +92,33 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
             1,
             "nothing happened to it"
         );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idempotency_key_is_the_partner_s_own_on_every_way() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let mut arguments = samples::booking();
+        arguments["idempotencyKey"] = "the-one".into();
+        on_every_way(&house, &acme, async |client, way| {
+            let booking = client.call("create_booking", arguments.clone()).await.ok();
+            let this = json!({"bookingId": booking["bookingId"]});
+            let mut theirs = match way {
+                "http" => Client::over_http(&other.caller).await,
+                "remote" => Client::over_bridge(remote(&house, &other)).await,
+                _ => Client::over_bridge(local(&house, &other)).await,
+            };
+            let another = theirs.call("create_booking", arguments.clone()).await.ok();
+            assert_ne!(booking, another, "{way}");
+            let that = json!({"bookingId": another["bookingId"]});
+            client.call("get_booking", this).await.ok();
+            theirs.call("get_booking", that).await.ok();
+            theirs.end().await;
+        })
+        .await;
     })
     .await;
 }
