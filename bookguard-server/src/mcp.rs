@@ -56,6 +56,13 @@ pub(crate) fn add_routes(app: &Arc<App>, listen: std::net::SocketAddr, routes: &
         .insert(Method::POST, door.boxed());
 }
 
+/// The name of every tool, and what a model is told of it.
+pub(crate) fn tools() -> impl Iterator<Item = (&'static str, &'static str)> {
+    tools::TABLE
+        .into_iter()
+        .map(|tool| (tool.name, tool.description))
+}
+
 #[cfg(test)]
 mod tests {
     use rmcp::model::ProtocolVersion;

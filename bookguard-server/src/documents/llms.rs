@@ -53,6 +53,8 @@ pub(super) fn short(table: &[Entry], base: &str, registration: Registration) -> 
             route.path, route.summary
         );
     }
+    let tools: Vec<String> = mcp::tools().map(|(name, _)| format!("`{name}`")).collect();
+    let _ = writeln!(text, "\nTools of the MCP server: {}.", tools.join(", "));
     for (heading, names) in SECTIONS {
         let _ = write!(text, "\n## {heading}\n\n");
         for link in names.iter().map(|name| link(name)) {
@@ -178,6 +180,7 @@ mod tests {
         }
         for heading in [
             "Rules",
+            "Agents",
             "Operations",
             "Objects",
             "Webhooks",

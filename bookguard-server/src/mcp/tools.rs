@@ -26,7 +26,7 @@ pub(super) struct Tool {
     /// For people.
     title: &'static str,
     /// For a model: when to use it, and what to do next.
-    description: &'static str,
+    pub(super) description: &'static str,
 }
 
 /// What calling a tool can do.

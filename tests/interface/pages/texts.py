@@ -65,7 +65,7 @@ def llms():
     context = create_ctx(text, optional=False)
     demand(context.startswith('<project title="Bookguard"'), f"the context begins {context[:60]!r}")
     full = get("/llms-full.txt").text
-    for part in ("## Operations", "## Webhooks", "## Evidence", '"openapi"'):
+    for part in ("## Operations", "## Agents", "## Webhooks", "## Evidence", '"openapi"'):
         demand(part in context, f"the context lacks {part}")
     demand(len(create_ctx(text, optional=True)) > len(context) > len(full), "the context lacks what is linked")
     for methods in document["paths"].values():

@@ -250,6 +250,20 @@ async fn every_revision_that_is_announced_is_spoken() {
         let found = ask("2026-07-28").await.ok(200)["result"]["supportedVersions"].clone();
         assert_eq!(found, json!(bookguard_server::mcp::PROTOCOL_VERSIONS));
         assert_eq!(ask("2025-11-25").await.status, 400);
+        // The server card says the same, to who has not connected yet.
+        let card = stranger.get("/mcp/server-card").await.ok(200);
+        assert_eq!(card["remotes"][0]["supportedProtocolVersions"], found);
+        assert_eq!(
+            card["remotes"][0]["url"],
+            format!("{}/mcp", house.server().url())
+        );
+        let server =
+            post(&stranger, hello("2025-11-25")).await.ok(200)["result"]["serverInfo"].clone();
+        for name in ["title", "version"] {
+            assert_eq!(card[name], server[name], "{name}");
+        }
+        let named = card["name"].as_str().unwrap().split_once('/').unwrap().1;
+        assert_eq!(server["name"], named);
     })
     .await;
 }

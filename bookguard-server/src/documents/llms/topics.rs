@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use bookguard_core::policy::Policy;
 
 use super::super::links::link;
+use crate::mcp;
 
 /// The guide for receivers, as it is in the repository.
 const WEBHOOKS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/webhooks.md"));
@@ -35,6 +36,7 @@ frozen terms. One changed character makes it fail. A packet proves what was reco
 
 /// Writes the sections.
 pub(super) fn write(text: &mut String, base: &str) {
+    agents(text, base);
     text.push_str("\n## Webhooks\n");
     text.push_str(&below(WEBHOOKS));
     let _ = write!(text, "\n## Policies\n\n{POLICIES}\n");
@@ -59,6 +61,21 @@ pub(super) fn write(text: &mut String, base: &str) {
         text,
         "\nThe key is at {key}: fetch it once and keep it. The head of the log is at {checkpoint}, its tiles beside it."
     );
+}
+
+/// What an agent finds at the one address.
+fn agents(text: &mut String, base: &str) {
+    let _ = writeln!(
+        text,
+        "\n## Agents\n\n{base}{} speaks the Model Context Protocol (streamable HTTP, revisions {}), with the same keys, scopes, limits and \
+         refusals as the rest. A tool takes what its operation takes, and answers what it answers, as structured content; a refusal is \
+         the operation's own. What the tools are:\n",
+        mcp::PATH,
+        mcp::PROTOCOL_VERSIONS.join(", ")
+    );
+    for (name, about) in mcp::tools() {
+        let _ = writeln!(text, "- `{name}`: {about}");
+    }
 }
 
 /// What of the sections is written by hand.
@@ -109,5 +126,6 @@ mod tests {
             assert!(text.contains(&format!("\n- `{id}`")), "{id}");
         }
         assert!(text.contains("https://b.example/v1/ledger/key"));
+        assert!(text.contains("\n- `protect_booking`: Locks a recorded booking"));
     }
 }
