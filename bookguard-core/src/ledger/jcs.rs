@@ -136,12 +136,40 @@ fn write_number(out: &mut Vec<u8>, number: &Number) -> Result<(), NumberError> {
     }
 }
 
-/// Reads a JSON value, refusing what `serde_json` tolerates: a name given twice in one object.
+/// The most a text may weigh ([`weight`]). The largest packet that can be, with all ends of deliveries to as many endpoints as an
+/// event can go to, weighs a third of it.
+pub(crate) const MAX_WEIGHT: usize = 500_000;
+/// What an object weighs: it has room for eleven members even when it holds one.
+const OBJECT_WEIGHT: usize = 16;
+
+/// Reads a JSON value, refusing what `serde_json` tolerates: a name given twice in one object, and a text of a few megabytes
+/// that would become gigabytes.
 ///
 /// # Errors
-/// The parser's, which names line and column.
+/// The parser's, which names line and column; or that the text holds too many values.
 pub fn parse(text: &str) -> serde_json::Result<Value> {
+    if weight(text) > MAX_WEIGHT {
+        return Err(serde_json::Error::custom(
+            "too many objects and values for a text of this kind",
+        ));
+    }
     serde_json::from_str::<Strict>(text).map(|strict| strict.0)
+}
+
+/// How much memory a JSON text takes once it is read, beside its strings, in units of about 40 bytes; never too little.
+pub(crate) fn weight(text: &str) -> usize {
+    let (mut weight, mut quoted, mut escaped) = (1, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' if !quoted => weight += OBJECT_WEIGHT,
+            b'[' | b',' if !quoted => weight += 1,
+            _ => {}
+        }
+    }
+    weight
 }
 
 /// For `#[serde(deserialize_with)]` on a [`Value`]: as [`parse`].
@@ -227,6 +255,30 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_text_is_weighed_before_it_is_read() {
+        for (text, expected) in [
+            ("7", 1),
+            (r#""a,[{\"\\""#, 1),
+            (
+                r#"["a\",[", {}, {"b": [1, 2]}]"#,
+                1 + 1 + 2 + 2 * OBJECT_WEIGHT + 2,
+            ),
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+            assert_eq!(weight(text), expected, "{text}");
+        }
+        let many = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
+        assert!(parse(&many("0", MAX_WEIGHT - 1)).is_ok());
+        for heavy in [many("0", MAX_WEIGHT), many(r#"{"":0}"#, 100_000)] {
+            let refused = parse(&heavy).unwrap_err();
+            assert!(
+                refused.to_string().starts_with("too many objects"),
+                "{refused}"
+            );
+        }
+    }
 
     /// Any value whose numbers are within bounds, with strings that need escapes and names that sort differently
     /// in UTF-8 and UTF-16.

@@ -781,6 +781,7 @@ fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
     let longer = packet.entries.len() * 40 * 45;
     let size = text.len() + longer + (1 << 20);
     assert!(size < PACKET_BYTES, "{size} bytes");
+    assert!(3 * jcs::weight(&text) < jcs::MAX_WEIGHT);
 }
 
 #[test]
@@ -863,6 +864,10 @@ fn nothing_that_is_no_packet_makes_the_verifier_panic() {
     let desk = Desk::new();
     let deep = "[".repeat(100_000);
     let long = vec![b' '; PACKET_BYTES + 1];
+    let heavy = format!(
+        r#"{{"type":"{PACKET_TYPE}","items":[{}]}}"#,
+        vec![r#"{"":0}"#; 500_000].join(",")
+    );
     let typed = |members: Value| {
         let mut document = Map::from_iter([("type".to_owned(), json!(PACKET_TYPE))]);
         document.extend(members.as_object().unwrap().clone());
@@ -878,6 +883,7 @@ fn nothing_that_is_no_packet_makes_the_verifier_panic() {
         b"\"\"",
         b"1e999",
         deep.as_bytes(),
+        heavy.as_bytes(),
         &long,
         br#"{"type":"bookguard.evidence/2"}"#,
         br#"{"type":1}"#,
