@@ -29,7 +29,7 @@ pub enum Purpose {
     Work,
     /// To begin: the database is made when it is not there.
     Begin,
-    /// To deliver an event, or a test, from here.
+    /// To deliver from here: an event, a test, or all that comes of a longer stay.
     Retry,
 }
 

@@ -1,8 +1,8 @@
 //! Operations on a database file, as its administrator, in this process.
 //!
 //! The service's own writer does the writing, under the database's write turn, so a server may run on the same file
-//! meanwhile. What has to be delivered is left to that server, or to the next one; only a manual retry is attempted
-//! from here, because its caller waits for the outcome.
+//! meanwhile. What has to be delivered is left to that server, or to the next one; a manual retry is attempted from here,
+//! because its caller waits for the outcome, and so is all that `mcp` does, which stays as long as a server might.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,12 +2,14 @@
 //!
 //! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
 //! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: without a key
-//! no more is read than of any request; at most [`LARGE_AT_ONCE`] larger messages are in memory, whoever sends them.
+//! no more is read than of any request; of larger messages [`RECEIVED`] are in memory at most and [`ANSWERED`] are worked on,
+//! whoever sends them.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
@@ -23,6 +25,7 @@ use rmcp::model::ErrorCode;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use url::{Host, Url};
 
 use super::answers::Answers;
@@ -33,8 +36,12 @@ use crate::api::incoming;
 use crate::app::App;
 use crate::refusal::Refusal;
 
-/// Messages larger than other requests that are in memory at a time: reading a packet takes several times its size.
-const LARGE_AT_ONCE: usize = 2;
+/// Messages larger than other requests that are received or wait for their turn.
+const RECEIVED: usize = 8;
+/// Those among them that are being answered: verifying a packet takes several times its size.
+const ANSWERED: usize = 2;
+/// How long such a message may take to arrive: 4 MiB at 2 Mbit/s. A place is not for whoever trickles.
+const ARRIVAL: Duration = Duration::from_secs(20);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A tool's arguments on their way past the protocol's crate.
@@ -47,7 +54,9 @@ pub(crate) struct Door {
     /// Who may call over HTTP; `None` where there is no listener.
     callers: Option<Callers>,
     protocol: StreamableHttpService<Answers, NeverSessionManager>,
-    large: Semaphore,
+    /// Places of large messages, and turns of those that have come.
+    places: Semaphore,
+    turns: Semaphore,
 }
 
 impl Door {
@@ -68,7 +77,8 @@ impl Door {
                 Arc::default(),
                 config,
             ),
-            large: Semaphore::new(LARGE_AT_ONCE),
+            places: Semaphore::new(RECEIVED),
+            turns: Semaphore::new(ANSWERED),
         }
     }
 
@@ -77,17 +87,29 @@ impl Door {
         incoming::accepts(request.headers(), "application/json")?;
         let headers = request.headers().clone();
         let identified = headers.contains_key("x-api-key");
-        let mut most = BODY_BYTES;
-        let mut _room = None;
         if identified {
             self.app.identify(&headers).await?;
-            if incoming::declared_length(&headers).is_none_or(|length| length > BODY_BYTES as u64) {
-                _room = Some(self.large.try_acquire().map_err(|_| busy())?);
-                most = MESSAGE_BYTES;
+            let length = incoming::declared_length(&headers);
+            if length.is_none_or(|length| length > BODY_BYTES as u64) {
+                return self.take_large(headers, request).await;
             }
         }
-        let body = incoming::body(request, most).await?;
+        let body = incoming::body(request, BODY_BYTES).await?;
         self.answer(headers, body, identified).await
+    }
+
+    /// The same for a message that is larger than other requests, or may be.
+    async fn take_large(
+        &self,
+        headers: HeaderMap,
+        request: &mut Request,
+    ) -> Result<Response, Refusal> {
+        let _place = self.places.try_acquire().map_err(|_| busy())?;
+        let arriving = timeout(ARRIVAL, incoming::body(request, MESSAGE_BYTES));
+        let body = arriving.await.map_err(|_| late())??;
+        // Never closed, so there is always a turn.
+        let _turn = self.turns.acquire().await;
+        self.answer(headers, body, true).await
     }
 
     /// The answer to a message. `identified`: the caller has shown who it is.
@@ -163,6 +185,14 @@ fn needs_key(ask: &Ask) -> bool {
 
 fn busy() -> Refusal {
     Error::unavailable("Too many large messages are being read. Try again in a moment.").into()
+}
+
+fn late() -> Refusal {
+    let message = format!(
+        "The message did not arrive within {} s. Send it faster, or verify a booking of yours by its bookingId.",
+        ARRIVAL.as_secs()
+    );
+    Refusal::http(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
 }
 
 fn faulty(fault: &Fault) -> Response {

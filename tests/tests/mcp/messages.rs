@@ -3,7 +3,10 @@
 use bookguard_core::limits::{BODY_BYTES, PACKET_BYTES};
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
+use bookguard_tests::raw::Raw;
+use bookguard_tests::waiting::{BOUND, until};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::client::{post, request};
 use crate::story::{local, remote};
@@ -207,6 +210,64 @@ async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
                 "{method}"
             );
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_messages_have_few_places_and_leave_the_others_theirs() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let packet = json!({"packet": {"filler": "x".repeat(BODY_BYTES)}});
+        let params = json!({"name": "verify_evidence", "arguments": packet});
+        let verify = request(1, "tools/call", params).to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{{",
+            acme.key
+        );
+        let mut trickling = Vec::new();
+        for _ in 0..8 {
+            let mut raw = Raw::connect(house.server().addr()).await;
+            raw.send(&head).await;
+            trickling.push(raw);
+        }
+        let refused = until("every place to be taken", async || {
+            let reply = post(&acme.caller, verify.clone()).await;
+            (reply.status == 503).then_some(reply)
+        });
+        assert_eq!(refused.await.header("retry-after"), Some("1"));
+        let ping = request(1, "ping", json!({})).to_string();
+        post(&acme.caller, ping).await.ok(200);
+        drop(trickling);
+        until("a place to be free again", async || {
+            let reply = post(&acme.caller, verify.clone()).await;
+            (reply.status == 200).then_some(())
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waits_holds_up_no_server_that_stops() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let params = json!({"name": "list_webhook_events", "arguments": {"wait": 30}});
+        let call = request(1, "tools/call", params).to_string();
+        let ask = acme
+            .caller
+            .request("POST", "/mcp")
+            .header("content-type", "application/json");
+        let waiting = tokio::spawn({
+            let caller = acme.caller.clone();
+            async move { caller.try_send(ask.body(call)).await }
+        });
+        // Whether it came before or after, both end.
+        let stopped = timeout(BOUND, house.close()).await;
+        assert!(stopped.is_ok(), "the server did not stop");
+        drop(timeout(BOUND, waiting).await.unwrap().unwrap());
     })
     .await;
 }
