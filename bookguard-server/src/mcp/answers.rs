@@ -10,9 +10,10 @@ use poem::http::header::HeaderMap;
 use poem::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
+    CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -115,6 +116,32 @@ impl ServerHandler for Answers {
         Ok(result.into())
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let mut arguments = json!({});
+        if let Some(cursor) = request.and_then(|request| request.cursor) {
+            arguments["cursor"] = cursor.into();
+        }
+        let arguments = arguments.to_string();
+        let answered = self.call("list_bookings", Some(&arguments), &context).await;
+        let Some(Outcome { status, body }) = answered else {
+            return Ok(ListResourcesResult::default());
+        };
+        match status {
+            status if status.is_success() => Ok(resources(&body)),
+            // Whoever may not see the bookings sees none: to look is no offence.
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(ListResourcesResult::default()),
+            StatusCode::BAD_REQUEST => {
+                let fault = refused(status, &body);
+                Err(ErrorData::invalid_params(fault.message, fault.data))
+            }
+            status => Err(refused(status, &body)),
+        }
+    }
+
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -167,6 +194,26 @@ impl ServerHandler for Answers {
         let message = "There is no such method here.";
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
+}
+
+/// A page of bookings as the resources they have.
+fn resources(page: &str) -> ListResourcesResult {
+    let page: Value = serde_json::from_str(page).unwrap_or_default();
+    let bookings = page["data"].as_array().into_iter().flatten();
+    let (head, tail) = EVIDENCE;
+    let resource = |booking: &Value| {
+        let text = |pointer: &str| booking.pointer(pointer)?.as_str();
+        let booking_id = text("/bookingId")?;
+        let [kind, talent, date] =
+            ["/eventType", "/talent/name", "/eventDate"].map(|name| text(name).unwrap_or_default());
+        let resource = Resource::new(format!("{head}{booking_id}{tail}"), booking_id)
+            .with_title(format!("Evidence: {kind} with {talent}, {date}"))
+            .with_mime_type("application/json");
+        Some(resource)
+    };
+    let mut list = ListResourcesResult::with_all_items(bookings.filter_map(resource).collect());
+    list.next_cursor = page["nextCursor"].as_str().map(str::to_owned);
+    list
 }
 
 /// A refusal where the protocol knows only errors: its words, and all of it beside them.

@@ -175,8 +175,9 @@ async def evidence(client: Client, tools: Tools, this: dict[str, str]) -> None:
     packet["booking"]["bookingValue"] = 1
     assert not (await tools.call("verify_evidence", packet=packet))["verified"]
     templates = (await client.list_resource_templates()).resource_templates
-    assert len(templates) == 1 and (await client.list_resources()).resources == []
+    assert len(templates) == 1, templates
     uri = templates[0].uri_template.replace("{bookingId}", this["bookingId"])
+    assert [resource.uri for resource in (await client.list_resources()).resources] == [uri]
     content = (await client.read_resource(uri)).contents[0]
     assert content.mime_type == "application/json"
     assert json.loads(content.text)["booking"]["bookingId"] == this["bookingId"]

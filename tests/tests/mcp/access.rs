@@ -83,6 +83,8 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
             assert_eq!(read.unwrap_err()["code"], -32002);
             let list = client.call("list_bookings", json!({})).await.ok();
             assert_eq!(list["data"], json!([]));
+            let listed = client.ask("resources/list", json!({})).await;
+            assert_eq!(listed["result"]["resources"], json!([]), "{way}");
             let log = client.call("list_webhook_events", json!({})).await.ok();
             assert_eq!(log["data"], json!([]));
         })
@@ -157,6 +159,8 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
             writer.call("verify_evidence", verify).await.code(),
             "insufficient_scope"
         );
+        let listed = writer.ask("resources/list", json!({})).await;
+        assert_eq!(listed["result"]["resources"], json!([]));
         writer
             .call("verify_evidence", json!({"packet": {}}))
             .await

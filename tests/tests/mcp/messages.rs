@@ -223,20 +223,20 @@ async fn large_messages_have_few_places_and_leave_the_others_theirs() {
         let params = json!({"name": "verify_evidence", "arguments": packet});
         let verify = request(1, "tools/call", params).to_string();
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{{",
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
+             content-length: 1000000\r\nexpect: 100-continue\r\n\r\n",
             acme.key
         );
         let mut trickling = Vec::new();
         for _ in 0..8 {
             let mut raw = Raw::connect(house.server().addr()).await;
             raw.send(&head).await;
+            // Asked for its body, it has its place.
+            assert_eq!(raw.reply(true).await.status, 100);
             trickling.push(raw);
         }
-        let refused = until("every place to be taken", async || {
-            let reply = post(&acme.caller, verify.clone()).await;
-            (reply.status == 503).then_some(reply)
-        });
-        assert_eq!(refused.await.header("retry-after"), Some("1"));
+        let refused = post(&acme.caller, verify.clone()).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
         let ping = request(1, "ping", json!({})).to_string();
         post(&acme.caller, ping).await.ok(200);
         drop(trickling);

@@ -160,6 +160,40 @@ async fn evidence(house: &House, client: &mut Client, id: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let mut expected = Vec::new();
+        for _ in 0..26 {
+            house.advance(1);
+            let id = acme.book().await;
+            expected.insert(0, format!("bookguard://bookings/{id}/evidence"));
+        }
+        on_every_way(&house, &acme, async |client, way| {
+            let mut found = Vec::new();
+            let mut params = json!({});
+            loop {
+                let page = client.ask("resources/list", params).await["result"].clone();
+                for resource in page["resources"].as_array().unwrap() {
+                    found.push(resource["uri"].as_str().unwrap().to_owned());
+                }
+                match page["nextCursor"].as_str() {
+                    Some(cursor) => params = json!({"cursor": cursor}),
+                    None => break,
+                }
+            }
+            assert_eq!(found, expected, "{way}");
+            client.read(&found[25]).await.unwrap();
+            let wrong = client.ask("resources/list", json!({"cursor": "x"})).await;
+            assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_listed_and_delivered_once_more() {
     on_every_engine(async |engine| {
         let house = House::open(engine).await;
