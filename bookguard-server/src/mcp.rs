@@ -2,11 +2,13 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `door` | who may knock: Host and Origin, the key, how much may be sent |
+//! | `door` | who may knock, and with how much |
+//! | `callers` | Host and Origin |
 //! | `message` | one JSON-RPC message, read before it is believed |
 //! | `answers` | what the protocol's own crate asks of a server |
 //! | `tools` | the one table of tools; their schemas from the interface document |
-//! | `call` | from a tool's arguments to an operation's request, and back |
+//! | `call` | from a tool's call to an operation's request, and back |
+//! | `arguments` | where each argument stands in that request |
 //! | `verification` | the one tool that is no operation of the HTTP interface |
 //! | [`desk`] | the same without a listener, for the command line |
 //!
@@ -15,7 +17,9 @@
 //! there is no way to data here that has other scopes, limits, refusals or a log of its own.
 
 mod answers;
+mod arguments;
 mod call;
+mod callers;
 pub mod desk;
 mod door;
 mod message;
@@ -30,7 +34,8 @@ use poem::http::Method;
 
 use crate::app::App;
 use crate::router::Routes;
-use door::{Callers, Door};
+use callers::Callers;
+use door::Door;
 
 /// Where it is served.
 pub const PATH: &str = "/mcp";

@@ -63,8 +63,8 @@ pub(super) const TABLE: [Tool; 10] = [
         description: "Cancels a booking for good and records what its policy gives: refund, what is kept, or that a person must decide. \
                       The service moves no money. Call evaluate_policy first with the same canceledBy and reason, show the person what \
                       it comes to, and send what you showed as `expected` (its `refund.minorUnits` as refundMinorUnits, its \
-                      resolutionPath, its `policy.policyHash` as policyHash): if it would come to anything else, nothing happens and the error `quote_changed` holds the new \
-                      evaluation to show instead. Repeating the same call is safe.",
+                      resolutionPath, its `policy.policyHash` as policyHash): if it would come to anything else, nothing happens \
+                      and the error `quote_changed` holds the new evaluation to show instead. Repeating the same call is safe.",
     },
     Tool {
         name: "create_booking",

@@ -1,10 +1,12 @@
 //! What no proper client would send: over HTTP, and to the bridge.
 
 use bookguard_core::limits::{BODY_BYTES, PACKET_BYTES};
-use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{Engine, Site, on_every_engine};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::program::Serving;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::waiting::{BOUND, until};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -247,6 +249,31 @@ async fn large_messages_have_few_places_and_leave_the_others_theirs() {
         .await;
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
+    let site = Site::new(Engine::Sqlite);
+    let serving = Serving::start(&site, &[]).await;
+    let acme = Partner::register(&serving.caller(), "Acme").await;
+    acme.book().await;
+    let broken = Connection::open(site.file()).unwrap();
+    broken.execute("UPDATE event SET body = x'7b'", ()).unwrap();
+    let params = json!({"name": "list_webhook_events"});
+    let reply = post(&acme.caller, request(1, "tools/call", params).to_string()).await;
+    let result = reply.ok(200)["result"].clone();
+    assert_eq!(result["isError"], true);
+    let told = result["content"][0]["text"].as_str().unwrap();
+    assert!(
+        told.contains(r#""code":"internal""#) && !told.contains("evt_"),
+        "{told}"
+    );
+    let id = reply.header("x-request-id").unwrap();
+    until("the log to name the request", async || {
+        serving.stderr().contains(id).then_some(())
+    })
+    .await;
+    serving.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,315 @@
+//! Where each of a tool's arguments stands in its operation's request: in the path, the query, a header, or the body.
+//!
+//! They are read as the texts the caller wrote. Invariants: nothing here knows any tool; no value leads to another path.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use bookguard_core::error::{Error, FieldError};
+use bookguard_core::input::shorten;
+use bookguard_core::ops::{Body, Route};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::tools::{IDEMPOTENCY_KEY, path_parameters};
+
+/// Bytes of an id in a path: longer ones are nobody's.
+const ID_BYTES: usize = 128;
+
+/// Where each argument goes.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parts {
+    /// Path and query.
+    pub(super) uri: String,
+    /// The Idempotency-Key header.
+    pub(super) idempotency_key: Option<String>,
+    /// The body; none where the operation takes none.
+    pub(super) body: Option<String>,
+}
+
+impl Parts {
+    /// Splits the arguments. What is neither in the path nor the query is the body's, or the query's where there is no
+    /// body: the operation itself refuses what it does not know.
+    ///
+    /// Errors: `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's.
+    pub(super) fn split(route: &Route, remembered: bool, arguments: &str) -> Result<Self, Error> {
+        let mut path: Vec<(&str, Option<String>)> =
+            path_parameters(route).map(|name| (name, None)).collect();
+        let mut query = Vec::new();
+        let mut idempotency_key = None;
+        let mut body = Vec::new();
+        let mut faults = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (name, value) in members(arguments)? {
+            let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
+            let is_key = remembered && name == IDEMPOTENCY_KEY;
+            let in_query = route.query.iter().any(|known| known.name == name);
+            if place.is_none() && !is_key && !in_query && route.body != Body::None {
+                body.push((name, value));
+                continue;
+            }
+            let value = match scalar(&name, value) {
+                Ok(_) if !seen.insert(name.clone()) => {
+                    faults.push(fault(
+                        &name,
+                        "duplicate_key",
+                        "is there more than once",
+                        "Send it once.",
+                    ));
+                    continue;
+                }
+                Ok(value) => value,
+                Err(fault) => {
+                    faults.push(fault);
+                    continue;
+                }
+            };
+            match place {
+                Some((_, place)) => *place = Some(value),
+                None if is_key => idempotency_key = Some(value),
+                None => query.push((name, value)),
+            }
+        }
+        for (name, value) in &path {
+            if value.is_none()
+                && !faults
+                    .iter()
+                    .any(|fault| fault.pointer == format!("/{name}"))
+            {
+                faults.push(fault(name, "missing_field", "is missing", "Send it."));
+            }
+        }
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        let values = path.into_iter().filter_map(|(_, value)| value);
+        Ok(Self {
+            uri: address(route, values, &query),
+            idempotency_key,
+            body: (route.body != Body::None).then(|| object(&body)),
+        })
+    }
+}
+
+/// The members of a JSON object, in order.
+fn members(object: &str) -> Result<Vec<(String, &RawValue)>, Error> {
+    struct Members;
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<(String, &'de RawValue)>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = Vec::new();
+            while let Some(member) = map.next_entry()? {
+                members.push(member);
+            }
+            Ok(members)
+        }
+    }
+    let read = serde_json::Deserializer::from_str(object).deserialize_map(Members);
+    read.map_err(|e| {
+        Error::invalid(
+            "invalid_json",
+            format!("The arguments are not JSON: {e}. Send one JSON object."),
+        )
+    })
+}
+
+/// The text of an argument that stands in an address or a header.
+fn scalar(name: &str, value: &RawValue) -> Result<String, FieldError> {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text).map_err(|_| {
+            let fix = "Send surrogate pairs whole, or the characters themselves as UTF-8.";
+            fault(
+                name,
+                "invalid_string",
+                "holds an escape that is no Unicode character",
+                fix,
+            )
+        }),
+        Some(b'{' | b'[') => {
+            let fix = "Send a string, a number, true or false.";
+            Err(fault(
+                name,
+                "wrong_type",
+                "is neither text nor a number",
+                fix,
+            ))
+        }
+        Some(b'n') => {
+            let fix = "Send a value, or leave it out.";
+            Err(fault(name, "null", "is null", fix))
+        }
+        _ if name == IDEMPOTENCY_KEY => Err(fault(
+            name,
+            "wrong_type",
+            "is not a string",
+            "Send a string, such as a UUID.",
+        )),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+fn fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
+    FieldError {
+        pointer: format!("/{}", shorten(name)),
+        code: code.to_owned(),
+        message: message.to_owned(),
+        fix: fix.to_owned(),
+    }
+}
+
+/// The route's path with its parameters, and the query.
+fn address(
+    route: &Route,
+    mut values: impl Iterator<Item = String>,
+    query: &[(String, String)],
+) -> String {
+    let mut uri = String::new();
+    for segment in route.path.split('/').skip(1) {
+        uri.push('/');
+        if segment.starts_with('{') {
+            let value = values.next().unwrap_or_default();
+            // What can be no id names nothing, and still has to stand for a segment.
+            let named = (1..=ID_BYTES).contains(&value.len());
+            let value = if named { value.as_str() } else { "-" };
+            let _ = write!(uri, "{}", utf8_percent_encode(value, NON_ALPHANUMERIC));
+        } else {
+            uri.push_str(segment);
+        }
+    }
+    for (index, (name, value)) in query.iter().enumerate() {
+        uri.push(if index == 0 { '?' } else { '&' });
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        let _ = write!(
+            uri,
+            "{name}={}",
+            utf8_percent_encode(value, NON_ALPHANUMERIC)
+        );
+    }
+    uri
+}
+
+/// An object of these members, each value as it was written.
+fn object(members: &[(String, &RawValue)]) -> String {
+    let mut text = "{".to_owned();
+    for (index, (name, value)) in members.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(&serde_json::Value::from(name.as_str()).to_string());
+        text.push(':');
+        text.push_str(value.get());
+    }
+    text.push('}');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::ops::Operation as _;
+    use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings};
+    use bookguard_core::ops::cancellations::CancelBooking;
+
+    use super::*;
+
+    fn split(route: &Route, arguments: &str) -> Parts {
+        Parts::split(route, route.body != Body::None, arguments).expect(arguments)
+    }
+
+    fn codes(route: &Route, arguments: &str) -> Vec<(String, String)> {
+        let error = Parts::split(route, true, arguments).expect_err(arguments);
+        let details = error.details.into_iter();
+        details
+            .map(|detail| (detail.pointer, detail.code))
+            .collect()
+    }
+
+    #[test]
+    fn each_argument_goes_where_the_route_has_it() {
+        let parts = split(
+            &CancelBooking::ROUTE,
+            r#"{"expected":{"refundMinorUnits":1e2},"bookingId":"bkg_1","idempotencyKey":"k","canceledBy":"talent"}"#,
+        );
+        assert_eq!(parts.uri, "/v1/bookings/bkg%5F1/cancel");
+        assert_eq!(parts.idempotency_key.as_deref(), Some("k"));
+        assert_eq!(
+            parts.body.as_deref(),
+            Some(r#"{"expected":{"refundMinorUnits":1e2},"canceledBy":"talent"}"#)
+        );
+        let parts = split(
+            &ListBookings::ROUTE,
+            r#"{"status":"a&b=c","limit":5,"other":true}"#,
+        );
+        assert_eq!(
+            parts.uri,
+            "/v1/bookings?status=a%26b%3Dc&limit=5&other=true"
+        );
+        assert_eq!(parts.body, None);
+    }
+
+    #[test]
+    fn a_body_is_what_the_caller_wrote_faults_included() {
+        let sent = r#"{"bookingValue":1.10,"bookingValue":0.1000000000000000000001,"x":null}"#;
+        assert_eq!(
+            split(&CreateBooking::ROUTE, sent).body.as_deref(),
+            Some(sent)
+        );
+        assert_eq!(
+            split(&CreateBooking::ROUTE, "{}").body.as_deref(),
+            Some("{}")
+        );
+    }
+
+    #[test]
+    fn no_id_leads_to_another_path() {
+        for (id, segment) in [
+            ("", "%2D"),
+            ("..", "%2E%2E"),
+            ("a/../b", "a%2F%2E%2E%2Fb"),
+            ("é?#%", "%C3%A9%3F%23%25"),
+            (&"x".repeat(ID_BYTES + 1), "%2D"),
+        ] {
+            let sent = serde_json::json!({ "bookingId": id }).to_string();
+            let uri = split(&GetBooking::ROUTE, &sent).uri;
+            assert_eq!(uri, format!("/v1/bookings/{segment}"), "{id}");
+        }
+    }
+
+    #[test]
+    fn faults_of_arguments_that_are_not_the_body_s_are_told_all_at_once() {
+        for (arguments, pointer, code) in [
+            ("{}", "/bookingId", "missing_field"),
+            (r#"{"bookingId":null}"#, "/bookingId", "null"),
+            (r#"{"bookingId":{}}"#, "/bookingId", "wrong_type"),
+            (r#"{"bookingId":"\ud800"}"#, "/bookingId", "invalid_string"),
+            (
+                r#"{"bookingId":"a","bookingId":"b"}"#,
+                "/bookingId",
+                "duplicate_key",
+            ),
+            (
+                r#"{"bookingId":"a","idempotencyKey":null}"#,
+                "/idempotencyKey",
+                "null",
+            ),
+            (
+                r#"{"bookingId":"a","idempotencyKey":7}"#,
+                "/idempotencyKey",
+                "wrong_type",
+            ),
+        ] {
+            let expected = vec![(pointer.to_owned(), code.to_owned())];
+            assert_eq!(
+                codes(&CancelBooking::ROUTE, arguments),
+                expected,
+                "{arguments}"
+            );
+        }
+    }
+}
