@@ -160,6 +160,11 @@ pub struct Causes<'a> {
 }
 
 impl Causes<'_> {
+    /// How many events there can be.
+    pub fn total(&self) -> usize {
+        1 + usize::from(self.protected_at.is_some()) + self.resolved_at.len()
+    }
+
     /// How many events of this type there can be that were made at this instant.
     pub fn count(&self, event_type: EventType, made_at: Timestamp) -> usize {
         match event_type {

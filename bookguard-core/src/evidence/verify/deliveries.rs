@@ -5,7 +5,7 @@ use super::super::notification::{Causes, Notification};
 use super::super::packet::{Packet, PacketDelivery};
 use super::super::rebuild::{Ended, Rebuilt};
 use super::Outcome;
-use crate::limits::PACKET_ATTEMPTS;
+use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::{DeliveryStatus, EventId, Timestamp};
 use crate::policy::Resolution;
 
@@ -23,6 +23,16 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
         protected_at: rebuilt.booking.protected_at,
         resolved_at: &resolved_at,
     };
+    // Each is compared with all others below, which many thousands in a forged packet would make a long work.
+    let most = causes.total() * DELIVERIES_PER_EVENT;
+    if packet.deliveries.len() > most {
+        return Err(format!(
+            "The packet shows {} deliveries. What is recorded can have been told by {} events, each to at most \
+             {DELIVERIES_PER_EVENT} endpoints.",
+            packet.deliveries.len(),
+            causes.total()
+        ));
+    }
     let mut shown: Vec<&PacketDelivery> = Vec::with_capacity(packet.deliveries.len());
     for delivery in &packet.deliveries {
         let refused = |why: &str| {

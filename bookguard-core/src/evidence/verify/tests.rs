@@ -7,7 +7,7 @@ use super::*;
 use crate::evidence::packet::PacketEntry;
 use crate::ledger::Signer;
 use crate::limits::DELIVERIES_PER_EVENT;
-use crate::model::{Amount, Currency, DeliveryStatus, EventId, EventType};
+use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType};
 use crate::policy::{Actor, ResolutionStatus};
 
 pub(crate) mod desk;
@@ -764,6 +764,21 @@ fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
         let failed = noticed_in(&desk, desk.notified(), change);
         assert!(failed.contains(&"deliveries"), "{what}: {failed:?}");
     }
+    let crowd = |packet: &mut Packet, endpoints: usize| {
+        let open = packet.deliveries[2].clone();
+        packet.deliveries.extend((0..endpoints).map(|n| {
+            let mut more = open.clone();
+            let id = (n as u128 + 1).to_be_bytes();
+            more.endpoint_id = Some(EndpointId::from_bytes(id));
+            more
+        }));
+    };
+    // It was created, protected and canceled, which three events can have told.
+    let room = 3 * DELIVERIES_PER_EVENT - desk.notified().deliveries.len();
+    let most = noticed_in(&desk, desk.notified(), |p| crowd(p, room));
+    assert!(!most.contains(&"deliveries"), "{most:?}");
+    let too_many = noticed_in(&desk, desk.notified(), |p| crowd(p, room + 1));
+    assert!(too_many.contains(&"deliveries"), "{too_many:?}");
     // After a time the attempts are no longer kept; how it ended is.
     let pruned = noticed_in(&desk, desk.notified(), |p| p.deliveries[0].history.clear());
     assert_eq!(pruned, [] as [&str; 0]);
