@@ -33,7 +33,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use self::endpoint_test::TestDelivery;
-pub(crate) use self::parameters::{LIMIT, cursor, ids_cursor, words};
+pub(crate) use self::parameters::{LIMIT, cursor, ids_cursor};
 pub use self::parameters::{QueryForm, QueryParam};
 use crate::command::{Answer, Ask, Command, Remember, Reply};
 use crate::error::{Error, FieldError};

@@ -33,7 +33,6 @@ use bookguard_core::ops::policies::{
 use bookguard_core::ops::recoveries::{GetRecovery, ListRecoveries, NewRecovery, RecoverEvents};
 use bookguard_core::ops::secrets::{RotateEndpointSecret, RotatePartnerSecret, SecretRotation};
 use bookguard_core::ops::{Method, Operation, Route};
-use bookguard_core::policy::Policy;
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
 use poem::http;
@@ -43,7 +42,8 @@ use poem_openapi::types::Type;
 use crate::app::App;
 use crate::router::Routes;
 use bodies::{
-    AcceptanceBody, BookingBody, CancelBody, DecisionBody, PartnerChangesBody, RescheduleBody,
+    AcceptanceBody, BookingBody, CancelBody, DecisionBody, NewPolicyBody, PartnerChangesBody,
+    PolicyDraftBody, RescheduleBody,
 };
 pub(crate) use describe::{INTERFACE_VERSION, document};
 use endpoint::Served;
@@ -78,11 +78,13 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<GetResolution>(),
         entry::<DecideResolution>().body::<DecisionBody>().located(),
         entry::<GetEvidence>().changing(),
-        entry::<PutPolicy>().body::<Policy>(),
+        entry::<PutPolicy>().body::<NewPolicyBody>(),
         entry::<GetPolicy>(),
         entry::<ListPolicies>(),
         entry::<ListPolicyVersions>(),
-        entry::<ValidatePolicy>().body::<Policy>().keeping_nothing(),
+        entry::<ValidatePolicy>()
+            .body::<PolicyDraftBody>()
+            .keeping_nothing(),
         entry::<ListPolicyTemplates>(),
         entry::<ListBookingEvents>(),
         entry::<ListEvents>(),

@@ -1,12 +1,15 @@
 //! A partner's HTTP client.
 //!
-//! Invariant: whatever is answered carries `x-request-id`, or the test that asked has failed.
+//! Invariant: whatever is answered carries `x-request-id` and is what the interface document says, or the test that asked
+//! has failed.
 
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
+
+use crate::interface;
 
 /// Far above the ten seconds a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -86,12 +89,17 @@ impl Caller {
 
     /// As [`Self::send`], where the server may be gone.
     pub async fn try_send(&self, request: RequestBuilder) -> Result<Reply, reqwest::Error> {
-        let response = request.send().await?;
-        Ok(Reply {
+        let (client, request) = request.build_split();
+        let request = request?;
+        let (method, url) = (request.method().clone(), request.url().clone());
+        let response = client.execute(request).await?;
+        let reply = Reply {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             body: response.bytes().await?.to_vec(),
-        })
+        };
+        interface::assert_answer(method.as_str(), url.path(), reply.status, &reply.body);
+        Ok(reply)
     }
 
     /// GET.

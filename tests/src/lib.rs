@@ -6,6 +6,7 @@
 //! | [`house`] | a server in this process, its clock set by hand |
 //! | [`program`] | the `bookguard` binary: one command, or a server that is a process of its own |
 //! | [`caller`] | a partner's HTTP client |
+//! | [`interface`] | what the interface document says of an answer |
 //! | [`raw`] | requests that no proper client would send |
 //! | [`receiver`] | a webhook receiver that answers as told |
 //! | [`forward_proxy`] | the proxy that webhooks may go through |
@@ -21,6 +22,7 @@ pub mod caller;
 pub mod engine;
 pub mod forward_proxy;
 pub mod house;
+pub mod interface;
 pub mod load;
 pub mod mirror;
 pub mod program;

@@ -91,17 +91,49 @@ noun_type!(Currency, component "Currency", |_| MetaSchema {
     example: Some("USD".into()),
     ..MetaSchema::new("string")
 });
-noun_type!(
-    Scopes,
-    "scopes",
-    MetaSchema {
-        items: Some(Box::new(inline(MetaSchema {
+/// Documented as what it is made of.
+impl Type for Scopes {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+    fn name() -> Cow<'static, str> {
+        "scopes".into()
+    }
+    fn schema_ref() -> MetaSchemaRef {
+        inline(MetaSchema {
+            items: Some(Box::new(MetaSchemaRef::Reference("Scope".to_owned()))),
+            ..MetaSchema::new("array")
+        })
+    }
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>("Scope".to_owned(), |_| MetaSchema {
+            description: Some("What a key may do: an action on one kind of thing, every action on it, or everything."),
             enum_items: Scopes::vocabulary().into_iter().map(Value::from).collect(),
             ..MetaSchema::new("string")
-        }))),
-        ..MetaSchema::new("array")
+        });
     }
-);
+    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
+        Some(self)
+    }
+    fn raw_element_iter<'a>(
+        &'a self,
+    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
+        Box::new(self.as_raw_value().into_iter())
+    }
+}
+
+impl ToJSON for Scopes {
+    fn to_json(&self) -> Option<Value> {
+        serde_json::to_value(self).ok()
+    }
+}
+
+impl ParseFromJSON for Scopes {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        from_serde(value)
+    }
+}
+
 noun_type!(Amount, component "Amount", |registry| {
     Currency::register(registry);
     MetaSchema {

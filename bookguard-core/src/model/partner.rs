@@ -57,7 +57,7 @@ pub struct PartnerSettings {
     /// The policy of a booking that chooses none: event type → policy id. Event types in lower case, their words joined
     /// by `_`; `*` is for all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty))]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty, default))]
     pub default_policies: BTreeMap<String, String>,
     /// The IANA time zone of events where neither the booking nor its policy names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

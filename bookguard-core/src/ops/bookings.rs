@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
     ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
-    words, write,
+    write,
 };
 use crate::command::{Ask, BookingCreated, NewBooking, NewEvent, Protected, Reply};
 use crate::entropy;
@@ -406,7 +406,7 @@ impl Operation for ListBookings {
             QueryParam {
                 name: "status",
                 description: "Only bookings in this status: created, protected or canceled.",
-                form: QueryForm::Words(|| words(&BookingStatus::WORDS)),
+                form: QueryForm::Words("BookingStatus"),
             },
             QueryParam {
                 name: "eventFrom",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::bookings::{query_instant, visible};
 use super::{
     Access, Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id,
-    query_choice, query_fault, query_value, read, whole_number, words,
+    query_choice, query_fault, query_value, read, whole_number,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
@@ -51,12 +51,12 @@ impl Operation for EvaluatePolicy {
             QueryParam {
                 name: "canceledBy",
                 description: "Who would cancel: organizer (default), talent, partner or mutual.",
-                form: QueryForm::Words(|| words(Actor::WORDS)),
+                form: QueryForm::Words("Actor"),
             },
             QueryParam {
                 name: "reason",
                 description: "Why, such as changed_plans, no_show or force_majeure.",
-                form: QueryForm::Words(|| words(Reason::WORDS)),
+                form: QueryForm::Words("Reason"),
             },
             QueryParam {
                 name: "agreedRefund",

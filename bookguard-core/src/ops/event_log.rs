@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, Watch,
     events, query, query_choice, query_fault, query_one, query_value, read_page_limit,
-    whole_number, words,
+    whole_number,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
@@ -52,12 +52,12 @@ impl Operation for ListEvents {
             QueryParam {
                 name: "type",
                 description: "Only events of this type: booking.created, booking.protected or resolution.created.",
-                form: QueryForm::Words(|| words(&EventType::WORDS)),
+                form: QueryForm::Words("EventType"),
             },
             QueryParam {
                 name: "status",
                 description: "Only events in this status: pending, delivered, failed or no_endpoints.",
-                form: QueryForm::Words(|| words(&DeliveryStatus::WORDS)),
+                form: QueryForm::Words("DeliveryStatus"),
             },
             QueryParam {
                 name: "bookingId",

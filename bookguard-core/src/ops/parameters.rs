@@ -27,19 +27,14 @@ pub enum QueryForm {
     Instant,
     /// `true` or `false`.
     Flag,
-    /// One of these words.
-    Words(fn() -> Vec<&'static str>),
+    /// One word of the vocabulary that has this name in the interface document.
+    Words(&'static str),
     /// An id with this prefix.
     Id(&'static str),
     /// The id of a policy.
     PolicyId,
     /// An event's number in the partner's log, or `latest`.
     Place,
-}
-
-/// The words of a vocabulary.
-pub(crate) fn words<T>(vocabulary: &[(&'static str, T)]) -> Vec<&'static str> {
-    vocabulary.iter().map(|(word, _)| *word).collect()
 }
 
 pub(crate) const LIMIT: QueryParam = QueryParam {

@@ -1,6 +1,7 @@
 //! Partners: registration, approval, the partner's own record and what it decides for its bookings.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 use super::{
     Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
@@ -169,25 +170,52 @@ fn website(v: &mut Value<'_, '_>) -> Option<String> {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
-    let host = rest
-        .and_then(|rest| rest.split(['/', '?', '#']).next())
-        .unwrap_or_default();
-    let good = !host.is_empty()
-        && !host.contains('@')
-        && host
-            .chars()
-            .all(|c| c.is_alphanumeric() || "-.:[]".contains(c))
-        && host.chars().any(char::is_alphanumeric)
-        && !text.chars().any(char::is_whitespace);
+    let good = rest.is_some_and(|rest| {
+        let (place, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        names_a_host(place) && is_uri_text(rest)
+    });
     if good {
         Some(text)
     } else {
         v.fault(
             "invalid_uri",
             "is not an http or https address",
-            "Send one like https://example.com.",
+            "Send one like https://example.com, other letters than ASCII as xn--… in its host and as %XX behind it.",
         )
     }
+}
+
+/// A name or an address, and perhaps a port (RFC 3986 section 3.2, without user information).
+fn names_a_host(place: &str) -> bool {
+    let (is_host, port) = match place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
+        None => {
+            let (name, port) = place.split_at(place.find(':').unwrap_or(place.len()));
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-.".contains(&b);
+            let is_name =
+                name.bytes().all(plain) && name.bytes().any(|b| b.is_ascii_alphanumeric());
+            (is_name, port)
+        }
+    };
+    let digits = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(digits))
+}
+
+/// Path, query and fragment (RFC 3986 sections 3.3 to 3.5).
+fn is_uri_text(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=#".contains(&b);
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default();
+    let escaped = |part: &str| {
+        let digits = part.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    first.bytes().all(plain)
+        && parts.all(|part| escaped(part) && part.bytes().all(plain))
+        && text.matches('#').count() <= 1
 }
 
 /// A key with fresh secret and id.
@@ -434,6 +462,36 @@ impl Operation for ListPartners {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_website_is_a_uri() {
+        for (address, good) in [
+            ("https://example.com", true),
+            ("http://example.com:8080/a%20b?c=d#e", true),
+            ("https://[2001:db8::7]:443/", true),
+            ("https://203.0.113.7", true),
+            ("https://", false),
+            ("https://-.", false),
+            ("https://].v", false),
+            ("https://[example].com", false),
+            ("https://name@example.com", false),
+            ("https://example.com:port", false),
+            ("https://example.com:123456", false),
+            ("https://exämple.com", false),
+            ("https://example.com/ä", false),
+            ("https://example.com/{}", false),
+            ("https://example.com/%zz", false),
+            ("https://example.com/#a#b", false),
+            ("https://example.com/a b", false),
+            ("ftp://example.com", false),
+        ] {
+            let body = serde_json::json!({
+                "name": "n", "businessType": "b", "contactEmail": "a@b.example", "website": address
+            });
+            let read = NewPartner::read(body.to_string().as_bytes());
+            assert_eq!(read.is_ok(), good, "{address}: {read:?}");
+        }
+    }
 
     fn faults(body: &str) -> Vec<(String, String)> {
         let error = NewPartner::read(body.as_bytes()).unwrap_err();

@@ -2,6 +2,7 @@
 //!
 //! Nothing is parsed with these. A test below holds them against what the core reads.
 
+mod draft;
 mod partner;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use bookguard_core::model::{Currency, Decimal, Party, Timestamp};
 use bookguard_core::policy::{Actor, EvidenceItem, Policy, Reason, ResolutionPath};
 
+pub(crate) use draft::{NewPolicyBody, PolicyDraftBody};
 pub(crate) use partner::PartnerChangesBody;
 
 /// A booking to record.

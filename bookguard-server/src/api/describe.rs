@@ -5,10 +5,15 @@
 //! for every configuration, so that the document that is checked in is the one that is served.
 
 mod answers;
+mod examples;
 mod ledger;
+mod links;
 mod node;
 mod parameters;
 mod schema;
+#[cfg(test)]
+mod tests;
+mod webhooks;
 
 use bookguard_core::ops::{Body, Method, Route};
 use bookguard_core::session::Access;
@@ -74,6 +79,7 @@ pub(crate) fn document(table: &[Entry]) -> String {
         ("servers", servers.into()),
         ("tags", Node::array(tags)),
         ("paths", paths(table)),
+        ("webhooks", webhooks::sent()),
         ("components", components(table)),
     ]);
     document.text()
@@ -128,10 +134,13 @@ fn operation(entry: &Entry) -> Node {
         operation.set("parameters", Node::Array(parameters));
     }
     if let Some(body) = entry.body {
-        let content = Node::object([("schema", schema::reference(&(body.reference)()))]);
+        let example = examples::of(route.id, "request");
         let body = [
             ("required", (route.body == Body::Required).into()),
-            ("content", Node::object([(JSON, content)])),
+            (
+                "content",
+                answers::content(schema::reference(&(body.reference)()), example),
+            ),
         ];
         operation.set("requestBody", Node::object(body));
     }

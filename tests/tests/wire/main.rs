@@ -13,6 +13,7 @@
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
 //! | `overload` | what is said to too much |
+//! | `webhooks` | whether what is sent is what the interface document says |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,4 +29,5 @@ mod pages;
 mod policies;
 mod queries;
 mod statuses;
+mod webhooks;
 mod world;

@@ -5,7 +5,7 @@ use poem_openapi::types::Type as _;
 use serde_json::{Value, json};
 
 use super::node::Node;
-use super::{JSON, component, is_limited, schema};
+use super::{JSON, component, examples, is_limited, links, schema, webhooks};
 use crate::api::Entry;
 use crate::refusal::{Refused, Unauthorized};
 
@@ -55,7 +55,7 @@ const SHARED: [(u16, &str, &str); 13] = [
 ];
 
 /// Headers of answers: component, name, what it says, and its schema.
-fn known_headers() -> [(&'static str, &'static str, &'static str, Value); 9] {
+fn known_headers() -> [(&'static str, &'static str, &'static str, Value); 8] {
     let text = || json!({"type": "string"});
     [
         (
@@ -101,12 +101,6 @@ fn known_headers() -> [(&'static str, &'static str, &'static str, Value); 9] {
             "true when this is the answer of an earlier request with the same Idempotency-Key.",
             json!({"type": "string", "const": "true"}),
         ),
-        (
-            "CacheControl",
-            "Cache-Control",
-            "How long the answer may be kept: not at all, as it is about one partner.",
-            json!({"type": "string", "const": "no-store"}),
-        ),
     ]
 }
 
@@ -122,8 +116,8 @@ pub(super) fn headers() -> Node {
 
 /// The refusals, as components.
 pub(super) fn components() -> Node {
-    Node::object(SHARED.map(|(status, name, description)| {
-        let mut headers = vec!["RequestId", "CacheControl"];
+    let refusals = SHARED.map(|(status, name, description)| {
+        let mut headers = vec!["RequestId"];
         match status {
             304 => headers.push("ETag"),
             401 => headers.push("WwwAuthenticate"),
@@ -138,14 +132,17 @@ pub(super) fn components() -> Node {
             401 => Some(schema::reference(&Unauthorized::schema_ref())),
             _ => Some(schema::reference(&Refused::schema_ref())),
         };
-        (name, answer(description, &headers, body))
-    }))
+        let body =
+            body.map(|schema| content(schema, examples::of("refusals", &status.to_string())));
+        (name.to_owned(), answer(description, &headers, body))
+    });
+    Node::object(refusals.into_iter().chain(webhooks::responses()))
 }
 
 /// The answers of an operation.
 pub(super) fn of(entry: &Entry) -> Node {
     let route = &entry.route;
-    let mut headers = vec!["RequestId", "CacheControl"];
+    let mut headers = vec!["RequestId"];
     if is_limited(route) {
         headers.extend(["RateLimit", "RateLimitPolicy"]);
     }
@@ -159,7 +156,16 @@ pub(super) fn of(entry: &Entry) -> Node {
         headers.push("Location");
     }
     let body = schema::reference(&(entry.output.reference)());
-    let success = answer(success_text(route.status), &headers, Some(body));
+    let example = examples::of(route.id, "response");
+    let mut success = answer(
+        success_text(route.status),
+        &headers,
+        Some(content(body, example)),
+    );
+    let links = links::of(route.id);
+    if !links.members().is_empty() {
+        success.set("links", links);
+    }
     let mut answers = vec![(route.status.to_string(), success)];
     if entry.is_tagged() {
         answers.push(shared(304));
@@ -179,7 +185,7 @@ pub(super) fn shared(status: u16) -> (String, Node) {
 }
 
 /// An answer with these headers, named as the components are.
-pub(super) fn answer(description: &str, headers: &[&str], body: Option<Node>) -> Node {
+pub(super) fn answer(description: &str, headers: &[&str], content: Option<Node>) -> Node {
     let known = known_headers();
     let headers = headers.iter().map(|name| {
         let found = known.iter().find(|(known, ..)| known == name);
@@ -190,11 +196,19 @@ pub(super) fn answer(description: &str, headers: &[&str], body: Option<Node>) ->
         ("description", description.into()),
         ("headers", Node::object(headers)),
     ]);
-    if let Some(schema) = body {
-        let content = Node::object([("schema", schema)]);
-        answer.set("content", Node::object([(JSON, content)]));
+    if let Some(content) = content {
+        answer.set("content", content);
     }
     answer
+}
+
+/// A JSON body.
+pub(super) fn content(schema: Node, example: Option<Node>) -> Node {
+    let mut body = Node::object([("schema", schema)]);
+    if let Some(example) = example {
+        body.set("example", example);
+    }
+    Node::object([(JSON, body)])
 }
 
 /// Every status a route may refuse with.

@@ -9,6 +9,11 @@ use super::{LEDGER, answers};
 /// that is not full.
 const TILE: &str = r"^([0-9]|[1-5][0-9]|6[0-3]|entries)/(x[0-9]{3}/)*[0-9]{3}(\.p/[0-9]{1,3})?$";
 
+const CHECKPOINT: &str = "bookguard-f45e2dee27c3fb10\n16\nYnPhGl+m1NNMrNmSUw6WqH4sKDC3MnG52RA/FvuL/80=\n\n\
+    — bookguard-f45e2dee27c3fb10 3+3SlCKBQkPVlYvIQ8DJl6GDMQv9Qh9cpy8lSGOGn6RfDevMg7crAy1BpB24hPHvQ8tttnKM2QJvcpGiMqXJk0/D1Q0=\n";
+const KEY: &str =
+    "bookguard-f45e2dee27c3fb10+dfedd294+AYiAllPqImEqLyrV9LKDk1Xa3WTOqkfIfaI8WJG1gaqT";
+
 struct Path {
     path: &'static str,
     id: &'static str,
@@ -16,6 +21,7 @@ struct Path {
     description: &'static str,
     content_type: &'static str,
     schema: Value,
+    example: Option<&'static str>,
     statuses: &'static [u16],
 }
 
@@ -28,6 +34,7 @@ pub(super) fn paths() -> impl Iterator<Item = (String, Node)> {
             description: "A C2SP signed note: the log's name, its size, its root hash, and the signature over them.",
             content_type: "text/plain",
             schema: json!({"type": "string"}),
+            example: Some(CHECKPOINT),
             statuses: &[406, 500, 503],
         },
         Path {
@@ -37,6 +44,7 @@ pub(super) fn paths() -> impl Iterator<Item = (String, Node)> {
             description: "In note form: `<name>+<key id>+<base64>`.",
             content_type: "text/plain",
             schema: json!({"type": "string"}),
+            example: Some(KEY),
             statuses: &[406, 500, 503],
         },
         Path {
@@ -47,6 +55,7 @@ pub(super) fn paths() -> impl Iterator<Item = (String, Node)> {
                 holds slashes, which may be sent as they are or as %2F.",
             content_type: "application/octet-stream",
             schema: json!({"type": "string", "contentMediaType": "application/octet-stream"}),
+            example: None,
             statuses: &[404, 406, 500, 503],
         },
     ];
@@ -56,7 +65,11 @@ pub(super) fn paths() -> impl Iterator<Item = (String, Node)> {
 
 fn operation(row: Path) -> Node {
     let mut success = answers::answer("Done.", &["RequestId"], None);
-    let content = Node::object([(row.content_type, json!({"schema": row.schema}).into())]);
+    let mut body = json!({"schema": row.schema});
+    if let Some(example) = row.example {
+        body["example"] = example.into();
+    }
+    let content = Node::object([(row.content_type, body.into())]);
     success.set("content", content);
     let mut responses = vec![("200".to_owned(), success)];
     responses.extend(row.statuses.iter().copied().map(answers::shared));

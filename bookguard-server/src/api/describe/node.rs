@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Columns of the document.
 const WIDTH: usize = 120;
-const INDENT: usize = 2;
+const INDENT: usize = 1;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,39 @@ impl Node {
                 Some((_, place)) => *place = node,
                 None => members.push((name.to_owned(), node)),
             }
+        }
+    }
+
+    /// Changes it as a JSON merge patch says (RFC 7386).
+    pub(super) fn patch(&mut self, patch: &Node) {
+        for (name, change) in patch.members() {
+            match change {
+                Self::Leaf(Value::Null) => self.remove(name),
+                Self::Object(_) => {
+                    let known = self
+                        .get(name)
+                        .filter(|known| matches!(known, Self::Object(_)));
+                    let mut changed = known.cloned().unwrap_or(Self::Object(Vec::new()));
+                    changed.patch(change);
+                    self.set(name, changed);
+                }
+                _ => self.set(name, change.clone()),
+            }
+        }
+    }
+
+    /// Takes a member away.
+    pub(super) fn remove(&mut self, name: &str) {
+        if let Self::Object(members) = self {
+            members.retain(|(known, _)| known != name);
+        }
+    }
+
+    /// The text of a string.
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Leaf(Value::String(text)) => Some(text),
+            _ => None,
         }
     }
 
@@ -219,6 +252,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_patch_puts_changes_and_removes() {
+        let mut node = Node::parse(r#"{"a": {"b": 1, "c": 2}, "d": 3}"#);
+        node.patch(&Node::parse(
+            r#"{"a": {"b": null, "e": [1]}, "d": {"f": 4}, "g": 5}"#,
+        ));
+        assert_eq!(
+            node.to_string(),
+            r#"{ "a": { "c": 2, "e": [1] }, "d": { "f": 4 }, "g": 5 }"#
+        );
+    }
+
+    #[test]
     fn members_keep_their_order_and_what_fits_stands_on_one_line() {
         let long = "x".repeat(100);
         let text = format!(
@@ -226,8 +271,8 @@ mod tests {
         );
         let node = Node::parse(&text);
         let written = format!(
-            "{{\n  \"b\": 1,\n  \"a\": [true, null, -1, 0.5, \"\\n\"],\n  \"c\": {{\n    \"z\": \"{long}\",\n    \"y\": {{}},\n    \
-             \"d\": []\n  }}\n}}\n"
+            "{{\n \"b\": 1,\n \"a\": [true, null, -1, 0.5, \"\\n\"],\n \"c\": {{\n  \"z\": \"{long}\",\n  \"y\": {{}},\n  \
+             \"d\": []\n }}\n}}\n"
         );
         assert_eq!(node.text(), written);
         assert_eq!(Node::parse(&written), node);

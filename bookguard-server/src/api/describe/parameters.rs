@@ -7,8 +7,8 @@ use bookguard_core::ops::{QueryForm, QueryParam};
 use bookguard_core::session::Access;
 use serde_json::{Value, json};
 
-use super::component;
 use super::node::Node;
+use super::{component, webhooks};
 use crate::api::Entry;
 
 /// What a policy's id looks like.
@@ -90,6 +90,7 @@ pub(super) fn components(table: &[Entry]) -> Node {
         ),
     ];
     parameters.extend(headers.map(|(name, header)| (name.to_owned(), header.into())));
+    parameters.extend(webhooks::parameters());
     Node::Object(parameters)
 }
 
@@ -147,11 +148,11 @@ fn values(form: QueryForm) -> Value {
         QueryForm::Decimal => json!({"type": "number", "minimum": 0}),
         QueryForm::Instant => json!({"type": "string", "format": "date-time"}),
         QueryForm::Flag => json!({"type": "boolean"}),
-        QueryForm::Words(words) => json!({"type": "string", "enum": words()}),
+        QueryForm::Words(name) => json!({"$ref": format!("#/components/schemas/{name}")}),
         QueryForm::Id(prefix) => json!({"type": "string", "pattern": id(prefix)}),
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID}),
         QueryForm::Place => json!({"anyOf": [
-            {"type": "integer", "format": "int64", "minimum": 0},
+            {"type": "integer", "minimum": 0, "maximum": u64::MAX},
             {"type": "string", "const": "latest"},
         ]}),
     }

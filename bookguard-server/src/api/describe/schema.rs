@@ -12,12 +12,20 @@ use poem_openapi::types::Type as _;
 use serde_json::Value;
 
 use super::node::Node;
+use super::webhooks;
 use crate::api::Entry;
 use crate::refusal::{Refused, Unauthorized};
 
 const COMPONENTS: &str = "#/components/schemas/";
 /// The component that stands for the policies' own schema.
 const POLICY: &str = "CancellationPolicy";
+const PUT_POLICY: &str = "NewPolicy";
+
+/// What the types have no words for, as a JSON merge patch of the components: what the core's readers ask of a request, and
+/// what its answers keep to.
+const RULES: &str = include_str!("rules.json");
+/// Text for people in a request, as `input::Value::text` reads it: not only white space, no control characters.
+const TEXT: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
 
 /// Which way values of a schema travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +56,24 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
         true => Way::In,
         false => Way::Out,
     };
+    let rules = Node::parse(RULES);
     let named = registry.schemas.iter();
     // What is only ever part of another is no component.
     let named = named.filter(|(name, _)| sent.contains(*name) || answered.contains(*name));
     let mut components: Vec<(String, Node)> = named
-        .map(|(name, schema)| (name.clone(), whole(schema, way(name))))
+        .map(|(name, schema)| {
+            let mut node = whole(schema, way(name));
+            node.remove("title");
+            if let Some(rules) = rules.get(name) {
+                node.patch(rules);
+            }
+            if way(name) == Way::In {
+                read_as_text(&mut node);
+            }
+            (name.clone(), node)
+        })
         .chain(policy_schemas())
+        .chain(webhooks::schemas())
         .collect();
     components.sort_by(|(one, _), (other, _)| one.cmp(other));
     components
@@ -124,6 +144,7 @@ fn whole(schema: &MetaSchema, way: Way) -> Node {
     };
     say("type", types(schema));
     say("format", format(schema));
+    say("title", schema.title.as_deref().map(Into::into));
     say("description", schema.description.map(one_line));
     say("default", schema.default.clone().map(Into::into));
     say(
@@ -213,6 +234,25 @@ fn whole(schema: &MetaSchema, way: Way) -> Node {
     node
 }
 
+/// Says of every string with a greatest length and no other rule that it is text for people.
+fn read_as_text(node: &mut Node) {
+    let is_text =
+        |ty: &Node| ty.as_str() == Some("string") || ty.to_string().starts_with("[\"string\"");
+    let ruled = ["pattern", "enum", "format"];
+    if node.get("type").is_some_and(is_text)
+        && node.get("maxLength").is_some()
+        && !ruled.iter().any(|word| node.get(word).is_some())
+    {
+        node.set("minLength", 1.into());
+        node.set("pattern", TEXT.into());
+    }
+    if let Node::Object(members) = node {
+        members
+            .iter_mut()
+            .for_each(|(_, member)| read_as_text(member));
+    }
+}
+
 /// A named schema with the description it has here, or null.
 fn named_anew(mut named: Node, schema: &MetaSchema) -> Node {
     if schema.nullable {
@@ -297,9 +337,19 @@ fn policy_schemas() -> Vec<(String, Node)> {
     let titled = parts
         .iter()
         .filter_map(|(_, part)| Some((title(part)?, part)));
-    std::iter::once((POLICY, &schema))
+    // A policy that is put gets its id from its address.
+    let mut put = schema.clone();
+    put.set("required", Node::array(["organizer"]));
+    [(POLICY, &schema), (PUT_POLICY, &put)]
+        .into_iter()
         .chain(titled)
-        .map(|(title, part)| (title.to_owned(), policy_part(part, parts)))
+        .map(|(title, part)| {
+            let mut node = policy_part(part, parts);
+            for word in ["$schema", "$id", "$defs", "title"] {
+                node.remove(word);
+            }
+            (title.to_owned(), node)
+        })
         .collect()
 }
 
@@ -314,10 +364,11 @@ fn policy_part(schema: &Node, parts: &[(String, Node)]) -> Node {
     let mut node = Node::object(Vec::<(String, Node)>::new());
     for (word, value) in members {
         match word.as_str() {
-            "$schema" | "$id" | "$defs" | "title" => {}
             "$ref" => {
-                let target = value.to_string();
-                let name = target.trim_matches('"').trim_start_matches("#/$defs/");
+                let name = value
+                    .as_str()
+                    .unwrap_or_default()
+                    .trim_start_matches("#/$defs/");
                 let found = parts
                     .iter()
                     .find(|(known, _)| known == name)
@@ -340,8 +391,5 @@ fn policy_part(schema: &Node, parts: &[(String, Node)]) -> Node {
 }
 
 fn title(schema: &Node) -> Option<&str> {
-    match schema.get("title")? {
-        Node::Leaf(Value::String(title)) => Some(title),
-        _ => None,
-    }
+    schema.get("title")?.as_str()
 }

@@ -1,0 +1,282 @@
+//! What the document promises of itself, judged by a validator of others.
+
+use std::collections::BTreeSet;
+
+use bookguard_core::ops::to_json;
+use boon::{Compiler, Draft, SchemaIndex, Schemas};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::documents::openapi;
+
+/// A validator of others, with the document's schemas.
+struct Judge {
+    schemas: Schemas,
+    compiler: Compiler,
+}
+
+impl Judge {
+    fn new() -> Self {
+        let mut compiler = Compiler::new();
+        compiler.set_default_draft(Draft::V2020_12);
+        compiler.enable_format_assertions();
+        compiler
+            .add_resource("urn:openapi", openapi().clone())
+            .unwrap();
+        Self {
+            schemas: Schemas::new(),
+            compiler,
+        }
+    }
+
+    fn schema(&mut self, pointer: &str) -> SchemaIndex {
+        let place = format!(
+            "urn:openapi#{}",
+            pointer.replace('{', "%7B").replace('}', "%7D")
+        );
+        let compiled = self.compiler.compile(&place, &mut self.schemas);
+        compiled.unwrap_or_else(|e| panic!("{pointer}: {e:#}"))
+    }
+
+    fn judge(&mut self, pointer: &str, value: &Value) -> Result<(), String> {
+        let schema = self.schema(pointer);
+        let judged = self.schemas.validate(value, schema);
+        judged.map_err(|e| format!("{pointer}: {e:#}"))
+    }
+}
+
+/// Every object of the document, with its pointer.
+fn objects<'d>(value: &'d Value, pointer: String, found: &mut Vec<(String, &'d Value)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                objects(member, format!("{pointer}/{name}"), found);
+            }
+            found.push((pointer, value));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                objects(item, format!("{pointer}/{index}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn everything() -> Vec<(String, &'static Value)> {
+    let mut found = Vec::new();
+    objects(openapi(), String::new(), &mut found);
+    // What an example holds is nobody's schema.
+    found.retain(|(pointer, _)| !pointer.contains("/example"));
+    found
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_component_is_referred_to() {
+    let mut referred = BTreeSet::new();
+    for (pointer, object) in everything() {
+        if let Some(target) = object["$ref"].as_str() {
+            let found = openapi().pointer(target.strip_prefix('#').unwrap());
+            assert!(found.is_some(), "{pointer}: {target}");
+            referred.insert(target.to_owned());
+        }
+    }
+    for kind in ["parameters", "headers", "responses", "schemas"] {
+        for name in openapi()["components"][kind].as_object().unwrap().keys() {
+            let target = format!("#/components/{kind}/{name}");
+            assert!(referred.contains(&target), "{target} is not used");
+        }
+    }
+}
+
+#[test]
+fn every_schema_is_one_and_every_example_is_as_its_schema_says() {
+    let mut judge = Judge::new();
+    let mut examples = 0;
+    for name in openapi()["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        judge.schema(&format!("/components/schemas/{name}"));
+    }
+    for (pointer, object) in everything() {
+        let schema = format!("{pointer}/schema");
+        if object["schema"].is_object()
+            && let Some(example) = object.get("example")
+        {
+            examples += 1;
+            judge.judge(&schema, example).unwrap();
+        }
+        for example in object["examples"].as_array().into_iter().flatten() {
+            judge.judge(&pointer, example).unwrap();
+        }
+    }
+    assert!(examples > 70, "{examples}");
+}
+
+#[test]
+fn every_json_body_has_an_example() {
+    for (pointer, object) in everything() {
+        if let Some(body) = object.get(JSON).filter(|_| pointer.ends_with("/content")) {
+            assert!(body["example"].is_object(), "{pointer}");
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_about_something_there_is() {
+    let rules: Value = serde_json::from_str(include_str!("rules.json")).unwrap();
+    for (name, rule) in rules.as_object().unwrap() {
+        let schema = &openapi()["components"]["schemas"][name];
+        assert!(schema.is_object(), "{name}");
+        for property in rule["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(|p| p.keys())
+        {
+            assert!(
+                schema["properties"][property].is_object(),
+                "{name}.{property}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_link_leads_from_an_id_of_the_answer_to_an_operation_that_takes_it() {
+    let mut operations: Vec<(&str, &Value)> = Vec::new();
+    for methods in openapi()["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            operations.push((operation["operationId"].as_str().unwrap(), operation));
+        }
+    }
+    let mut links = 0;
+    for (id, operation) in &operations {
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            let example = &answer["content"][JSON]["example"];
+            for (name, link) in answer["links"].as_object().into_iter().flatten() {
+                links += 1;
+                let target = link["operationId"].as_str().unwrap();
+                assert_eq!(name, target);
+                let target = operations.iter().find(|(id, _)| *id == target).unwrap().1;
+                let parameters = target["parameters"].as_array().unwrap().iter();
+                let names: Vec<&Value> = parameters
+                    .map(|parameter| match parameter["$ref"].as_str() {
+                        Some(shared) => &openapi().pointer(&shared[1..]).unwrap()["name"],
+                        None => &parameter["name"],
+                    })
+                    .collect();
+                for (parameter, value) in link["parameters"].as_object().unwrap() {
+                    assert!(
+                        names.contains(&&json!(parameter)),
+                        "{id} {status} {name} {parameter}"
+                    );
+                    let pointer = value.as_str().unwrap().strip_prefix("$response.body#");
+                    let held = example.pointer(pointer.unwrap());
+                    assert!(held.is_some(), "{id} {status} {name}: {value}");
+                }
+            }
+        }
+    }
+    assert!(links > 60, "{links}");
+}
+
+#[test]
+fn what_a_reader_takes_at_most_is_what_the_document_says() {
+    let schemas = &openapi()["components"]["schemas"];
+    let says = |pointer: &str, value: usize| {
+        let found = schemas
+            .pointer(pointer)
+            .unwrap_or_else(|| panic!("{pointer}"));
+        assert_eq!(found, &json!(value), "{pointer}");
+    };
+    use bookguard_core::limits;
+    for (pointer, value) in [
+        ("/Party/properties/id/maxLength", limits::PARTY_ID_CHARS),
+        ("/Party/properties/name/maxLength", limits::NAME_CHARS),
+        ("/NewPartner/properties/name/maxLength", limits::NAME_CHARS),
+        (
+            "/NewPartner/properties/contactEmail/maxLength",
+            limits::EMAIL_CHARS,
+        ),
+        (
+            "/NewPartner/properties/website/maxLength",
+            limits::URL_CHARS,
+        ),
+        (
+            "/NewBooking/properties/eventType/maxLength",
+            limits::NAME_CHARS,
+        ),
+        (
+            "/NewBooking/properties/metadata/maxProperties",
+            limits::METADATA_PAIRS,
+        ),
+        (
+            "/NewBooking/properties/metadata/propertyNames/maxLength",
+            limits::METADATA_KEY_CHARS,
+        ),
+        (
+            "/NewBooking/properties/metadata/additionalProperties/maxLength",
+            limits::METADATA_VALUE_CHARS,
+        ),
+        (
+            "/NewCancellation/properties/note/maxLength",
+            limits::TEXT_CHARS,
+        ),
+        (
+            "/NewCancellation/properties/evidence/maxItems",
+            limits::CANCELLATION_EVIDENCE,
+        ),
+        (
+            "/NewDecision/properties/rationale/maxLength",
+            limits::TEXT_CHARS,
+        ),
+        (
+            "/NewAcceptance/properties/method/maxLength",
+            limits::METHOD_CHARS,
+        ),
+        (
+            "/NewAcceptance/properties/userAgent/maxLength",
+            limits::USER_AGENT_CHARS,
+        ),
+        (
+            "/EvidenceItem/properties/kind/maxLength",
+            limits::EVIDENCE_KIND_CHARS,
+        ),
+        (
+            "/EvidenceItem/properties/mediaType/maxLength",
+            limits::MEDIA_TYPE_CHARS,
+        ),
+        ("/KeyRequest/properties/scopes/maxItems", limits::SCOPES),
+        ("/NewEndpoint/properties/url/maxLength", limits::URL_CHARS),
+        (
+            "/NewEndpoint/properties/rateLimitPerSecond/maximum",
+            limits::ENDPOINT_RATE as usize,
+        ),
+        (
+            "/EndpointChanges/properties/description/maxLength",
+            limits::TEXT_CHARS,
+        ),
+        (
+            "/PartnerChanges/properties/defaultPolicies/maxProperties",
+            limits::DEFAULT_POLICIES,
+        ),
+        (
+            "/SecretRotation/properties/overlapSeconds/maximum",
+            (limits::SECRET_OVERLAP_MS / 1000) as usize,
+        ),
+        (
+            "/AttemptRecord/properties/responseLen/maximum",
+            limits::RESPONSE_BYTES,
+        ),
+    ] {
+        says(pointer, value);
+    }
+}
+
+#[test]
+fn the_document_is_short_enough_to_be_read_at_once() {
+    assert!(to_json(openapi()).len() < 300 * 1024);
+}

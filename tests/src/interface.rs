@@ -1,0 +1,122 @@
+//! Holds what a server answers and sends against the interface document, with a validator of others.
+//!
+//! Every answer that a [`Caller`](crate::caller::Caller) gets goes through here, so that each end-to-end test is one of the document too.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use boon::{Compiler, Draft, SchemaIndex, Schemas};
+use serde_json::Value;
+
+const PLACE: &str = "urn:openapi";
+
+static JUDGE: LazyLock<Judge> = LazyLock::new(Judge::new);
+
+/// Every schema of requests, answers and headers, by its pointer.
+struct Judge {
+    schemas: Schemas,
+    places: HashMap<String, SchemaIndex>,
+}
+
+impl Judge {
+    fn new() -> Self {
+        let document = bookguard_server::openapi();
+        let mut compiler = Compiler::new();
+        compiler.set_default_draft(Draft::V2020_12);
+        compiler.enable_format_assertions();
+        compiler
+            .add_resource(PLACE, document.clone())
+            .expect("the document is JSON");
+        let mut pointers = Vec::new();
+        for part in ["paths", "webhooks", "components"] {
+            find_schemas(&document[part], format!("/{part}"), &mut pointers);
+        }
+        let mut schemas = Schemas::new();
+        let places = pointers.into_iter().map(|pointer| {
+            let place = pointer.replace('{', "%7B").replace('}', "%7D");
+            let compiled = compiler.compile(&format!("{PLACE}#{place}"), &mut schemas);
+            let schema = compiled.unwrap_or_else(|e| panic!("{pointer}: {e:#}"));
+            (pointer, schema)
+        });
+        let places = places.collect();
+        Self { schemas, places }
+    }
+}
+
+/// The pointers of all that is called `schema`.
+fn find_schemas(value: &Value, pointer: String, found: &mut Vec<String>) {
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        let pointer = format!("{pointer}/{name}");
+        match name.as_str() {
+            "schema" => found.push(pointer),
+            "example" | "examples" | "schemas" => {}
+            _ => find_schemas(member, pointer, found),
+        }
+    }
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        find_schemas(item, format!("{pointer}/{index}"), found);
+    }
+}
+
+/// Asserts that a value is what the schema at this pointer into the document says.
+pub fn assert_schema(pointer: &str, value: &Value) {
+    let judge = &*JUDGE;
+    let schema = judge.places.get(pointer);
+    let schema = schema.unwrap_or_else(|| panic!("there is no schema at {pointer}"));
+    if let Err(why) = judge.schemas.validate(value, *schema) {
+        panic!("{pointer}: {why:#}\n{value:#}");
+    }
+}
+
+/// Asserts that an answer with a JSON body is what the document says of it, where it says anything: unknown paths and
+/// methods are not in it.
+pub fn assert_answer(method: &str, path: &str, status: u16, body: &[u8]) {
+    let Some(template) = template(path) else {
+        return;
+    };
+    let method = match method {
+        "HEAD" => return,
+        other => other.to_lowercase(),
+    };
+    let template = template.replace('~', "~0").replace('/', "~1");
+    let mut pointer = format!("/paths/{template}/{method}/responses/{status}");
+    let document = bookguard_server::openapi();
+    if let Some(shared) = document
+        .pointer(&pointer)
+        .and_then(|answer| answer["$ref"].as_str())
+    {
+        pointer = shared.trim_start_matches('#').to_owned();
+    }
+    pointer.push_str("/content/application~1json/schema");
+    if document.pointer(&pointer).is_some() {
+        let value = serde_json::from_slice(body);
+        let value = value.unwrap_or_else(|e| panic!("{method} {path} {status}: {e}"));
+        assert_schema(&pointer, &value);
+    }
+}
+
+/// The document's path that this one is, a fixed one before one with parameters.
+fn template(path: &str) -> Option<&'static str> {
+    static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let paths = bookguard_server::openapi()["paths"].as_object();
+        let mut paths: Vec<&str> = paths
+            .into_iter()
+            .flat_map(|paths| paths.keys().map(String::as_str))
+            .collect();
+        paths.sort_by_key(|path| path.matches('{').count());
+        paths
+    });
+    let is = |template: &&&str| {
+        let (mut known, mut asked) = (template.split('/'), path.split('/'));
+        loop {
+            match (known.next(), asked.next()) {
+                (None, None) => return true,
+                (Some(known), Some(asked)) if known == asked => {}
+                (Some(known), Some(asked)) if known.starts_with('{') && !asked.is_empty() => {}
+                _ => return false,
+            }
+        }
+    };
+    PATHS.iter().find(is).copied()
+}
