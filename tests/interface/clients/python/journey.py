@@ -35,7 +35,9 @@ from bookguard_client.models import (
     Actor,
     Booking,
     BookingCreated,
+    BookingCreatedEvent,
     BookingDisclosure,
+    BookingProtectedEvent,
     BookingStatus,
     EndpointKept,
     Error,
@@ -45,6 +47,7 @@ from bookguard_client.models import (
     EvidencePacket,
     ExpectedResult,
     NewAcceptance,
+    NewAcceptanceParty,
     NewBooking,
     NewBookingMetadata,
     NewCancellation,
@@ -56,6 +59,7 @@ from bookguard_client.models import (
     Reason,
     Registration,
     Resolution,
+    ResolutionCreatedEvent,
     ResolutionStatus,
     Unauthorized,
 )
@@ -100,6 +104,24 @@ class Receiver:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/webhooks"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def told(body: bytes) -> str:
+    """What a partner's program would take from a delivery, through the generated class of its type."""
+    fields = json.loads(body)
+    match fields["type"]:
+        case "booking.created":
+            recorded = BookingCreatedEvent.from_dict(fields)
+            worth = f"{recorded.payload.booking_value:.2f} {recorded.payload.currency}"
+            return f"{recorded.seq} {recorded.booking_id} is worth {worth}"
+        case "booking.protected":
+            locked = BookingProtectedEvent.from_dict(fields)
+            return f"{locked.seq} {locked.booking_id} is protected: {locked.payload.evidence_packet_url}"
+        case "resolution.created":
+            ended = ResolutionCreatedEvent.from_dict(fields)
+            return f"{ended.seq} {ended.booking_id} ended: {ended.payload.resolution_id}"
+        case other:
+            raise AssertionError(f"nobody asked to hear of {other}")
 
 
 base_url = os.environ["BASE"]
@@ -158,7 +180,7 @@ accepted = parsed(
         created.booking_id,
         client=client,
         body=NewAcceptance(
-            party=Actor.ORGANIZER, method="checkbox", at=now, disclosure_hash=disclosure.disclosure_hash
+            party=NewAcceptanceParty.ORGANIZER, method="checkbox", at=now, disclosure_hash=disclosure.disclosure_hash
         ),
     ),
     201,
@@ -223,9 +245,12 @@ assert [event.type_ for event in events.data] == [
 ]
 assert [event.seq for event in events.data] == [1, 2, 3]
 
-# The deliveries themselves, in whatever order they came.
-bodies = [json.loads(receiver.bodies.get(timeout=30)) for _ in events.data]
-assert {body["eventId"] for body in bodies} == {event.event_id for event in events.data}
+# The deliveries themselves; those that are on their way at once may come in any order.
+assert sorted(told(receiver.bodies.get(timeout=30)) for _ in events.data) == [
+    f"1 {created.booking_id} is worth 1200.50 USD",
+    f"2 {created.booking_id} is protected: {base_url}/v1/bookings/{created.booking_id}/evidence",
+    f"3 {created.booking_id} ended: {resolution.resolution_id}",
+]
 
 # Refusals, read through the classes of their statuses.
 booking.event_type, booking.event_date = "", "some day"

@@ -1,11 +1,12 @@
 // A partner's whole way, through a client that openapi-typescript generated: register, record a booking, repeat that,
-// protect it, ask what a cancellation would mean, take the evidence, read the events; and three refusals.
+// protect it, ask what a cancellation would mean, take the evidence, read and receive the events; and three refusals.
 //
 // That this compiles is half of the test: every field read below is one that the generated types promise.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import { answered, given, instant, refused, setting } from "./answers.js";
 import type { components, paths } from "./bookguard.js";
+import { listen, told } from "./receiver.js";
 
 type Schemas = components["schemas"];
 
@@ -20,6 +21,20 @@ const registration: Schemas["Registration"] = answered(
   }),
 );
 const api = createClient<paths>({ baseUrl, headers: { "x-api-key": given("apiKey", registration.apiKey) } });
+
+const receiver = await listen(given("signingSecret", registration.signingSecret));
+const endpoint: Schemas["EndpointKept"] = answered(
+  "createWebhookEndpoint",
+  201,
+  await api.POST("/v1/webhook-endpoints", { body: { url: receiver.url } }),
+);
+const { endpointId } = endpoint;
+answered(
+  "testWebhookEndpoint",
+  200,
+  await api.POST("/v1/webhook-endpoints/{endpointId}/test", { params: { path: { endpointId } } }),
+);
+assert.equal(told(await receiver.next()), `${endpointId} is heard, about null`);
 
 const booking: Schemas["NewBooking"] = {
   talent: { id: "t-7", name: "The Night Owls" },
@@ -83,6 +98,14 @@ const events: Schemas["EventLog"] = answered(
 );
 assert.deepEqual(events.data.map((event): Schemas["EventType"] => event.type), ["booking.created", "booking.protected"]);
 assert.deepEqual(events.data.map((event): number => event.seq), [1, 2]);
+
+// The deliveries themselves; two that are on their way at once may come in either order.
+const deliveries = [told(await receiver.next()), told(await receiver.next())].sort();
+receiver.close();
+assert.deepEqual(deliveries, [
+  `1 ${created.bookingId} is worth 1200.50 USD`,
+  `2 ${created.bookingId} is protected: ${baseUrl}/v1/bookings/${created.bookingId}/evidence`,
+]);
 
 // Refusals, read through the types of their statuses.
 const faulty = refused(
