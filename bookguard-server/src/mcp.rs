@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `door` | who may knock, and with how much |
 //! | `callers` | Host and Origin |
+//! | `places` | how many large messages there are at a time |
 //! | `message` | one JSON-RPC message, read before it is believed |
 //! | `answers` | what the protocol's own crate asks of a server |
 //! | `tools` | the one table of tools; their schemas from the interface document |
@@ -23,6 +24,7 @@ mod callers;
 pub mod desk;
 mod door;
 mod message;
+mod places;
 mod tools;
 mod verification;
 

@@ -3,7 +3,8 @@
 //!
 //! Each line is a message for the same endpoint that a server has: in this process on a database, over HTTP on a server. So
 //! there is one set of tools and nothing to keep alike. Invariants: nothing but answers is ever on standard output, one a
-//! line; no line ends it, only the end of the input, or of whoever reads the answers.
+//! line and each to its own request; no line ends it, only the end of the input, or of whoever reads the answers; calls that
+//! wait keep no other message waiting.
 
 use std::io::{self, BufRead, Read as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use bookguard_server::mcp::desk::Desk;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -28,7 +30,11 @@ use crate::target::remote::Remote;
 /// Bytes of a line: more than any message a server takes, so that the server's own words say so.
 const LINE_BYTES: usize = 8 * 1024 * 1024;
 /// Messages being answered at a time; further lines wait to be read.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
+/// Those of them that are calls with `wait`, which may take half a minute each; further ones are refused.
+const WAITING: usize = 8;
+/// Bytes of a header's value: a text that is longer is no tool's name, and the message itself has it.
+const HEADER_BYTES: usize = 1024;
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -48,6 +54,7 @@ pub async fn run(target: &Target) -> Result<(), Failure> {
     let bridge = Arc::new(Bridge {
         peer,
         revision: Mutex::default(),
+        waiting: Semaphore::new(WAITING),
     });
     let (to, mut lines) = mpsc::channel(1);
     // A thread of its own: reading from a terminal or a pipe cannot be taken back, and must not hold up the end.
@@ -138,17 +145,67 @@ struct Bridge {
     peer: Peer,
     /// The revision that was agreed on, which a server wants to be told with each request.
     revision: Mutex<Option<HeaderValue>>,
+    waiting: Semaphore,
 }
 
-/// What of a message matters on its way; the rest is the server's to read.
-#[derive(Default, Deserialize)]
+/// What of a message matters on its way, each by itself: the rest is the server's to read.
+#[derive(Default)]
 struct Glance {
-    #[serde(default)]
+    /// Its id, null included.
     id: Option<Box<RawValue>>,
-    #[serde(default)]
     method: Option<String>,
-    #[serde(default)]
-    params: Option<Params>,
+    params: Params,
+    /// Whether it answers a request, which nobody made.
+    is_answer: bool,
+}
+
+/// The members of a message.
+#[derive(Default, Deserialize)]
+struct Members {
+    #[serde(default, deserialize_with = "given")]
+    id: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    method: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    params: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    result: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    error: Option<Box<RawValue>>,
+}
+
+/// A member that is there, whatever it holds.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    <Box<RawValue>>::deserialize(deserializer).map(Some)
+}
+
+impl Glance {
+    fn at(line: &[u8]) -> Self {
+        let members: Members = serde_json::from_slice(line).unwrap_or_default();
+        let answered = members.result.or(members.error).is_some();
+        Self {
+            is_answer: answered && members.method.is_none(),
+            method: read(members.method),
+            params: read(members.params).unwrap_or_default(),
+            id: members.id,
+        }
+    }
+
+    /// Whether nothing may be said to it (JSON-RPC 2.0, section 4.1; answers are not answered either).
+    fn wants_nothing(&self) -> bool {
+        self.is_answer || self.id.is_none() && self.method.is_some()
+    }
+
+    fn waits(&self) -> bool {
+        let arguments = self.params.arguments.as_ref();
+        self.method.as_deref() == Some("tools/call")
+            && arguments.is_some_and(|arguments| arguments.wait.is_some())
+    }
+}
+
+/// What a member holds, where it is what it should be.
+fn read<T: DeserializeOwned>(member: Option<Box<RawValue>>) -> Option<T> {
+    serde_json::from_str(member?.get()).ok()
 }
 
 #[derive(Default, Deserialize)]
@@ -159,6 +216,14 @@ struct Params {
     uri: Option<String>,
     #[serde(default, rename = "_meta")]
     meta: Option<Meta>,
+    #[serde(default)]
+    arguments: Option<Arguments>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    #[serde(default)]
+    wait: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -178,19 +243,37 @@ impl Bridge {
             return None;
         }
         // What cannot be read is passed on all the same: the server's own words say what is wrong.
-        let glance: Glance = serde_json::from_slice(&line).unwrap_or_default();
+        let glance = Glance::at(&line);
+        if glance.is_answer {
+            return None;
+        }
+        let id = glance.id.as_deref();
+        let _waiting = match glance.waits().then(|| self.waiting.try_acquire()) {
+            Some(Err(_)) => {
+                let message = format!(
+                    "{WAITING} calls are waiting already. Call again when one was answered, or without wait."
+                );
+                return Some(fault(id, INTERNAL_ERROR, &message, None));
+            }
+            waiting => waiting,
+        };
         let headers = self.headers(&glance);
         let answered = match &self.peer {
             Peer::Here(desk) => Ok(desk.answer(headers, line).await),
             Peer::There(remote) => remote.message(headers, line).await,
         };
-        let id = glance.id.as_deref();
         let text = match answered {
-            Ok((_, body)) if body.is_empty() && id.is_none() => return None,
+            Ok((status, body)) if body.is_empty() && status.is_success() && id.is_none() => {
+                return None;
+            }
             Ok((status, body)) => match message(&body) {
-                Some(text) => {
+                Some((text, to)) if answers(&to, id) => {
                     self.note(&glance, &text);
-                    return Some(text);
+                    text
+                }
+                Some(_) => {
+                    let why = "The server answered another request than this one. Is there a proxy in between?";
+                    fault(id, INTERNAL_ERROR, why, None)
                 }
                 None => foreign(id, status, &body),
             },
@@ -199,7 +282,7 @@ impl Bridge {
                 fault(id, INTERNAL_ERROR, &why, None)
             }
         };
-        if id.is_some() || glance.method.is_none() {
+        if !glance.wants_nothing() {
             return Some(text);
         }
         // A notification is not answered, whatever became of it.
@@ -216,14 +299,17 @@ impl Bridge {
             }
         };
         let method = glance.method.as_deref();
-        let params = glance.params.as_ref();
-        let own = params.and_then(|params| params.meta.as_ref()?.revision.as_deref());
+        let params = &glance.params;
+        let own = params
+            .meta
+            .as_ref()
+            .and_then(|meta| meta.revision.as_deref());
         if method != Some("initialize") {
             let agreed = || self.agreed().clone();
             add(VERSION, own.and_then(header).or_else(agreed));
         }
         add(METHOD, method.and_then(header));
-        let name = params.and_then(|params| params.name.as_deref().or(params.uri.as_deref()));
+        let name = params.name.as_deref().or(params.uri.as_deref());
         add(NAME, name.and_then(header));
         headers
     }
@@ -245,6 +331,9 @@ impl Bridge {
 
 /// A text as a header's value, in the protocol's own way where it is not plain (revision 2026-07-28, Value Encoding).
 fn header(text: &str) -> Option<HeaderValue> {
+    if text.len() > HEADER_BYTES {
+        return None;
+    }
     let plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     let kept = text.trim_matches([' ', '\t']) == text && !text.starts_with("=?base64?");
     if plain && kept {
@@ -254,16 +343,30 @@ fn header(text: &str) -> Option<HeaderValue> {
     }
 }
 
-/// The body as one line, if it is a message of the protocol.
-fn message(body: &[u8]) -> Option<String> {
+/// The body as one line, and the id it answers, if it is an answer of the protocol.
+fn message(body: &[u8]) -> Option<(String, Value)> {
     #[derive(Deserialize)]
     struct Message {
         jsonrpc: String,
+        #[serde(default)]
+        id: Value,
+        #[serde(default)]
+        method: Option<IgnoredAny>,
     }
     let message: Message = serde_json::from_slice(body).ok()?;
     let text = std::str::from_utf8(body).ok()?;
     // Outside of strings a line break is white space, and inside there can be none.
-    (message.jsonrpc == "2.0").then(|| text.replace(['\n', '\r'], " "))
+    let is_answer = message.jsonrpc == "2.0" && message.method.is_none();
+    is_answer.then(|| (text.replace(['\n', '\r'], " "), message.id))
+}
+
+/// Whether an answer to `to` is one to the request `id`: the same, or none where that can be no id.
+fn answers(to: &Value, id: Option<&RawValue>) -> bool {
+    let id = id.and_then(|id| serde_json::from_str::<Value>(id.get()).ok());
+    match id.filter(|id| id.is_string() || id.is_i64()) {
+        Some(id) => id == *to,
+        None => to.is_null(),
+    }
 }
 
 /// What was answered by something that does not speak the protocol, or before it was spoken.
@@ -319,13 +422,71 @@ mod tests {
     #[test]
     fn a_message_stays_one_line_and_anything_else_is_told_apart() {
         let pretty = "{\n \"jsonrpc\": \"2.0\",\r\n \"id\": 1, \"result\": \"a\\nb\"}";
-        let line = message(pretty.as_bytes()).unwrap();
+        let (line, to) = message(pretty.as_bytes()).unwrap();
+        assert_eq!(to, 1);
         assert!(
             !line.contains(['\n', '\r']) && line.contains("a\\nb"),
             "{line}"
         );
         for other in ["", "<html>", "{}", "[]", r#"{"error":"Unauthorized"}"#] {
             assert_eq!(message(other.as_bytes()), None, "{other}");
+        }
+        let notification = br#"{"jsonrpc":"2.0","method":"x"}"#;
+        assert_eq!(message(notification), None);
+    }
+
+    #[test]
+    fn an_answer_is_to_its_own_request() {
+        for (to, id, fits) in [
+            (json!(1), Some("1"), true),
+            (json!("a"), Some(r#""\u0061""#), true),
+            (json!(1), Some("2"), false),
+            (json!(1), Some(r#""1""#), false),
+            (json!(1), None, false),
+            (json!(null), Some("1"), false),
+            (json!(null), Some("1.5"), true),
+            (json!(null), None, true),
+        ] {
+            let id: Option<Box<RawValue>> = id.map(|id| serde_json::from_str(id).unwrap());
+            assert_eq!(answers(&to, id.as_deref()), fits, "{to} {id:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_s_parts_are_read_each_by_itself() {
+        for (line, id, nothing, waits) in [
+            (
+                r#"{"id":4,"method":"tools/call","params":{"name":7}}"#,
+                Some("4"),
+                false,
+                false,
+            ),
+            (r#"{"id":4,"method":7}"#, Some("4"), false, false),
+            (r#"{"id":null,"method":"x"}"#, Some("null"), false, false),
+            (r#"{"method":"x","params":5}"#, None, true, false),
+            (r#"{"id":1,"result":{}}"#, Some("1"), true, false),
+            (r#"{"id":1,"error":null}"#, Some("1"), true, false),
+            ("nonsense", None, false, false),
+            (
+                r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"wait":5}}}"#,
+                Some("1"),
+                false,
+                true,
+            ),
+            (
+                r#"{"id":1,"method":"ping","params":{"arguments":{"wait":5}}}"#,
+                Some("1"),
+                false,
+                false,
+            ),
+        ] {
+            let glance = Glance::at(line.as_bytes());
+            let read = glance.id.as_deref().map(RawValue::get);
+            assert_eq!(
+                (read, glance.wants_nothing(), glance.waits()),
+                (id, nothing, waits),
+                "{line}"
+            );
         }
     }
 
@@ -369,5 +530,6 @@ mod tests {
         ] {
             assert_eq!(header(text).unwrap(), value, "{text}");
         }
+        assert_eq!(header(&"x".repeat(HEADER_BYTES + 1)), None);
     }
 }

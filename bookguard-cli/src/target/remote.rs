@@ -119,7 +119,7 @@ impl Remote {
 
     /// A message of the Model Context Protocol: a status, and a body that may be empty.
     ///
-    /// Errors: [`Failure::Unreachable`], [`Failure::BadAnswer`].
+    /// Errors: [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
     pub async fn message(
         &self,
         headers: HeaderMap,
@@ -129,7 +129,11 @@ impl Remote {
         let builder = self.client.post(url).headers(headers).body(message);
         let response = self.dispatch(builder.header(CONTENT_TYPE, "application/json"));
         let response = response.await?;
-        Ok((response.status(), self.body(response).await?))
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(refusal(&self.base, status, response.headers(), &[]));
+        }
+        Ok((status, self.body(response).await?))
     }
 
     /// Fills a route's path; `None` when a parameter can be no id of Bookguard's, which could name another route.

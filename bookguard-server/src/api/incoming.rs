@@ -162,24 +162,66 @@ fn thousandths(weight: &str) -> u16 {
 ///
 /// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
+    let none = || Err::<(), _>(too_large(most));
+    Ok(roomy_body(request, most, most, none).await?.0)
+}
+
+/// Reads the body of at most `few` bytes, or of at most `most` with what `room` gives: asked before anything beyond the few
+/// is held, and never for a body that has no more.
+///
+/// Refuses: as [`body`], and what `room` refuses.
+pub(crate) async fn roomy_body<R>(
+    request: &mut Request,
+    few: usize,
+    most: usize,
+    room: impl FnOnce() -> Result<R, Refusal>,
+) -> Result<(Vec<u8>, Option<R>), Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let body = request.take_body();
+    let mut given = None;
     let bytes: Vec<u8> = match length {
-        Some(length) if length > most as u64 => {
-            discard(request.headers(), body).await;
-            return Err(too_large(most));
+        Some(length) => {
+            let asked = match length {
+                length if length > most as u64 => Err(too_large(most)),
+                length if length > few as u64 => room().map(Some),
+                _ => Ok(None),
+            };
+            given = match asked {
+                Ok(given) => given,
+                Err(refusal) => {
+                    discard(request.headers(), body).await;
+                    return Err(refusal);
+                }
+            };
+            // The connection never yields more than was declared.
+            body.into_bytes().await.map_err(|_| incomplete())?.into()
         }
-        // The connection never yields more than was declared.
-        Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
-        None => read_bounded(body.into_async_read(), most).await?,
+        None => {
+            let mut body = body.into_async_read();
+            let mut bytes = Vec::new();
+            read_until(&mut body, few + 1, &mut bytes).await?;
+            if bytes.len() > few {
+                let mut refused = room().map(|room| given = Some(room)).err();
+                if refused.is_none() {
+                    read_until(&mut body, most + 1, &mut bytes).await?;
+                    refused = (bytes.len() > most).then(|| too_large(most));
+                }
+                if let Some(refusal) = refused {
+                    drop(bytes);
+                    drop_rest(body).await;
+                    return Err(refusal);
+                }
+            }
+            bytes
+        }
     };
     if !bytes.is_empty() {
         is_json(request.headers())?;
     }
-    Ok(bytes)
+    Ok((bytes, given))
 }
 
 /// How long the body says it is; `None` when it does not say.
@@ -194,19 +236,15 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     }
 }
 
-async fn read_bounded(mut body: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, Refusal> {
-    let mut bytes = Vec::new();
-    (&mut body)
-        .take(most as u64 + 1)
-        .read_to_end(&mut bytes)
-        .await
-        .map_err(|_| incomplete())?;
-    if bytes.len() <= most {
-        return Ok(bytes);
-    }
-    drop(bytes);
-    drop_rest(body).await;
-    Err(too_large(most))
+/// Reads on until there are `wanted` bytes, or no more.
+async fn read_until(
+    body: &mut (impl AsyncRead + Unpin),
+    wanted: usize,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let left = wanted.saturating_sub(bytes.len());
+    let read = body.take(left as u64).read_to_end(bytes).await;
+    read.map(drop).map_err(|_| incomplete())
 }
 
 /// Reads and drops the body of a request that is refused before its body was read.

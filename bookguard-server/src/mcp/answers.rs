@@ -1,6 +1,7 @@
 //! What the protocol's own crate asks of a server: who it is, its tools, its resources.
 //!
-//! Everything of a partner's comes from [`Tools::call`]. Invariant: a refusal is the HTTP interface's own, word for word.
+//! Everything of a partner's comes from [`Tools::call`]. Invariant: a refusal is the HTTP interface's own, word for word but for
+//! where an argument stands.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 use poem::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
-    ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -29,9 +31,10 @@ const INSTRUCTIONS: &str = "Bookguard records bookings between a talent and an o
     tamper-evident evidence of what happened. A booking goes create_booking, protect_booking; before a cancellation ask evaluate_policy, \
     show what it comes to, then cancel_booking with `expected`; get_evidence and verify_evidence settle disputes. Amounts are decimal \
     numbers in the booking's currency, or minor units where the name says so; times are RFC 3339. A refusal is an answer with isError: \
-    its `code` says which, `message` and `details` say what to change. Repeat a call that writes only with the same idempotencyKey.";
+    its `code` says which, `message` and `details` say what to change. Repeat a call that writes only with the same idempotencyKey, and \
+    with the same arguments in the same order and spelling, byte for byte: any other spelling is refused as another call.";
 /// What is spoken here; of these the crate hands over only what it could not read.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 8] = [
     "initialize",
     "server/discover",
     "ping",
@@ -40,7 +43,6 @@ const METHODS: [&str; 9] = [
     "resources/list",
     "resources/read",
     "resources/templates/list",
-    "completion/complete",
 ];
 
 /// One request's server.
@@ -58,17 +60,19 @@ impl Answers {
     async fn call(
         &self,
         name: &str,
-        arguments: Option<&str>,
+        arguments: Option<Value>,
         context: &RequestContext<RoleServer>,
     ) -> Option<Outcome> {
         let none = HeaderMap::new();
         let parts = context.extensions.get::<Parts>();
         let headers = parts.map_or(&none, |parts| &parts.headers);
         let sent = parts.and_then(|parts| parts.extensions.get::<Arguments>());
-        let arguments = arguments.or(sent.map(|Arguments(text)| &**text));
-        self.tools
-            .call(name, arguments.unwrap_or("{}"), headers)
-            .await
+        let arguments = match (arguments, sent) {
+            (Some(own), _) => Arc::from(own.to_string()),
+            (None, Some(Arguments(text))) => Arc::clone(text),
+            (None, None) => Arc::from("{}"),
+        };
+        self.tools.call(name, &arguments, headers).await
     }
 }
 
@@ -125,15 +129,14 @@ impl ServerHandler for Answers {
         if let Some(cursor) = request.and_then(|request| request.cursor) {
             arguments["cursor"] = cursor.into();
         }
-        let arguments = arguments.to_string();
-        let answered = self.call("list_bookings", Some(&arguments), &context).await;
+        let answered = self.call("list_bookings", Some(arguments), &context).await;
         let Some(Outcome { status, body }) = answered else {
             return Ok(ListResourcesResult::default());
         };
         match status {
             status if status.is_success() => Ok(resources(&body)),
-            // Whoever may not see the bookings sees none: to look is no offence.
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(ListResourcesResult::default()),
+            // A stranger may look, and has none.
+            StatusCode::UNAUTHORIZED => Ok(ListResourcesResult::default()),
             StatusCode::BAD_REQUEST => {
                 let fault = refused(status, &body);
                 Err(ErrorData::invalid_params(fault.message, fault.data))
@@ -166,10 +169,13 @@ impl ServerHandler for Answers {
         // Unknown and another partner's are the same to the byte, so nothing of what was asked is in it.
         let unknown = || ErrorData::resource_not_found("There is no such resource.", None);
         let (head, tail) = EVIDENCE;
-        let rest = request.uri.strip_prefix(head).ok_or_else(unknown)?;
-        let booking_id = rest.strip_suffix(tail).ok_or_else(unknown)?;
-        let arguments = json!({ "bookingId": booking_id }).to_string();
-        let answered = self.call("get_evidence", Some(&arguments), &context).await;
+        let rest = request.uri.strip_prefix(head);
+        // What names no booking is asked for all the same: it is as unknown, and counts as much.
+        let booking_id = rest
+            .and_then(|rest| rest.strip_suffix(tail))
+            .unwrap_or_default();
+        let arguments = json!({ "bookingId": booking_id });
+        let answered = self.call("get_evidence", Some(arguments), &context).await;
         let Outcome { status, body } = answered.ok_or_else(unknown)?;
         match status {
             status if status.is_success() => {
@@ -180,6 +186,22 @@ impl ServerHandler for Answers {
             StatusCode::NOT_FOUND => Err(unknown()),
             status => Err(refused(status, &body)),
         }
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     async fn on_custom_request(

@@ -1,12 +1,14 @@
 //! Where each of a tool's arguments stands in its operation's request: in the path, the query, a header, or the body.
 //!
-//! They are read as the texts the caller wrote. Invariants: nothing here knows any tool; no value leads to another path.
+//! They are read as the texts the caller wrote. Invariants: nothing here knows any tool; no value leads to another path; of
+//! faults there are no more than of any body.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use bookguard_core::error::{Error, FieldError};
 use bookguard_core::input::shorten;
+use bookguard_core::limits::FAULTS;
 use bookguard_core::ops::{Body, Route};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
@@ -42,6 +44,9 @@ impl Parts {
         let mut faults = Vec::new();
         let mut seen = BTreeSet::new();
         for (name, value) in members(arguments)? {
+            if faults.len() >= FAULTS {
+                return Err(Error::faults(faults));
+            }
             let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
             let is_key = remembered && name == IDEMPOTENCY_KEY;
             let in_query = route.query.iter().any(|known| known.name == name);
@@ -49,7 +54,7 @@ impl Parts {
                 body.push((name, value));
                 continue;
             }
-            let value = match scalar(&name, value) {
+            let value = match scalar(&name, value, is_key) {
                 Ok(_) if !seen.insert(name.clone()) => {
                     faults.push(fault(
                         &name,
@@ -120,7 +125,7 @@ fn members(object: &str) -> Result<Vec<(String, &RawValue)>, Error> {
 }
 
 /// The text of an argument that stands in an address or a header.
-fn scalar(name: &str, value: &RawValue) -> Result<String, FieldError> {
+fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldError> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).map_err(|_| {
@@ -132,6 +137,14 @@ fn scalar(name: &str, value: &RawValue) -> Result<String, FieldError> {
                 fix,
             )
         }),
+        Some(b'n') => {
+            let fix = "Send a value, or leave it out.";
+            Err(fault(name, "null", "is null", fix))
+        }
+        _ if is_key => {
+            let fix = "Send a string, such as a UUID.";
+            Err(fault(name, "wrong_type", "is not a string", fix))
+        }
         Some(b'{' | b'[') => {
             let fix = "Send a string, a number, true or false.";
             Err(fault(
@@ -141,16 +154,6 @@ fn scalar(name: &str, value: &RawValue) -> Result<String, FieldError> {
                 fix,
             ))
         }
-        Some(b'n') => {
-            let fix = "Send a value, or leave it out.";
-            Err(fault(name, "null", "is null", fix))
-        }
-        _ if name == IDEMPOTENCY_KEY => Err(fault(
-            name,
-            "wrong_type",
-            "is not a string",
-            "Send a string, such as a UUID.",
-        )),
         _ => Ok(text.to_owned()),
     }
 }
@@ -310,6 +313,29 @@ mod tests {
                 expected,
                 "{arguments}"
             );
+        }
+    }
+
+    #[test]
+    fn faults_are_as_few_and_as_short_as_a_body_s() {
+        let members = |value: &str| {
+            let members = (0..10_000).map(|n| format!(r#""{n}{}":{value}"#, "x".repeat(100)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        };
+        let repeated = format!("{{{}}}", vec![r#""bookingId":0"#; 10_000].join(","));
+        for arguments in [members("[]"), members("null"), repeated] {
+            let found = codes(&GetBooking::ROUTE, &arguments);
+            assert_eq!(found.len(), FAULTS);
+            assert!(found.iter().all(|(pointer, _)| pointer.len() < 50));
+        }
+    }
+
+    #[test]
+    fn what_to_send_as_an_idempotency_key_is_a_string() {
+        for value in ["{}", "[]", "7", "true"] {
+            let arguments = format!(r#"{{"bookingId":"a","idempotencyKey":{value}}}"#);
+            let error = Parts::split(&CancelBooking::ROUTE, true, &arguments).expect_err(value);
+            assert_eq!(error.details[0].fix, "Send a string, such as a UUID.");
         }
     }
 }

@@ -1,30 +1,37 @@
 //! From a tool's arguments to its operation's request, and from the response back.
 //!
 //! The request goes through a router of its own, over the very endpoints of the HTTP interface: who is calling, what they
-//! may, how often, what was asked before under the same key, and what is written into the log are theirs. Invariant:
-//! nothing here knows any tool.
+//! may, how often, what was asked before under the same key, and what is written into the log are theirs. Invariants:
+//! nothing here knows any tool; a call that comes to no operation counts against its key's rate all the same.
 
 use std::sync::Arc;
 
 use bookguard_core::error::Error;
+use bookguard_core::limits::BODY_BYTES;
 use bookguard_core::ops::Route;
 use poem::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use poem::http::{StatusCode, Uri};
 use poem::{EndpointExt as _, Request};
 use rmcp::model::Tool as Definition;
+use tokio::sync::Semaphore;
 
 use super::MESSAGE_BYTES;
 use super::arguments::Parts;
-use super::tools::TABLE;
+use super::tools::{IDEMPOTENCY_KEY, TABLE};
 use super::verification::VerifyEvidence;
-use crate::api::{self, Entry, endpoint::Served};
-use crate::app::App;
+use crate::api::{self, Entry, endpoint::Served, incoming};
+use crate::app::{App, Turned};
 use crate::documents;
 use crate::refusal::{REQUEST_ID, Refusal};
 use crate::router::{Router, Routes};
 
+/// Calls with large arguments that are worked on at a time.
+const LARGE_AT_ONCE: usize = 2;
+
 /// The tools, ready to be called.
 pub(super) struct Tools {
+    app: Arc<App>,
+    turns: Semaphore,
     bound: Vec<Bound>,
     router: Router,
 }
@@ -35,6 +42,8 @@ struct Bound {
     route: Route,
     /// Whether it takes an idempotency key.
     remembered: bool,
+    /// The most bytes of its arguments.
+    most: usize,
 }
 
 /// What an operation answered.
@@ -53,12 +62,17 @@ impl Tools {
         let entry = |id: &str| table.iter().find(|entry| entry.route.id == id);
         let mut bound = Vec::new();
         for tool in &TABLE {
-            let (route, endpoint, remembered) = match entry(tool.operation) {
-                Some(entry) => (entry.route, entry.endpoint(app), entry.is_remembered()),
+            let (route, endpoint, remembered, most) = match entry(tool.operation) {
+                Some(entry) => (
+                    entry.route,
+                    entry.endpoint(app),
+                    entry.is_remembered(),
+                    BODY_BYTES,
+                ),
                 None => {
                     let served = Served::<VerifyEvidence>::new(Arc::clone(app), false, false);
                     let endpoint = served.reading(MESSAGE_BYTES).boxed();
-                    (VERIFICATION, endpoint, false)
+                    (VERIFICATION, endpoint, false, MESSAGE_BYTES)
                 }
             };
             let methods = routes.entry(Entry::pattern(&route)).or_default();
@@ -67,10 +81,13 @@ impl Tools {
                 definition: tool.define(documents::openapi()),
                 route,
                 remembered,
+                most,
             });
         }
         let clock = app.service.clock().clone();
         Self {
+            app: Arc::clone(app),
+            turns: Semaphore::new(LARGE_AT_ONCE),
             bound,
             router: Router::new(routes, clock, app.report),
         }
@@ -88,63 +105,148 @@ impl Tools {
     pub(super) async fn call(
         &self,
         name: &str,
-        arguments: &str,
+        arguments: &Arc<str>,
         headers: &HeaderMap,
     ) -> Option<Outcome> {
-        let bound = self
-            .bound
-            .iter()
-            .find(|bound| bound.definition.name == name)?;
-        let response = match bound.request(arguments, headers) {
-            Ok(request) => self.router.respond(request).await,
-            Err(error) => Refusal::from(error).respond(),
+        let mut bound = self.bound.iter();
+        let bound = bound.find(|bound| bound.definition.name == name);
+        let route = bound.map_or(VERIFICATION, |bound| bound.route);
+        let made = match bound {
+            Some(bound) => self.split(bound, arguments).await.map(Some),
+            None => Ok(None),
+        };
+        // Never closed, so there is always a turn.
+        let _turn = match arguments.len() > BODY_BYTES && made.is_ok() {
+            true => self.turns.acquire().await.ok(),
+            false => None,
+        };
+        let made = made.and_then(|parts| {
+            Ok(parts
+                .map(|parts| request(&route, parts, headers))
+                .transpose()?)
+        });
+        let response = match made {
+            Ok(Some(request)) => self.router.respond(request).await,
+            Ok(None) => self.admit(&route, headers).await.err()?.respond(),
+            Err(refusal) => self
+                .admit(&route, headers)
+                .await
+                .err()
+                .unwrap_or(refusal)
+                .respond(),
         };
         let status = response.status();
-        let body = response.into_body().into_string().await.unwrap_or_default();
+        let mut body = response.into_body().into_string().await.unwrap_or_default();
+        if status == StatusCode::BAD_REQUEST {
+            body = in_arguments(body);
+        }
         Some(Outcome { status, body })
+    }
+
+    /// Where the arguments go. Large ones are read where it may take its time.
+    async fn split(&self, bound: &Bound, arguments: &Arc<str>) -> Result<Parts, Refusal> {
+        if arguments.len() > bound.most {
+            return Err(incoming::too_large(bound.most));
+        }
+        let (route, remembered, text) = (bound.route, bound.remembered, Arc::clone(arguments));
+        let split = move || Parts::split(&route, remembered, &text);
+        let parts = match arguments.len() {
+            0..=BODY_BYTES => split(),
+            _ => self.app.readers.run(split).await,
+        };
+        Ok(parts?)
+    }
+
+    /// Counts what comes to no operation, which would have counted it.
+    ///
+    /// Refuses: as an operation refuses whoever calls it.
+    async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<(), Refusal> {
+        let mut request = Request::default();
+        request.headers_mut().clone_from(headers);
+        match self.app.admit(route, &request).await {
+            Ok(_) => Ok(()),
+            Err(Turned { error, .. }) => Err(error.into()),
+        }
     }
 }
 
-impl Bound {
-    /// The operation's request.
-    fn request(&self, arguments: &str, headers: &HeaderMap) -> Result<Request, Error> {
-        let parts = Parts::split(&self.route, self.remembered, arguments)?;
-        let uri = Uri::try_from(parts.uri).map_err(|_| {
-            Error::invalid(
-                "query_too_long",
-                "The arguments are longer than any of them can be.",
-            )
-        })?;
-        let mut request = Request::builder()
-            .method(Entry::method_of(&self.route))
-            .uri(uri)
-            .finish();
-        let to = request.headers_mut();
-        for name in [REQUEST_ID.as_str(), "x-api-key"] {
-            for value in headers.get_all(name) {
-                to.append(
-                    poem::http::HeaderName::from_bytes(name.as_bytes())
-                        .expect("both are lower-case names"),
-                    value.clone(),
-                );
-            }
-        }
-        if let Some(key) = parts.idempotency_key {
-            // One that can be no header is one the core refuses.
-            let value = HeaderValue::try_from(key).unwrap_or(HeaderValue::from_static(""));
-            to.insert("idempotency-key", value);
-        }
-        if let Some(body) = parts.body {
-            to.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            to.insert(
-                poem::http::header::CONTENT_LENGTH,
-                HeaderValue::from(body.len()),
+/// The operation's request.
+fn request(route: &Route, parts: Parts, headers: &HeaderMap) -> Result<Request, Error> {
+    let uri = Uri::try_from(parts.uri).map_err(|_| {
+        Error::invalid(
+            "query_too_long",
+            "The arguments are longer than any of them can be.",
+        )
+    })?;
+    let mut request = Request::builder()
+        .method(Entry::method_of(route))
+        .uri(uri)
+        .finish();
+    let to = request.headers_mut();
+    for name in [REQUEST_ID.as_str(), "x-api-key"] {
+        for value in headers.get_all(name) {
+            to.append(
+                poem::http::HeaderName::from_bytes(name.as_bytes())
+                    .expect("both are lower-case names"),
+                value.clone(),
             );
-            request.set_body(body);
         }
-        Ok(request)
     }
+    if let Some(key) = parts.idempotency_key {
+        // One that can be no header is one the core refuses.
+        let value = HeaderValue::try_from(key).unwrap_or(HeaderValue::from_static(""));
+        to.insert("idempotency-key", value);
+    }
+    if let Some(body) = parts.body {
+        to.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        to.insert(
+            poem::http::header::CONTENT_LENGTH,
+            HeaderValue::from(body.len()),
+        );
+        request.set_body(body);
+    }
+    Ok(request)
+}
+
+/// A refusal whose pointers are those of arguments, where it named a parameter of the query or a header.
+fn in_arguments(mut body: String) -> String {
+    // Within a string each quotation mark would have a backslash before it, so these are where a string begins.
+    for member in ["message", "pointer"] {
+        for (sign, argument) in [("?", ""), ("Idempotency-Key", IDEMPOTENCY_KEY)] {
+            let (from, to) = (
+                format!(r#""{member}":"{sign}"#),
+                format!(r#""{member}":"/{argument}"#),
+            );
+            body = body.replace(&from, &to);
+        }
+    }
+    body
 }
 
 /// The place of the tool that is in no table.
 const VERIFICATION: Route = <VerifyEvidence as bookguard_core::ops::Operation>::ROUTE;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_arguments_and_nothing_that_was_sent_is_touched() {
+        for (told, expected) in [
+            (
+                r#"{"message":"?limit: is x","details":[{"pointer":"?limit"}]}"#,
+                r#"{"message":"/limit: is x","details":[{"pointer":"/limit"}]}"#,
+            ),
+            (
+                r#"{"message":"Idempotency-Key: must","details":[{"pointer":"Idempotency-Key"}]}"#,
+                r#"{"message":"/idempotencyKey: must","details":[{"pointer":"/idempotencyKey"}]}"#,
+            ),
+            (
+                r#"{"message":"/a: is \"message\":\"?b","details":[{"pointer":"/\"pointer\":\"?c"}]}"#,
+                r#"{"message":"/a: is \"message\":\"?b","details":[{"pointer":"/\"pointer\":\"?c"}]}"#,
+            ),
+        ] {
+            assert_eq!(in_arguments(told.to_owned()), expected);
+        }
+    }
+}

@@ -1,12 +1,14 @@
 //! From where the path may be called: the Host and Origin that a page cannot forge.
 //!
-//! A page of another site, whose name was made to lead to this machine, still sends that name. Invariant: what is not the
-//! service's own is refused with a sentence that says how to make it so.
+//! A page of another site, whose name was made to lead to this machine, still sends that name. Both are read as what they
+//! are, an authority and an origin, and not as addresses, of which they could be a part. Invariant: what is not the service's
+//! own is refused with a sentence that says how to make it so.
 
 use std::net::IpAddr;
 
 use poem::http::StatusCode;
 use poem::http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+use poem::http::uri::Authority;
 use url::{Host, Url};
 
 use crate::refusal::Refusal;
@@ -15,23 +17,40 @@ use crate::refusal::Refusal;
 pub(crate) struct Callers {
     public: Option<Url>,
     /// Whether this machine's own names are good: when it can be reached by them.
-    local: bool,
+    local_hosts: bool,
+    /// Whether its own pages are: not when they only could be a visitor's, of a service with a name of its own.
+    local_origins: bool,
 }
 
 impl Callers {
     /// Callers of the service at `public_url`, listening on `address`.
     pub(crate) fn new(public_url: &str, address: IpAddr) -> Self {
+        let public = Url::parse(public_url).ok();
+        let local_hosts = address.to_canonical().is_loopback() || address.is_unspecified();
+        // Where the operator named no public URL it is the listening address.
+        let named = public.as_ref().and_then(Url::host);
+        let own = named.is_some_and(|host| is_loopback(&host) || is_unspecified(&host));
         Self {
-            public: Url::parse(public_url).ok(),
-            local: address.to_canonical().is_loopback() || address.is_unspecified(),
+            local_origins: local_hosts && own,
+            local_hosts,
+            public,
         }
     }
 
     /// Refuses: `host_not_allowed`, `origin_not_allowed`.
-    pub(super) fn check(&self, headers: &HeaderMap, in_uri: Option<&str>) -> Result<(), Refusal> {
-        let host = single(headers, HOST).or(in_uri.filter(|_| !headers.contains_key(HOST)));
-        let named = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
-        let known = named.is_some_and(|url| self.is_local(&url) || self.is_public_host(&url));
+    pub(super) fn check(
+        &self,
+        headers: &HeaderMap,
+        target: Option<&Authority>,
+    ) -> Result<(), Refusal> {
+        // A target that names the host is the one that counts (RFC 9112 section 3.2.2).
+        let host = match target {
+            Some(target) => Some(target.as_str()),
+            None => single(headers, HOST),
+        };
+        let known = host
+            .and_then(host_of)
+            .is_some_and(|host| self.local_hosts && is_loopback(&host) || self.is_public(&host));
         if !known {
             return Err(forbidden(
                 "host_not_allowed",
@@ -42,12 +61,7 @@ impl Callers {
         if !headers.contains_key(ORIGIN) {
             return Ok(());
         }
-        let origin = single(headers, ORIGIN).and_then(|origin| Url::parse(origin).ok());
-        let same = |url: &Url| {
-            let public = self.public.as_ref().map(Url::origin);
-            self.is_local(url) || public.is_some_and(|public| public == url.origin())
-        };
-        if origin.is_some_and(|url| same(&url)) {
+        if single(headers, ORIGIN).is_some_and(|origin| self.is_own(origin)) {
             return Ok(());
         }
         Err(forbidden(
@@ -57,19 +71,52 @@ impl Callers {
         ))
     }
 
-    fn is_public_host(&self, url: &Url) -> bool {
+    fn is_public(&self, host: &Host<String>) -> bool {
         let public = self.public.as_ref().and_then(Url::host);
-        public.is_some_and(|public| url.host() == Some(public))
+        public.is_some_and(|public| public.to_owned() == *host)
     }
 
-    fn is_local(&self, url: &Url) -> bool {
-        self.local
-            && match url.host() {
-                Some(Host::Domain(name)) => name == "localhost",
-                Some(Host::Ipv4(address)) => address.is_loopback(),
-                Some(Host::Ipv6(address)) => address.is_loopback(),
-                None => false,
-            }
+    /// Whether a page of this origin is the service's own, or one of this machine that may be used to look at it.
+    fn is_own(&self, text: &str) -> bool {
+        let Ok(url) = Url::parse(text) else {
+            return false;
+        };
+        let origin = url.origin();
+        let plain = matches!(url.scheme(), "http" | "https");
+        // A browser sends nothing but an origin's one spelling (RFC 6454 section 6.2).
+        if !plain || origin.ascii_serialization() != text {
+            return false;
+        }
+        let local = self.local_origins && url.host().is_some_and(|host| is_loopback(&host));
+        local
+            || self
+                .public
+                .as_ref()
+                .is_some_and(|public| public.origin() == origin)
+    }
+}
+
+/// The host of a Host header's value: without user information, and with a port that is one.
+fn host_of(text: &str) -> Option<Host<String>> {
+    let authority: Authority = text.parse().ok()?;
+    let port = text.strip_prefix(authority.host())?;
+    let plain = port.is_empty() || authority.port_u16().is_some();
+    Host::parse(authority.host()).ok().filter(|_| plain)
+}
+
+fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
+    match host {
+        Host::Domain(name) => name.as_ref() == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    }
+}
+
+fn is_unspecified<S>(host: &Host<S>) -> bool {
+    match host {
+        Host::Domain(_) => false,
+        Host::Ipv4(address) => address.is_unspecified(),
+        Host::Ipv6(address) => address.is_unspecified(),
     }
 }
 
@@ -129,6 +176,16 @@ mod tests {
             ),
             ("127.0.0.1", "bookings.example.com.", "host_not_allowed"),
             ("127.0.0.1", "", "host_not_allowed"),
+            ("127.0.0.1", "evil.com@localhost", "host_not_allowed"),
+            ("127.0.0.1", "evil.com:80@localhost", "host_not_allowed"),
+            ("127.0.0.1", "localhost/evil.com", "host_not_allowed"),
+            ("127.0.0.1", "localhost#evil.com", "host_not_allowed"),
+            ("127.0.0.1", "localhost?x", "host_not_allowed"),
+            ("127.0.0.1", "localhost\\.evil.com", "host_not_allowed"),
+            ("127.0.0.1", "local\thost", "host_not_allowed"),
+            ("127.0.0.1", "loc%61lhost", "host_not_allowed"),
+            ("127.0.0.1", "localhost:99999", "host_not_allowed"),
+            ("127.0.0.1", "localhost:80:80", "host_not_allowed"),
         ] {
             assert_eq!(
                 code(public, listen, &[host], &[]),
@@ -139,34 +196,52 @@ mod tests {
         let twice = ["bookings.example.com", "evil.example.com"];
         assert_eq!(code(public, "127.0.0.1", &twice, &[]), "host_not_allowed");
         assert_eq!(code(public, "127.0.0.1", &[], &[]), "host_not_allowed");
+        // Where the target names a host, it is that one whatever the header says.
+        let callers = Callers::new(public, "127.0.0.1".parse().unwrap());
+        let headers = HeaderMap::from_iter([(HOST, "localhost".parse().unwrap())]);
+        for (target, allowed) in [("localhost", true), ("evil.example.com", false)] {
+            let target = Authority::from_static(target);
+            assert_eq!(callers.check(&headers, Some(&target)).is_ok(), allowed);
+        }
     }
 
     #[test]
     fn pages_of_other_sites_are_kept_out() {
         let public = "https://bookings.example.com/base";
-        for (listen, origin, expected) in [
-            ("127.0.0.1", "https://bookings.example.com", "ok"),
-            ("127.0.0.1", "http://localhost:5173", "ok"),
-            ("192.0.2.1", "http://localhost:5173", "origin_not_allowed"),
+        let (home, wild) = ("http://127.0.0.1:8080", "http://0.0.0.0:8080");
+        for (public, listen, origin, allowed) in [
+            (public, "127.0.0.1", "https://bookings.example.com", true),
+            (home, "127.0.0.1", "http://127.0.0.1:8080", true),
+            (home, "127.0.0.1", "http://localhost:5173", true),
+            (wild, "0.0.0.0", "http://localhost:5173", true),
+            (home, "127.0.0.1", "http://evil.com@localhost", false),
+            (home, "127.0.0.1", "http://localhost/x", false),
+            (home, "127.0.0.1", "http://localhost/", false),
+            (home, "127.0.0.1", "HTTP://localhost", false),
+            (home, "127.0.0.1", "javascript://localhost", false),
+            (home, "127.0.0.1", "chrome-extension://localhost", false),
+            (home, "127.0.0.1", "ftp://localhost", false),
+            // A visitor's own machine, not the one behind the name.
+            (public, "127.0.0.1", "http://localhost:5173", false),
+            (public, "192.0.2.1", "http://localhost:5173", false),
+            (public, "127.0.0.1", "http://bookings.example.com", false),
             (
-                "127.0.0.1",
-                "http://bookings.example.com",
-                "origin_not_allowed",
-            ),
-            (
+                public,
                 "127.0.0.1",
                 "https://bookings.example.com:8443",
-                "origin_not_allowed",
+                false,
             ),
-            (
-                "127.0.0.1",
-                "https://evil.example.com",
-                "origin_not_allowed",
-            ),
-            ("127.0.0.1", "null", "origin_not_allowed"),
-            ("127.0.0.1", "", "origin_not_allowed"),
+            (public, "127.0.0.1", "https://evil.example.com", false),
+            (public, "127.0.0.1", "null", false),
+            (public, "127.0.0.1", "", false),
         ] {
-            let host = ["bookings.example.com"];
+            let host = [public.split('/').nth(2).unwrap()];
+            let host = if listen == "0.0.0.0" {
+                ["localhost"]
+            } else {
+                host
+            };
+            let expected = if allowed { "ok" } else { "origin_not_allowed" };
             assert_eq!(code(public, listen, &host, &[origin]), expected, "{origin}");
         }
     }

@@ -1,44 +1,41 @@
 //! Who may knock at the protocol's path, and with how much.
 //!
 //! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
-//! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: without a key
-//! no more is read than of any request; of larger messages [`RECEIVED`] are in memory at most and [`ANSWERED`] are worked on,
-//! whoever sends them.
+//! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: of a stranger's
+//! message at most [`STRANGER_BYTES`] are read; a message no larger than other requests waits for nobody; larger ones have
+//! few [`Places`], of which nobody has more than a share.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::session::unauthorized;
+use bookguard_core::session::{Authority, unauthorized};
 use bytes::Bytes;
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
 };
 use poem::http::{self, StatusCode};
 use poem::{Endpoint, Request, Response};
-use rmcp::model::ErrorCode;
+use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::answers::Answers;
 use super::call::Tools;
 use super::callers::Callers;
 use super::message::{Ask, Fault, Message, read};
-use super::{MESSAGE_BYTES, PATH};
+use super::places::{Place, Places};
+use super::{MESSAGE_BYTES, PATH, PROTOCOL_VERSIONS};
 use crate::api::incoming;
 use crate::app::App;
 use crate::refusal::Refusal;
 
-/// Messages larger than other requests that are received or wait for their turn.
-const RECEIVED: usize = 8;
-/// Those among them that are being answered: verifying a packet takes several times its size.
-const ANSWERED: usize = 2;
-/// How long such a message may take to arrive: 4 MiB at 2 Mbit/s. A place is not for whoever trickles.
+/// Bytes of a message from a stranger: what needs no key is small.
+const STRANGER_BYTES: usize = 8 * 1024;
+/// How long a message may take to arrive: the largest at 2 Mbit/s. A place is not for whoever trickles.
 const ARRIVAL: Duration = Duration::from_secs(20);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -52,9 +49,7 @@ pub(crate) struct Door {
     /// Who may call over HTTP; `None` where there is no listener.
     callers: Option<Callers>,
     protocol: StreamableHttpService<Answers, NeverSessionManager>,
-    /// Places of large messages, and turns of those that have come.
-    places: Semaphore,
-    turns: Semaphore,
+    places: Places,
 }
 
 impl Door {
@@ -75,8 +70,7 @@ impl Door {
                 Arc::default(),
                 config,
             ),
-            places: Semaphore::new(RECEIVED),
-            turns: Semaphore::new(ANSWERED),
+            places: Places::default(),
         }
     }
 
@@ -84,44 +78,45 @@ impl Door {
     async fn take(&self, request: &mut Request) -> Result<Response, Refusal> {
         incoming::accepts(request.headers(), "application/json")?;
         let headers = request.headers().clone();
-        let identified = headers.contains_key("x-api-key");
-        if identified {
-            self.app.identify(&headers).await?;
-            let length = incoming::declared_length(&headers);
-            if length.is_none_or(|length| length > BODY_BYTES as u64) {
-                return self.take_large(headers, request).await;
-            }
-        }
-        let body = incoming::body(request, BODY_BYTES).await?;
-        self.answer(headers, body, identified).await
+        let caller = match headers.contains_key("x-api-key") {
+            true => Some(self.app.identify(&headers).await?),
+            false => None,
+        };
+        let few = if caller.is_some() {
+            BODY_BYTES
+        } else {
+            STRANGER_BYTES
+        };
+        let room = || match &caller {
+            Some(Authority::Partner { partner_id, .. }) => self.places.take(*partner_id),
+            // A server knows nobody but partners by a key.
+            Some(_) | None => Err(stranger()),
+        };
+        let arriving = incoming::roomy_body(request, few, MESSAGE_BYTES, room);
+        let (body, place) = timeout(ARRIVAL, arriving).await.map_err(|_| late())??;
+        self.answer(headers, body, caller.is_some(), place).await
     }
 
-    /// The same for a message that is larger than other requests, or may be.
-    async fn take_large(
-        &self,
-        headers: HeaderMap,
-        request: &mut Request,
-    ) -> Result<Response, Refusal> {
-        let _place = self.places.try_acquire().map_err(|_| busy())?;
-        let arriving = timeout(ARRIVAL, incoming::body(request, MESSAGE_BYTES));
-        let body = arriving.await.map_err(|_| late())??;
-        // Never closed, so there is always a turn.
-        let _turn = self.turns.acquire().await;
-        self.answer(headers, body, true).await
-    }
-
-    /// The answer to a message. `identified`: the caller has shown who it is.
+    /// The answer to a message. `identified`: the caller has shown who it is. `place`: what a large one holds.
     pub(super) async fn answer(
         &self,
         headers: HeaderMap,
         body: Vec<u8>,
         identified: bool,
+        place: Option<Place<'_>>,
     ) -> Result<Response, Refusal> {
-        let message = match read(&body) {
+        let message = match body.len() {
+            // Small enough to be read before anybody notices.
+            0..=BODY_BYTES => read(&body),
+            _ => self.app.readers.run(move || Ok(read(&body))).await?,
+        };
+        let message = match message {
             Ok(message) => message,
             Err(fault) => return Ok(faulty(&fault)),
         };
-        drop(body);
+        if let Some(fault) = not_offered(&headers, &message) {
+            return Ok(faulty(&fault));
+        }
         let (text, id, arguments) = match message {
             Message::Notification(text) => (text, None, None),
             Message::Request(ask) if !identified && needs_key(&ask) => {
@@ -136,6 +131,9 @@ impl Door {
         if text.len() > BODY_BYTES {
             return Err(incoming::too_large(BODY_BYTES));
         }
+        // What was large only around its arguments may wait for something, and need not stay.
+        let large = |Arguments(text): &Arguments| text.len() > BODY_BYTES;
+        let _place = place.filter(|_| arguments.as_ref().is_some_and(large));
         let mut request = http::Request::new(text);
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = http::Uri::from_static(PATH);
@@ -161,7 +159,7 @@ impl Endpoint for Door {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let allowed = match &self.callers {
-            Some(callers) => callers.check(request.headers(), request.uri().host()),
+            Some(callers) => callers.check(request.headers(), request.uri().authority()),
             None => Ok(()),
         };
         let answer = match allowed {
@@ -181,8 +179,29 @@ fn needs_key(ask: &Ask) -> bool {
     matches!(ask.method.as_str(), "tools/call" | "resources/read")
 }
 
-fn busy() -> Refusal {
-    Error::unavailable("Too many large messages are being read. Try again in a moment.").into()
+/// A revision that the protocol's crate knows and that is not offered here (Transports, Protocol Version Header). Of those
+/// it does not know it says so itself; a handshake is how to agree on another.
+fn not_offered(headers: &HeaderMap, message: &Message) -> Option<Fault> {
+    let id = match message {
+        Message::Request(ask) if ask.method == "initialize" => return None,
+        Message::Request(ask) => Some(ask.id.clone()),
+        Message::Notification(_) => None,
+    };
+    let named = headers.get("mcp-protocol-version")?.to_str().ok()?;
+    let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    let known = known.any(|version| version.as_str() == named);
+    (known && !PROTOCOL_VERSIONS.contains(&named)).then(|| Fault {
+        id,
+        code: ErrorCode::INVALID_REQUEST,
+        message: format!("Bad Request: Unsupported MCP-Protocol-Version: {named}"),
+    })
+}
+
+fn stranger() -> Refusal {
+    let message = format!(
+        "Without an x-api-key at most {STRANGER_BYTES} bytes of a message are read. Send your key with it."
+    );
+    Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
 fn late() -> Refusal {

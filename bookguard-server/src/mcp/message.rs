@@ -72,6 +72,10 @@ struct Envelope<'a> {
     method: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "given")]
     params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
+    error: Option<&'a RawValue>,
 }
 
 /// A call of a tool.
@@ -120,9 +124,11 @@ pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
             "\"id\" is neither a string nor a whole number of 64 bits.",
         ));
     }
+    // An answer's id is that of a request which nobody here made; the sender may have made one of the same id.
+    let answers = envelope.method.is_none() && envelope.result.or(envelope.error).is_some();
     let read = read_envelope(whole.get(), &envelope, id);
     read.map_err(|fault| Fault {
-        id: id.map(str::to_owned),
+        id: id.filter(|_| !answers).map(str::to_owned),
         ..fault
     })
 }
@@ -249,11 +255,7 @@ mod tests {
                 one.clone(),
                 -32600,
             ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
-                one.clone(),
-                -32600,
-            ),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None, -32600),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
                 one.clone(),

@@ -160,7 +160,7 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
             "insufficient_scope"
         );
         let listed = writer.ask("resources/list", json!({})).await;
-        assert_eq!(listed["result"]["resources"], json!([]));
+        assert_eq!(listed["error"]["data"]["code"], "insufficient_scope");
         writer
             .call("verify_evidence", json!({"packet": {}}))
             .await

@@ -12,4 +12,5 @@
 mod access;
 mod client;
 mod messages;
+mod room;
 mod story;

@@ -1,10 +1,8 @@
 //! What no proper client would send: over HTTP, and to the bridge.
 
-use bookguard_core::limits::{BODY_BYTES, PACKET_BYTES};
 use bookguard_tests::engine::{Engine, Site, on_every_engine};
 use bookguard_tests::house::{House, Partner};
 use bookguard_tests::program::Serving;
-use bookguard_tests::raw::Raw;
 use bookguard_tests::waiting::{BOUND, until};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -36,11 +34,6 @@ fn hostile() -> Vec<(String, Value, i64)> {
         ("[]".to_owned(), Value::Null, -32600),
         (r#"{"id":7,"method":"ping"}"#.to_owned(), json!(7), -32600),
         (
-            r#"{"jsonrpc":"2.0","id":7,"result":{}}"#.to_owned(),
-            json!(7),
-            -32600,
-        ),
-        (
             format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"a":{deep}}}}}"#),
             json!(7),
             -32600,
@@ -52,6 +45,21 @@ fn hostile() -> Vec<(String, Value, i64)> {
         ),
         (
             request(7, "prompts/get", json!({"name": "x"})).to_string(),
+            json!(7),
+            -32601,
+        ),
+        (
+            request(7, "prompts/list", json!({})).to_string(),
+            json!(7),
+            -32601,
+        ),
+        (
+            request(
+                7,
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}),
+            )
+            .to_string(),
             json!(7),
             -32601,
         ),
@@ -153,100 +161,23 @@ async fn what_is_no_message_is_answered_with_an_error_of_the_protocol() {
             bridge.tell(vec![b'x'; 9 * 1024 * 1024]).await;
             let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
             assert_eq!(answer["error"]["code"], -32600);
-            // A notification has no answer; what comes next does.
-            bridge
-                .tell(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#)
-                .await;
+            // A notification has no answer, however wrong it is, nor has an answer; what comes next does.
+            for silent in [
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
+                r#"{"jsonrpc":"2.0","method":"x","params":5}"#,
+                r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
+            ] {
+                bridge.tell(silent).await;
+            }
             bridge.tell(request(8, "ping", json!({})).to_string()).await;
             let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
             assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 8, "result": {}}));
             let ended = bridge.end().await;
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
         }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
-    on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let stranger = house.caller();
-        let verify = |size: usize| {
-            let packet = json!({"packet": {"filler": "x".repeat(size)}});
-            request(
-                1,
-                "tools/call",
-                json!({"name": "verify_evidence", "arguments": packet}),
-            )
-            .to_string()
-        };
-        let verified = post(&acme.caller, verify(PACKET_BYTES - 100)).await.ok(200);
-        assert_eq!(verified["result"]["structuredContent"]["verified"], false);
-        let status = async |caller, message| post(caller, message).await.status;
-        assert_eq!(
-            status(&acme.caller, verify(PACKET_BYTES + BODY_BYTES)).await,
-            413
-        );
-        assert_eq!(status(&stranger, verify(BODY_BYTES)).await, 413);
-        // Only what a tool is to verify may be large.
-        let padded = request(1, "ping", json!({"x": "x".repeat(BODY_BYTES)})).to_string();
-        assert_eq!(status(&acme.caller, padded).await, 413);
-        let booking =
-            json!({"name": "create_booking", "arguments": {"eventType": "x".repeat(BODY_BYTES)}});
-        let answer = post(&acme.caller, request(1, "tools/call", booking).to_string())
-            .await
-            .ok(200);
-        assert!(answer.to_string().contains("body_too_large"), "{answer}");
-        let plain = acme
-            .caller
-            .request("POST", "/mcp")
-            .header("content-type", "text/plain");
-        assert_eq!(acme.caller.send(plain.body("{}")).await.status, 415);
-        for method in ["GET", "DELETE", "PUT", "OPTIONS"] {
-            let refused = acme.caller.send(acme.caller.request(method, "/mcp")).await;
-            assert_eq!(
-                (refused.status, refused.header("allow")),
-                (405, Some("POST")),
-                "{method}"
-            );
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_messages_have_few_places_and_leave_the_others_theirs() {
-    on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let packet = json!({"packet": {"filler": "x".repeat(BODY_BYTES)}});
-        let params = json!({"name": "verify_evidence", "arguments": packet});
-        let verify = request(1, "tools/call", params).to_string();
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
-             content-length: 1000000\r\nexpect: 100-continue\r\n\r\n",
-            acme.key
-        );
-        let mut trickling = Vec::new();
-        for _ in 0..8 {
-            let mut raw = Raw::connect(house.server().addr()).await;
-            raw.send(&head).await;
-            // Asked for its body, it has its place.
-            assert_eq!(raw.reply(true).await.status, 100);
-            trickling.push(raw);
-        }
-        let refused = post(&acme.caller, verify.clone()).await;
-        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-        let ping = request(1, "ping", json!({})).to_string();
-        post(&acme.caller, ping).await.ok(200);
-        drop(trickling);
-        until("a place to be free again", async || {
-            let reply = post(&acme.caller, verify.clone()).await;
-            (reply.status == 200).then_some(())
-        })
-        .await;
+        // Over HTTP each request is answered by itself: an answer's id is not taken for that of a request.
+        let answer = post(&acme.caller, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#).await;
+        assert_eq!((answer.status, &answer.json()["id"]), (400, &Value::Null));
     })
     .await;
 }
@@ -338,6 +269,27 @@ async fn every_revision_that_is_announced_is_spoken() {
         let found = ask("2026-07-28").await.ok(200)["result"]["supportedVersions"].clone();
         assert_eq!(found, json!(bookguard_server::mcp::PROTOCOL_VERSIONS));
         assert_eq!(ask("2025-11-25").await.status, 400);
+        for (header, status) in [
+            ("2025-06-18", 200),
+            ("2025-11-25", 200),
+            ("2025-03-26", 400),
+            ("2024-11-05", 400),
+            ("9999-01-01", 400),
+        ] {
+            let ask = stranger
+                .request("POST", "/mcp")
+                .header("mcp-protocol-version", header);
+            let ask = ask.header("content-type", "application/json");
+            let reply = stranger
+                .send(ask.body(request(7, "tools/list", json!({})).to_string()))
+                .await;
+            assert_eq!(reply.status, status, "{header}");
+            let answer = reply.json();
+            assert_eq!(
+                (&answer["id"], answer["error"].is_object()),
+                (&json!(7), status == 400)
+            );
+        }
         // The server card says the same, to who has not connected yet.
         let card = stranger.get("/mcp/server-card").await.ok(200);
         assert_eq!(card["remotes"][0]["supportedProtocolVersions"], found);

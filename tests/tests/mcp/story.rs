@@ -278,12 +278,14 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
         assert_eq!(answer["result"]["isError"], true);
         assert_eq!(answer["result"]["content"][0]["text"], over_http.text());
         let mut client = Client::over_http(&acme.caller).await;
+        // What is a parameter of the query there is an argument here.
+        let argued = |text: String| text.replace(r#"":"?"#, r#"":"/"#);
         let refused = acme.caller.get("/v1/bookings?limit=1000&cursor=x").await;
         let called = client.call_anyhow("list_bookings", json!({"limit": 1000, "cursor": "x"})).await;
-        assert_eq!(called.text, refused.text());
+        assert_eq!(called.text, argued(refused.text()));
         let refused = acme.caller.get(&format!("/v1/bookings/{id}?x=1")).await;
         let called = client.call_anyhow("get_booking", json!({"bookingId": id, "x": 1})).await;
-        assert_eq!(called.text, refused.text());
+        assert_eq!(called.text, argued(refused.text()));
         // A key that was used for something else.
         let mut arguments = samples::booking();
         arguments["idempotencyKey"] = "the-one".into();
