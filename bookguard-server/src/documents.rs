@@ -41,9 +41,7 @@ const SUMMARY: &str = "Evidence and protection for bookings: record a booking, l
     webhooks, and know what a cancellation would mean.";
 
 static OPENAPI: LazyLock<String> = LazyLock::new(|| api::document(&api::table()));
-static PARSED: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
-});
+static PARSED: LazyLock<Value> = LazyLock::new(read_openapi);
 
 /// The OpenAPI 3.1 document, exactly as it is served and checked in.
 pub fn openapi_json() -> &'static str {
@@ -53,6 +51,11 @@ pub fn openapi_json() -> &'static str {
 /// The same, read. Its schemas are JSON Schema 2020-12; what they refer to is under `/components/schemas`.
 pub fn openapi() -> &'static Value {
     &PARSED
+}
+
+/// As [`openapi`], for whoever needs it once: read, it takes megabytes.
+pub(crate) fn read_openapi() -> Value {
+    serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";

@@ -4,7 +4,7 @@
 //! may, how often, what was asked before under the same key, and what is written into the log are theirs. Invariants:
 //! nothing here knows any tool; a call that comes to no operation counts against its key's rate all the same.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
@@ -33,12 +33,13 @@ pub(super) struct Tools {
     app: Arc<App>,
     turns: Semaphore,
     bound: Vec<Bound>,
+    definitions: OnceLock<Vec<Definition>>,
     router: Router,
 }
 
 /// A tool and its operation.
 struct Bound {
-    definition: Definition,
+    name: &'static str,
     route: Route,
     /// Whether it takes an idempotency key.
     remembered: bool,
@@ -78,7 +79,7 @@ impl Tools {
             let methods = routes.entry(Entry::pattern(&route)).or_default();
             methods.insert(Entry::method_of(&route), endpoint);
             bound.push(Bound {
-                definition: tool.define(documents::openapi()),
+                name: tool.name,
                 route,
                 remembered,
                 most,
@@ -89,16 +90,18 @@ impl Tools {
             app: Arc::clone(app),
             turns: Semaphore::new(LARGE_AT_ONCE),
             bound,
+            definitions: OnceLock::new(),
             router: Router::new(routes, clock, app.report),
         }
     }
 
-    /// As they are listed.
+    /// As they are listed. Made when first asked for: a server that no model uses does not hold their schemas.
     pub(super) fn definitions(&self) -> Vec<Definition> {
-        self.bound
-            .iter()
-            .map(|bound| bound.definition.clone())
-            .collect()
+        let made = self.definitions.get_or_init(|| {
+            let document = documents::read_openapi();
+            TABLE.iter().map(|tool| tool.define(&document)).collect()
+        });
+        made.clone()
     }
 
     /// Calls a tool for the caller of these headers; `None` when there is no such tool.
@@ -109,7 +112,7 @@ impl Tools {
         headers: &HeaderMap,
     ) -> Option<Outcome> {
         let mut bound = self.bound.iter();
-        let bound = bound.find(|bound| bound.definition.name == name);
+        let bound = bound.find(|bound| bound.name == name);
         let route = bound.map_or(VERIFICATION, |bound| bound.route);
         let made = match bound {
             Some(bound) => self.split(bound, arguments).await.map(Some),
