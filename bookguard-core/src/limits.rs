@@ -124,6 +124,17 @@ pub const IN_FLIGHT: usize = 1_024;
 pub const RESPONSE_HEAD_BYTES: usize = 1_024;
 /// Bytes read of an attempt's response before it is dropped.
 pub const RESPONSE_BYTES: usize = 16 * 1024;
+/// Bytes of an answer's head: what common proxies take, and the least the HTTP client can be told.
+pub const RESPONSE_FIELDS_BYTES: usize = 8 * 1024;
+/// Fields of an answer's head: what the HTTP client takes.
+pub const RESPONSE_FIELDS: usize = 100;
+/// Bytes read of all that one request is answered with, as they come over the connection: interim answers, head, body and what
+/// frames them. Above a head and a body of the sizes here; reading so much takes a millisecond.
+pub const RESPONSE_WIRE_BYTES: usize = 32 * 1024;
+/// Bytes read of a receiver's TLS handshake: its largest message; real ones have a few thousand.
+pub const HANDSHAKE_BYTES: usize = 64 * 1024;
+/// Pieces in which a handshake, or an answer, may arrive: each costs a wake-up. Who writes a line of a head at a time has a few dozen.
+pub const RESPONSE_PIECES: usize = 512;
 /// Milliseconds one delivery attempt may take, response body included.
 pub const ATTEMPT_MS: u64 = 15_000;
 /// Milliseconds for which every event is kept whole, whatever is asked: a day, far beyond any difference of clocks.

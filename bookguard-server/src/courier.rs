@@ -117,7 +117,12 @@ impl Courier {
         let waiting = Arc::<Waiting<EventId>>::default();
         let van = Van {
             service: Arc::clone(&service),
-            sender: Sender::new(settings.rules, settings.proxy, settings.attempt_time)?,
+            sender: Sender::new(
+                settings.rules,
+                settings.proxy,
+                settings.attempt_time,
+                settings.report,
+            )?,
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),

@@ -32,6 +32,8 @@ pub enum Answer {
     Dripping,
     /// With 200 and a body that has no end, as fast as it is taken.
     Endless,
+    /// With interim answers, as fast as they are taken, and never with another.
+    Interim,
     /// Not at all, until the usual answer is another.
     Silence,
     /// By closing the connection.
@@ -260,6 +262,12 @@ async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
             let chunk = format!("400\r\n{}\r\n", "x".repeat(0x400));
             loop {
                 send(stream, chunk.as_bytes()).await?;
+            }
+        }
+        Answer::Interim => {
+            let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
+            loop {
+                send(stream, interim.as_bytes()).await?;
             }
         }
         Answer::Silence | Answer::Close => None,

@@ -52,7 +52,7 @@ pub struct Attempt {
 pub enum Phase {
     /// Checking the address and resolving the name.
     Dns,
-    /// Connecting; a TLS handshake that stalls until the deadline counts here too.
+    /// Connecting.
     Connect,
     /// The TLS handshake.
     Tls,
@@ -68,19 +68,19 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
-    /// The name did not resolve.
+    /// The name does not resolve, or not to an address webhooks may go to: which of the two, only the operator is told.
     DnsError,
-    /// The address is one webhooks may not go to.
+    /// The endpoint's own address, by number, scheme or name, is one webhooks may not go to.
     BlockedAddress,
     /// No connection could be made.
     ConnectionRefused,
-    /// The connection ended, or stopped being HTTP, before the answer was complete.
+    /// The connection ended before the answer was complete.
     ConnectionReset,
     /// The total deadline passed.
     Timeout,
     /// The TLS handshake failed: certificate, name, or a peer that does not speak TLS.
     TlsError,
-    /// The answer points elsewhere (3xx, 101); redirects are never followed.
+    /// The answer points elsewhere (3xx); redirects are never followed.
     RedirectRefused,
     /// 4xx, other than the three below.
     #[serde(rename = "http_4xx")]
@@ -94,6 +94,13 @@ pub enum FailureClass {
     PayloadTooLarge,
     /// 429.
     Throttled,
+    /// What came is not HTTP/1.1, broke its rules, or switches to another protocol (101).
+    ProtocolError,
+    /// The head of the answer has too many bytes or fields.
+    HeadersTooLarge,
+    /// More was sent than an attempt reads before the answer began: interim answers (1xx) without end, or an answer in thousands of
+    /// pieces.
+    ExcessiveAnswer,
     /// The sending side failed (out of sockets, memory, …); never charged to the endpoint.
     OurFault,
 }
@@ -126,7 +133,7 @@ impl Phase {
 
 impl FailureClass {
     /// Every class, in the order of the declaration.
-    pub const ALL: [FailureClass; 13] = [
+    pub const ALL: [FailureClass; 16] = [
         FailureClass::DnsError,
         FailureClass::BlockedAddress,
         FailureClass::ConnectionRefused,
@@ -139,6 +146,9 @@ impl FailureClass {
         FailureClass::Gone,
         FailureClass::PayloadTooLarge,
         FailureClass::Throttled,
+        FailureClass::ProtocolError,
+        FailureClass::HeadersTooLarge,
+        FailureClass::ExcessiveAnswer,
         FailureClass::OurFault,
     ];
 
@@ -157,6 +167,9 @@ impl FailureClass {
             FailureClass::Gone => "gone",
             FailureClass::PayloadTooLarge => "payload_too_large",
             FailureClass::Throttled => "throttled",
+            FailureClass::ProtocolError => "protocol_error",
+            FailureClass::HeadersTooLarge => "headers_too_large",
+            FailureClass::ExcessiveAnswer => "excessive_answer",
             FailureClass::OurFault => "our_fault",
         }
     }
@@ -169,7 +182,8 @@ impl FailureClass {
             413 => Some(FailureClass::PayloadTooLarge),
             429 => Some(FailureClass::Throttled),
             400..=499 => Some(FailureClass::Http4xx),
-            0..=399 => Some(FailureClass::RedirectRefused),
+            300..=399 => Some(FailureClass::RedirectRefused),
+            0..=199 => Some(FailureClass::ProtocolError),
             500.. => Some(FailureClass::Http5xx),
         }
     }
@@ -285,7 +299,7 @@ mod tests {
             (200, None),
             (204, None),
             (299, None),
-            (101, Some(FailureClass::RedirectRefused)),
+            (101, Some(FailureClass::ProtocolError)),
             (301, Some(FailureClass::RedirectRefused)),
             (399, Some(FailureClass::RedirectRefused)),
             (400, Some(FailureClass::Http4xx)),

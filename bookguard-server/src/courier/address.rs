@@ -81,6 +81,7 @@ impl AddressRules {
         if url.port() == Some(0) {
             return Err(Refused::invalid("port 0 cannot be connected to"));
         }
+        check_name(&url)?;
         // Few characters the URL parser lets through have no place in a request line.
         check_length(url.as_str())?;
         if let Err(error) = url.as_str().parse::<Uri>() {
@@ -137,7 +138,8 @@ impl AddressRules {
 
     /// Checks what a name resolved to: one bad address refuses all.
     ///
-    /// The message names the kind of address and not the address: partners read it, and it may be an internal one.
+    /// The message names the kind of address and not the address. It is for the operator: a partner who read it could explore the
+    /// network this server is in.
     ///
     /// # Errors
     /// `blocked_address`.
@@ -184,6 +186,20 @@ fn check_length(url: &str) -> Result<(), Refused> {
             "written out, the URL has {found} characters; {URL_CHARS} is the most"
         ))),
     }
+}
+
+/// A name has something between its dots; one dot may end it.
+fn check_name(url: &Url) -> Result<(), Refused> {
+    let Some(Host::Domain(name)) = url.host() else {
+        return Ok(());
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    if name.split('.').any(str::is_empty) {
+        return Err(Refused::invalid(format!(
+            "the host `{name}` has nothing between two dots, or before the first; it is no name that resolves"
+        )));
+    }
+    Ok(())
 }
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

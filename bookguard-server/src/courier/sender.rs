@@ -1,12 +1,13 @@
 //! One attempt to deliver an event: one POST, one answer, one record.
 //!
 //! What is sent when, and what follows from it, is the courier's; which addresses are allowed is `address`'s; what an
-//! error means is `failure`'s. Invariants: an attempt ends by its deadline whatever the receiver does, reads no more
-//! than [`RESPONSE_BYTES`] of an answer, follows no redirect, uses no proxy but the one it is given, and connects only to
+//! error means is `failure`'s. Invariants: an attempt ends by its deadline whatever the receiver does, keeps no more
+//! than [`RESPONSE_BYTES`] of an answer and reads little more (`meter`), follows no redirect, uses no proxy but the one it is given, and connects only to
 //! addresses that were checked (`dial`). Connections are kept alive and shared by all attempts of a [`Sender`].
 
 mod dial;
 mod failure;
+mod meter;
 mod progress;
 mod resolver;
 
@@ -17,11 +18,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bookguard_core::limits::{IN_FLIGHT, RESPONSE_BYTES, RESPONSE_HEAD_BYTES};
+use bookguard_core::limits::{
+    IN_FLIGHT, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES, RESPONSE_HEAD_BYTES,
+};
 use bookguard_core::webhook::attempt::{Attempt, FailureClass, Phase, printable_head};
 use bookguard_core::webhook::schedule::retry_after_ms;
 use bytes::Bytes;
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use hyper::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
@@ -37,8 +40,8 @@ use url::Url;
 
 use super::address::AddressRules;
 use super::proxy::Proxy;
-use dial::Dialer;
-use failure::Failure;
+use dial::{Connector, Dialer};
+use failure::{Failure, excess};
 use progress::{PROGRESS, Progress, Watched};
 use resolver::CheckedResolver;
 
@@ -65,7 +68,7 @@ const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934
 /// Makes attempts; cheap to share by reference, one per server.
 #[derive(Debug)]
 pub struct Sender {
-    client: Client<HttpsConnector<Dialer>, Watched>,
+    client: Client<Connector, Watched>,
     rules: Arc<AddressRules>,
     total_timeout: Duration,
 }
@@ -111,7 +114,7 @@ impl Broken {
 
 impl Sender {
     /// A sender whose attempts go where `rules` allow, through `proxy` if there is one, and end after `total_timeout`, answer
-    /// included.
+    /// included. What partners must not read of an attempt goes to `report`, a line at a time.
     ///
     /// # Errors
     /// [`SenderError`] when TLS cannot be set up, which is when the system has no CA certificates.
@@ -119,14 +122,17 @@ impl Sender {
         rules: AddressRules,
         proxy: Option<Proxy>,
         total_timeout: Duration,
+        report: fn(&str),
     ) -> Result<Self, SenderError> {
         let rules = Arc::new(rules);
-        let resolver = CheckedResolver::new(Arc::clone(&rules));
+        let resolver = CheckedResolver::new(Arc::clone(&rules), report);
         let connector = HttpsConnector::from((Dialer::new(resolver, proxy), tls()?));
+        let connector = Connector(connector);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(IDLE_PER_HOST)
             .pool_idle_timeout(IDLE_TIME)
+            .http1_max_buf_size(RESPONSE_FIELDS_BYTES)
             .build(connector);
         Ok(Sender {
             client,
@@ -191,8 +197,12 @@ impl Sender {
         while answer.wants_more()
             && let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
         {
-            if let Ok(chunk) = frame.map_err(Broken::Answer)?.into_data() {
-                answer.take(&chunk);
+            match frame.map(Frame::into_data) {
+                Ok(Ok(chunk)) => answer.take(&chunk),
+                Ok(Err(_)) => {}
+                // As with a body that is longer than what is kept: the status stands, the rest is not waited for.
+                Err(error) if excess(&error).is_some() => break,
+                Err(error) => return Err(Broken::Answer(error)),
             }
         }
         Ok(())
@@ -286,6 +296,7 @@ fn record(
         .and_then(|answer| FailureClass::of_status(answer.status));
     let (class, detail) = match (refused, broken.as_ref()) {
         (Some(FailureClass::RedirectRefused), _) => (refused, Some(failure::REDIRECT.to_owned())),
+        (Some(FailureClass::ProtocolError), _) => (refused, Some(failure::SWITCH.to_owned())),
         (Some(_), _) => (refused, None),
         (None, Some(failure)) => (Some(failure.class), Some(failure.detail.clone())),
         (None, None) => (None, None),

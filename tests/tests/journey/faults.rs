@@ -26,6 +26,7 @@ type Outcome = (&'static str, Option<&'static str>, Option<u16>);
 fn answers() -> Vec<(Answer, Outcome)> {
     let body = |class: Option<&'static str>, status| ("body", class, Some(status));
     let elsewhere = "location: http://127.0.0.1:9/\r\n";
+    let large = format!("x-field: {}\r\n", "x".repeat(9_000));
     vec![
         (Answer::Status(201), body(None, 201)),
         (Answer::Late(LATE, 200), body(None, 200)),
@@ -38,6 +39,15 @@ fn answers() -> Vec<(Answer, Outcome)> {
             Answer::Headed(307, elsewhere),
             body(Some("redirect_refused"), 307),
         ),
+        (
+            Answer::Headed(101, "upgrade: x\r\nconnection: upgrade\r\n"),
+            body(Some("protocol_error"), 101),
+        ),
+        (
+            Answer::Headed(200, large.leak()),
+            ("headers", Some("headers_too_large"), None),
+        ),
+        (Answer::Interim, ("headers", Some("excessive_answer"), None)),
         (Answer::Endless, body(None, 200)),
         (
             Answer::Body("content-encoding: gzip\r\n", bomb().into()),

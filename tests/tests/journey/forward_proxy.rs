@@ -22,7 +22,13 @@ use crate::webhooks::event_that_is;
 /// A sender that goes through this proxy, and gives up soon.
 fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Sender {
     let proxy = Proxy::parse(proxy).unwrap();
-    Sender::new(rules, Some(proxy), Duration::from_millis(patience_ms)).unwrap()
+    Sender::new(
+        rules,
+        Some(proxy),
+        Duration::from_millis(patience_ms),
+        |_| {},
+    )
+    .unwrap()
 }
 
 async fn attempt(sender: &Sender, url: &str) -> Attempt {

@@ -1,7 +1,7 @@
 //! How a connection to a receiver is made: straight, or through the operator's proxy.
 //!
-//! TLS and HTTP are laid over what comes of it by the client. Invariant: whatever the way, it ends at an address that was
-//! checked for this very connection.
+//! TLS and HTTP are laid over what comes of it by the client. Invariants: whatever the way, it ends at an address that was
+//! checked for this very connection; what is read on it is counted (`meter`).
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use bookguard_core::webhook::attempt::Phase;
 use hyper::Uri;
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::meter::{Exchanges, Metered};
 use super::progress::{PROGRESS, Progress};
 use super::resolver::CheckedResolver;
 use crate::courier::proxy::{Proxy, ProxyFault};
@@ -59,7 +61,7 @@ impl Dialer {
 }
 
 impl Service<Uri> for Dialer {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Metered>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -68,13 +70,40 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
+        let progress = PROGRESS.try_with(Clone::clone).unwrap_or_default();
+        let secured = to.scheme_str() == Some("https");
+        let reached = progress.clone();
+        let connected = move |socket: TcpStream| {
+            if secured {
+                reached.reached(Phase::Tls);
+            }
+            TokioIo::new(Metered::new(socket))
+        };
         let Some(proxy) = self.proxy.clone() else {
             let connecting = self.straight.call(to);
-            return Box::pin(async move { Ok(connecting.await?) });
+            return Box::pin(async move { Ok(connected(connecting.await?.into_inner())) });
         };
         let resolver = self.resolver.clone();
-        let progress = PROGRESS.try_with(Clone::clone).unwrap_or_default();
-        Box::pin(async move { tunnel(&proxy, &resolver, &to, &progress).await })
+        Box::pin(async move { Ok(connected(tunnel(&proxy, &resolver, &to, &progress).await?)) })
+    }
+}
+
+/// Makes connections, with TLS over those that ask for it.
+#[derive(Clone)]
+pub(super) struct Connector(pub HttpsConnector<Dialer>);
+
+impl Service<Uri> for Connector {
+    type Response = Exchanges;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Exchanges, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connecting = self.0.call(to);
+        Box::pin(async move { Ok(Exchanges(connecting.await?)) })
     }
 }
 
@@ -84,7 +113,7 @@ async fn tunnel(
     resolver: &CheckedResolver,
     to: &Uri,
     progress: &Progress,
-) -> Result<TokioIo<TcpStream>, BoxError> {
+) -> Result<TcpStream, BoxError> {
     let host = to.host().unwrap_or_default();
     let usual = match to.scheme_str() {
         Some("http") => 80,
@@ -99,7 +128,7 @@ async fn tunnel(
         match proxy.tunnel(SocketAddr::new(address.ip(), port)).await {
             Ok(stream) => {
                 progress.waits_for_proxy(false);
-                return Ok(TokioIo::new(stream));
+                return Ok(stream);
             }
             Err(fault) if fault.whole => return Err(fault.into()),
             Err(fault) => refused = Some(fault),

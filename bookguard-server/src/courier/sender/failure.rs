@@ -7,15 +7,21 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use bookguard_core::limits::{RESPONSE_FIELDS, RESPONSE_FIELDS_BYTES};
 use bookguard_core::webhook::attempt::{FailureClass, Phase, printable_head};
 
 use super::Broken;
+use super::meter::Excess;
 use super::resolver::LookupFailed;
 use crate::courier::address::Refused;
 use crate::courier::proxy::ProxyFault;
 
 /// For an answer with a 3xx status.
 pub(super) const REDIRECT: &str = "redirects are not followed; register the address it points to";
+
+/// For an answer with the status 101.
+pub(super) const SWITCH: &str =
+    "the receiver switches to another protocol, which nobody asked for; answer with a 2xx status";
 
 /// How long a detail may be, in bytes.
 const DETAIL_BYTES: usize = 300;
@@ -48,7 +54,8 @@ impl Failure {
     pub(super) fn timeout(total: Duration, phase: Phase) -> Self {
         let doing = match phase {
             Phase::Dns => "resolving the name",
-            Phase::Connect | Phase::Tls => "connecting",
+            Phase::Connect => "connecting",
+            Phase::Tls => "waiting for the TLS handshake",
             Phase::Send | Phase::Headers => "waiting for the answer to begin",
             Phase::Body => "reading the answer",
         };
@@ -94,12 +101,47 @@ impl Failure {
             return Failure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
         }
         let root = root(error);
-        let (phase, class) = if broken.is_connect() {
-            while_connecting(root.as_ref(), https)
-        } else {
-            on_the_connection(root.as_ref(), phase)
-        };
+        if let Some(excess) = excess(error) {
+            return Failure::excess(excess, phase);
+        }
+        if broken.is_connect() {
+            let (phase, class) = while_connecting(root.as_ref(), https);
+            return Failure::new(phase, class, &innermost(error));
+        }
+        if let Some(http) = chain(error).find_map(|cause| cause.downcast_ref::<hyper::Error>())
+            && is_about_what_was_said(http)
+        {
+            return Failure::not_understood(http, phase);
+        }
+        let (phase, class) = on_the_connection(root.as_ref(), phase);
         Failure::new(phase, class, &innermost(error))
+    }
+
+    /// More was sent than is read.
+    fn excess(excess: Excess, phase: Phase) -> Self {
+        let before = match phase {
+            Phase::Dns | Phase::Connect | Phase::Tls => "in the TLS handshake",
+            Phase::Send | Phase::Headers | Phase::Body => {
+                "before the answer began, interim answers (1xx) included"
+            }
+        };
+        Failure::new(
+            phase,
+            FailureClass::ExcessiveAnswer,
+            &format!("{excess} {before}"),
+        )
+    }
+
+    /// What came is no answer of HTTP/1, or one with too large a head.
+    fn not_understood(error: &hyper::Error, phase: Phase) -> Self {
+        if error.is_parse_too_large() {
+            let detail = format!(
+                "the head of the answer has more than {RESPONSE_FIELDS_BYTES} bytes or {RESPONSE_FIELDS} fields"
+            );
+            return Failure::new(phase, FailureClass::HeadersTooLarge, &detail);
+        }
+        let detail = format!("the answer is not HTTP/1: {error}");
+        Failure::new(phase, FailureClass::ProtocolError, &detail)
     }
 
     fn new(phase: Phase, class: FailureClass, detail: &str) -> Self {
@@ -149,8 +191,31 @@ fn on_the_connection(root: Option<&Root<'_>>, phase: Phase) -> (Phase, FailureCl
         Some((io::ErrorKind::BrokenPipe, _)) if phase < Phase::Body => {
             (Phase::Send, FailureClass::ConnectionReset)
         }
+        // Of the framing of the body, or of TLS.
+        Some((io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput, _)) => {
+            let tls = root.is_some_and(|root| {
+                let inner = root.error.get_ref();
+                inner.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>)
+            });
+            let class = match tls {
+                true => FailureClass::TlsError,
+                false => FailureClass::ProtocolError,
+            };
+            (phase, class)
+        }
         _ => (phase, FailureClass::ConnectionReset),
     }
+}
+
+/// Whether the error has no other cause than what the receiver sent: no HTTP, or something before it was asked.
+fn is_about_what_was_said(error: &hyper::Error) -> bool {
+    let ended = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
+    error.is_parse() || (!ended && error.source().is_none())
+}
+
+/// Whether it was ended because more was sent than is read.
+pub(super) fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
+    root(error)?.error.get_ref()?.downcast_ref().copied()
 }
 
 /// Whether this side ran out of something, or forbids itself to connect.

@@ -1,6 +1,6 @@
 //! How far an attempt has come, known from outside even when it is given up at its deadline.
 //!
-//! The resolver and the request's body report here, the only two places the HTTP client shows us on its way.
+//! The resolver, the connector and the request's body report here, the only places the HTTP client shows us on its way.
 //! Invariant: an attempt only moves forward.
 
 use std::convert::Infallible;
@@ -30,24 +30,27 @@ struct Inner {
 }
 
 /// In order; an attempt that reports nothing (a literal address, no connection yet) is connecting.
-const STEPS: [Phase; 5] = [
+const STEPS: [Phase; 6] = [
     Phase::Connect,
     Phase::Dns,
     Phase::Connect,
+    Phase::Tls,
     Phase::Headers,
     Phase::Body,
 ];
 const RESOLVING: u8 = 1;
 const RESOLVED: u8 = 2;
-const SENT: u8 = 3;
-const ANSWERED: u8 = 4;
+const CONNECTED: u8 = 3;
+const SENT: u8 = 4;
+const ANSWERED: u8 = 5;
 
 impl Progress {
     /// Notes that the attempt is in `phase`, unless it was further already.
     pub(super) fn reached(&self, phase: Phase) {
         let step = match phase {
             Phase::Dns => RESOLVING,
-            Phase::Connect | Phase::Tls => RESOLVED,
+            Phase::Connect => RESOLVED,
+            Phase::Tls => CONNECTED,
             Phase::Send | Phase::Headers => SENT,
             Phase::Body => ANSWERED,
         };

@@ -1,14 +1,18 @@
 //! The resolver of the HTTP client: the system's, with every answer checked.
 //!
 //! Connections go to the addresses returned here and to no others, so what was checked is what is used. The client does
-//! not ask about literal addresses; those are checked before the request, and once more before a tunnel. Invariant: one bad address refuses all.
+//! not ask about literal addresses; those are checked before the request, and once more before a tunnel. Invariants: one bad address
+//! refuses all; whether a name does not resolve, or resolves to a network webhooks may not reach, only the operator is told. Whoever
+//! could tell the two apart could list the names of the network this server is in.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 use std::vec;
 
 use bookguard_core::webhook::attempt::Phase;
@@ -24,22 +28,57 @@ use crate::courier::address::AddressRules;
 /// never answers makes it wait.
 const LOOKUPS: usize = 64;
 
+/// How often the operator is told why a name cannot be used: it is so for every attempt.
+const TELL_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// Names the operator is told about in that time.
+const NAMES_TOLD: usize = 256;
+
 /// Resolves names to addresses that were checked.
 #[derive(Debug, Clone)]
 pub(super) struct CheckedResolver {
     rules: Arc<AddressRules>,
     places: Arc<Semaphore>,
+    told: Arc<Told>,
 }
 
-/// The name did not resolve; found again in the client's error.
+/// The name leads nowhere webhooks may go; found again in the client's error.
 #[derive(Debug)]
-pub(super) struct LookupFailed(io::Error);
+pub(super) struct LookupFailed;
+
+/// What the operator was told of which name, and when.
+#[derive(Debug)]
+struct Told {
+    report: fn(&str),
+    names: Mutex<HashMap<String, Instant>>,
+}
+
+impl Told {
+    fn tell(&self, name: &str, why: &dyn fmt::Display) {
+        let now = Instant::now();
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= NAMES_TOLD {
+            names.retain(|_, at| now.saturating_duration_since(*at) < TELL_AGAIN);
+        }
+        let lately = names
+            .get(name)
+            .is_some_and(|at| now.saturating_duration_since(*at) < TELL_AGAIN);
+        if !lately && names.len() < NAMES_TOLD {
+            names.insert(name.to_owned(), now);
+            (self.report)(&format!("webhooks to `{name}` are not sent: {why}"));
+        }
+    }
+}
 
 impl CheckedResolver {
-    pub(super) fn new(rules: Arc<AddressRules>) -> Self {
+    pub(super) fn new(rules: Arc<AddressRules>, report: fn(&str)) -> Self {
         CheckedResolver {
             rules,
             places: Arc::new(Semaphore::new(LOOKUPS)),
+            told: Arc::new(Told {
+                report,
+                names: Mutex::default(),
+            }),
         }
     }
 }
@@ -67,13 +106,32 @@ impl CheckedResolver {
             drop(place);
             found.map(Iterator::collect)
         });
-        let addresses: Vec<SocketAddr> = looking.await?.map_err(LookupFailed)?;
-        if addresses.is_empty() {
-            return Err(LookupFailed(io::ErrorKind::NotFound.into()).into());
-        }
-        self.rules
-            .check_resolved(host, addresses.iter().map(|address| address.ip()))?;
+        let found: io::Result<Vec<SocketAddr>> = looking.await?;
+        let addresses = self.usable(host, found)?;
         progress.reached(Phase::Connect);
+        Ok(addresses)
+    }
+
+    /// What was found, if webhooks may go there; else the operator is told why not.
+    fn usable(
+        &self,
+        host: &str,
+        found: io::Result<Vec<SocketAddr>>,
+    ) -> Result<Vec<SocketAddr>, LookupFailed> {
+        let addresses = found.map_err(|error| {
+            self.told
+                .tell(host, &format_args!("the name does not resolve: {error}"));
+            LookupFailed
+        })?;
+        if addresses.is_empty() {
+            self.told.tell(host, &"the name has no address");
+            return Err(LookupFailed);
+        }
+        let ips = addresses.iter().map(|address| address.ip());
+        self.rules.check_resolved(host, ips).map_err(|refused| {
+            self.told.tell(host, &refused);
+            LookupFailed
+        })?;
         Ok(addresses)
     }
 }
@@ -100,7 +158,7 @@ impl Service<Name> for CheckedResolver {
 
 impl fmt::Display for LookupFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the name does not resolve: {}", self.0)
+        f.write_str("the name resolves to no address that webhooks may go to")
     }
 }
 
@@ -111,8 +169,16 @@ mod tests {
     use super::*;
     use crate::courier::address::Refused;
 
+    thread_local! {
+        static LINES: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+
+    fn report(line: &str) {
+        LINES.with_borrow_mut(|lines| lines.push(line.to_owned()));
+    }
+
     async fn resolve(rules: AddressRules, host: &str) -> Result<Vec<SocketAddr>, BoxError> {
-        let resolver = CheckedResolver::new(Arc::new(rules));
+        let resolver = CheckedResolver::new(Arc::new(rules), report);
         resolver.addresses(host, &Progress::default()).await
     }
 
@@ -125,10 +191,42 @@ mod tests {
             );
 
             let error = resolve(AddressRules::public(), host).await.unwrap_err();
-            assert_eq!(
-                error.downcast_ref::<Refused>().unwrap().code(),
-                "blocked_address"
-            );
+            match error.downcast_ref::<Refused>() {
+                // Who wrote the address knows what it is; what a name resolves to is for the operator alone.
+                Some(refused) => assert_eq!(refused.code(), "blocked_address"),
+                None => assert!(host == "localhost" && error.is::<LookupFailed>()),
+            }
         }
+    }
+
+    #[tokio::test]
+    async fn a_private_name_and_an_unknown_one_are_one_to_the_partner_and_two_to_the_operator() {
+        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
+        // A label of more than 63 characters: every resolver refuses it without asking anybody.
+        let unknown = format!("{}.invalid", "a".repeat(64));
+        let mut answers = Vec::new();
+        for host in ["localhost", &unknown, "localhost"] {
+            let error = resolver.addresses(host, &Progress::default()).await;
+            answers.push(error.unwrap_err().to_string());
+        }
+        assert_eq!(answers[0], answers[1]);
+        let lines = LINES.take();
+        assert_eq!(lines.len(), 2, "once for each name: {lines:?}");
+        assert!(
+            lines[0].contains("127.0.0.0/8") || lines[0].contains("::1"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("does not resolve"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_operators_log_has_an_end_however_many_names_there_are() {
+        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
+        for number in 0..1_000 {
+            resolver
+                .usable(&format!("{number}.example"), Ok(Vec::new()))
+                .unwrap_err();
+        }
+        assert_eq!(LINES.take().len(), NAMES_TOLD);
     }
 }

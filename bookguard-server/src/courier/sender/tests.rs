@@ -26,6 +26,10 @@ enum Reply {
     Close(Vec<u8>),
     /// A 200 whose body never ends.
     Endless,
+    /// The first bytes; then the second again and again, for as long as they are taken.
+    Repeat(&'static str, Vec<u8>),
+    /// The same, but a byte at a time.
+    Drip(&'static str, Vec<u8>),
 }
 
 struct Receiver {
@@ -83,6 +87,22 @@ async fn serve(mut stream: TcpStream, reply: Reply, requests: Arc<Mutex<Vec<Stri
                 stream.write_all(bytes).await.unwrap();
                 return;
             }
+            Reply::Repeat(head, again) => {
+                stream.write_all(head.as_bytes()).await.unwrap();
+                while stream.write_all(again).await.is_ok() {}
+                return;
+            }
+            Reply::Drip(head, again) => {
+                stream.set_nodelay(true).unwrap();
+                stream.write_all(head.as_bytes()).await.unwrap();
+                for byte in again.iter().cycle() {
+                    if stream.write_all(&[*byte]).await.is_err() {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                return;
+            }
             Reply::Endless => {
                 stream
                     .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
@@ -114,12 +134,18 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 }
 
 fn sender() -> Sender {
-    Sender::new(AddressRules::dev(), None, Duration::from_secs(10)).unwrap()
+    Sender::new(AddressRules::dev(), None, Duration::from_secs(10), |_| {}).unwrap()
 }
 
 /// A sender that gives up before anybody notices the wait.
 fn impatient() -> Sender {
-    Sender::new(AddressRules::dev(), None, Duration::from_millis(150)).unwrap()
+    Sender::new(
+        AddressRules::dev(),
+        None,
+        Duration::from_millis(150),
+        |_| {},
+    )
+    .unwrap()
 }
 
 async fn attempt(sender: &Sender, url: &Url) -> Attempt {
@@ -311,7 +337,7 @@ async fn a_receiver_that_stalls_costs_the_deadline_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_stalls_is_a_timeout_while_connecting() {
+async fn a_handshake_that_stalls_is_a_timeout_of_tls() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", listener.local_addr().unwrap())
         .parse()
@@ -319,8 +345,176 @@ async fn a_handshake_that_stalls_is_a_timeout_while_connecting() {
     let stalled = attempt(&impatient(), &url).await;
     assert_eq!(
         outcome(&stalled),
-        (Phase::Connect, Some(FailureClass::Timeout), None)
+        (Phase::Tls, Some(FailureClass::Timeout), None)
     );
+    let detail = stalled.detail.unwrap();
+    assert!(
+        detail.ends_with("waiting for the TLS handshake"),
+        "{detail}"
+    );
+}
+
+#[tokio::test]
+async fn a_handshake_without_end_is_not_read_to_its_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
+        // A server hello of 65,520 bytes, one to a record.
+        let mut records = [22, 3, 3, 0, 4, 2, 0, 0xff, 0xf0].to_vec();
+        records.extend([22, 3, 3, 0, 1, 0].repeat(100_000));
+        let _ = stream.write_all(&records).await;
+        pending::<()>().await
+    });
+    let ended = attempt(&sender(), &url).await;
+    assert_eq!(
+        outcome(&ended),
+        (Phase::Tls, Some(FailureClass::TlsError), None),
+        "{ended:?}"
+    );
+}
+
+const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+
+#[tokio::test]
+async fn what_comes_before_an_answer_is_read_to_an_end() {
+    let early_hint = format!(
+        "HTTP/1.1 103 Early Hints\r\nlink: <{}>\r\n\r\n",
+        "x".repeat(4_000)
+    );
+    for (reply, why) in [
+        (Reply::Repeat("", CONTINUE.into()), "more was sent"),
+        (Reply::Repeat("", early_hint.into()), "more was sent"),
+        (Reply::Drip("", CONTINUE.into()), "512 pieces"),
+        (
+            Reply::Drip("HTTP/1.1 200 OK\r\nx: ", b"x".to_vec()),
+            "512 pieces",
+        ),
+    ] {
+        let ended = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        assert_eq!(
+            outcome(&ended),
+            (Phase::Headers, Some(FailureClass::ExcessiveAnswer), None),
+            "{ended:?}"
+        );
+        let detail = ended.detail.unwrap();
+        assert!(detail.contains(why), "{detail}");
+    }
+    // A few are as usual, on one connection after another request.
+    let some = format!("{}HTTP/1.1 204 No Content\r\n\r\n", CONTINUE.repeat(100));
+    let receiver = Receiver::answering(&some).await;
+    let sender = sender();
+    for _ in 0..20 {
+        assert!(attempt(&sender, &receiver.url).await.delivered());
+    }
+    assert_eq!(receiver.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
+    let fields = "x-field: 1\r\n".repeat(101);
+    let long = format!("x-field: {}\r\n", "x".repeat(9_000));
+    let fitting = format!("x-field: {}\r\n", "x".repeat(7_000));
+    let ok = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n");
+    for fields in [&fields, &long] {
+        let large = attempt(&sender(), &Receiver::answering(&ok(fields)).await.url).await;
+        assert_eq!(
+            outcome(&large),
+            (Phase::Headers, Some(FailureClass::HeadersTooLarge), None),
+            "{large:?}"
+        );
+        let detail = large.detail.unwrap();
+        assert!(detail.contains("8192 bytes or 100 fields"), "{detail}");
+    }
+    let fits = attempt(&sender(), &Receiver::answering(&ok(&fitting)).await.url).await;
+    assert!(fits.delivered(), "{fits:?}");
+
+    for text in [
+        "220 smtp.example ESMTP\r\n",
+        "SSH-2.0-OpenSSH_9.6\r\n",
+        "HTTP/2 200\r\n\r\n",
+        "HTTP/1.1 99 What\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "\u{15}\u{3}\u{1}\0\u{2}\u{2}F",
+    ] {
+        let other = attempt(&sender(), &Receiver::answering(text).await.url).await;
+        assert_eq!(
+            outcome(&other),
+            (Phase::Headers, Some(FailureClass::ProtocolError), None),
+            "{text:?}: {other:?}"
+        );
+        assert!(
+            other
+                .detail
+                .unwrap()
+                .starts_with("the answer is not HTTP/1")
+        );
+    }
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
+    let switch = attempt(&sender(), &Receiver::answering(switch).await.url).await;
+    assert_eq!(
+        outcome(&switch),
+        (Phase::Body, Some(FailureClass::ProtocolError), Some(101))
+    );
+    assert!(switch.detail.unwrap().contains("another protocol"));
+}
+
+#[tokio::test]
+async fn a_receiver_that_speaks_first_is_no_http_either() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream
+                .write_all(b"220 smtp.example ESMTP\r\n")
+                .await
+                .unwrap();
+            tokio::spawn(
+                async move { while stream.read(&mut [0; 4096]).await.is_ok_and(|n| n > 0) {} },
+            );
+        }
+    });
+    let spoken = attempt(&sender(), &url).await;
+    assert_eq!(
+        spoken.class,
+        Some(FailureClass::ProtocolError),
+        "{spoken:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_framing_of_a_body_costs_no_more_than_the_body() {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    // Read as far as any answer is, and the status stands.
+    for reply in [
+        Reply::Repeat(CHUNKED, b"1\r\nx\r\n".to_vec()),
+        Reply::Drip(CHUNKED, b"1\r\nx\r\n".to_vec()),
+    ] {
+        let tiny = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        assert_eq!(outcome(&tiny), (Phase::Body, None, Some(200)), "{tiny:?}");
+        let read = tiny.response_len as usize;
+        assert!((1..RESPONSE_BYTES).contains(&read), "{read}");
+    }
+    const TRAILERS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n";
+    let extensions = format!("1;{}\r\nx\r\n", "x".repeat(500));
+    for reply in [
+        Reply::Repeat(CHUNKED, extensions.into()),
+        Reply::Repeat(TRAILERS, b"x-trailer: 1\r\n".to_vec()),
+        Reply::Repeat(CHUNKED, b"not a length\r\n".to_vec()),
+    ] {
+        let broken = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        assert_eq!(
+            outcome(&broken),
+            (Phase::Body, Some(FailureClass::ProtocolError), Some(200)),
+            "{broken:?}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -368,11 +562,6 @@ async fn a_connection_that_breaks_is_a_reset_in_its_phase() {
         (Reply::Reset(Vec::new()), Phase::Headers, None),
         (Reply::Close(Vec::new()), Phase::Headers, None),
         (Reply::Close(b"HTTP/1.1 200".to_vec()), Phase::Headers, None),
-        (
-            Reply::Close(b"220 smtp.example ESMTP\r\n\r\n".to_vec()),
-            Phase::Headers,
-            None,
-        ),
         (Reply::Close(head), Phase::Body, Some(200)),
     ] {
         let attempt = attempt(&sender(), &Receiver::start(reply).await.url).await;
@@ -433,7 +622,7 @@ async fn a_name_that_does_not_resolve_is_a_dns_error() {
         attempt
             .detail
             .unwrap()
-            .starts_with("the name does not resolve")
+            .starts_with("the name resolves to no address")
     );
 }
 
@@ -445,17 +634,16 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
         allow_http: true,
         allowed: Vec::new(),
     };
-    let strict = Sender::new(only_http(), None, Duration::from_secs(10)).unwrap();
+    let strict = Sender::new(only_http(), None, Duration::from_secs(10), |_| {}).unwrap();
     // Here only the resolver stands between the name and the connection.
     let resolver_alone = Sender {
         rules: Arc::new(AddressRules::dev()),
-        ..Sender::new(only_http(), None, Duration::from_secs(10)).unwrap()
+        ..Sender::new(only_http(), None, Duration::from_secs(10), |_| {}).unwrap()
     };
     for (sender, host) in [
         (&strict, "127.0.0.1"),
         (&strict, "[::ffff:7f00:1]"),
         (&strict, "localhost"),
-        (&resolver_alone, "localhost"),
     ] {
         let attempt = attempt(sender, &format!("http://{host}:{port}/").parse().unwrap()).await;
         assert_eq!(
@@ -465,10 +653,27 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
         );
         assert!(attempt.detail.unwrap().contains("`--dev`"));
     }
+    // What a name resolves to is for the operator alone.
+    let url = format!("http://localhost:{port}/").parse().unwrap();
+    let resolved = attempt(&resolver_alone, &url).await;
+    assert_eq!(
+        outcome(&resolved),
+        (Phase::Dns, Some(FailureClass::DnsError), None)
+    );
+    assert_eq!(
+        resolved.detail.as_deref(),
+        Some("the name resolves to no address that webhooks may go to")
+    );
     assert_eq!(receiver.connections(), 0);
 
     let plain = attempt(
-        &Sender::new(AddressRules::public(), None, Duration::from_secs(10)).unwrap(),
+        &Sender::new(
+            AddressRules::public(),
+            None,
+            Duration::from_secs(10),
+            |_| {},
+        )
+        .unwrap(),
         &receiver.url,
     )
     .await;

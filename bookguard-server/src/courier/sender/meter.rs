@@ -1,0 +1,189 @@
+//! What a receiver may make one attempt read.
+//!
+//! The HTTP client skips interim answers (1xx), TLS skips records without data, both without end; and a receiver that writes a byte
+//! at a time costs a wake-up for each. So what comes over a connection is counted where it is read, below TLS, in bytes and
+//! in pieces. The count begins anew when a request is written, and only then: nothing else that is written on the way,
+//! by TLS for instance, buys a receiver more. Invariant: between two requests a connection reads no more than it is allowed,
+//! but for one buffer.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bookguard_core::limits::{HANDSHAKE_BYTES, RESPONSE_PIECES, RESPONSE_WIRE_BYTES};
+use hyper::rt;
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A socket that counts what is read from it.
+#[derive(Debug)]
+pub(super) struct Metered {
+    socket: TcpStream,
+    bytes_left: usize,
+    pieces_left: usize,
+}
+
+/// A connection on which each request that is written begins a new count.
+pub(super) struct Exchanges(pub MaybeHttpsStream<TokioIo<Metered>>);
+
+/// The receiver sent more than an attempt reads; found again in the client's error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Excess {
+    Bytes,
+    Pieces,
+}
+
+impl Metered {
+    /// A new connection; what is read before the first request is the TLS handshake.
+    pub(super) fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            bytes_left: HANDSHAKE_BYTES,
+            pieces_left: RESPONSE_PIECES,
+        }
+    }
+
+    fn renew(&mut self) {
+        self.bytes_left = RESPONSE_WIRE_BYTES;
+        self.pieces_left = RESPONSE_PIECES;
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match (self.bytes_left, self.pieces_left) {
+            (0, _) => Err(io::Error::other(Excess::Bytes)),
+            (_, 0) => Err(io::Error::other(Excess::Pieces)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check()?;
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+        let read = buffer.filled().len() - before;
+        self.bytes_left = self.bytes_left.saturating_sub(read);
+        self.pieces_left -= 1;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+impl Connection for Metered {
+    fn connected(&self) -> Connected {
+        self.socket.connected()
+    }
+}
+
+impl Exchanges {
+    /// A request was written: what is read from now on answers it. The socket takes it in one piece, long before an answer.
+    fn asked(&mut self) {
+        let socket = match &mut self.0 {
+            MaybeHttpsStream::Http(plain) => plain,
+            MaybeHttpsStream::Https(tls) => tls.inner_mut().get_mut().0.inner_mut(),
+        };
+        socket.inner_mut().renew();
+    }
+}
+
+impl rt::Read for Exchanges {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl rt::Write for Exchanges {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.0).poll_write(cx, bytes))?;
+        self.asked();
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.0).poll_write_vectored(cx, parts))?;
+        self.asked();
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl Connection for Exchanges {
+    fn connected(&self) -> Connected {
+        self.0.connected()
+    }
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes => f.write_str("more was sent than an answer may have"),
+            Self::Pieces => write!(
+                f,
+                "the answer came in more than {RESPONSE_PIECES} pieces; send it in few writes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Excess {}
