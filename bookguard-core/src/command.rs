@@ -313,6 +313,8 @@ pub enum Ask {
         partner_id: PartnerId,
         /// Which.
         api_key_id: ApiKeyId,
+        /// What the asking key may do; `None` for the administrator, who may end any key.
+        by: Option<Scopes>,
     },
     /// Records a booking.
     CreateBooking(Box<NewBooking>),

@@ -102,7 +102,8 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
         Ask::RevokeApiKey {
             partner_id,
             api_key_id,
-        } => partners::revoke_key(work, at, *partner_id, *api_key_id),
+            by,
+        } => partners::revoke_key(work, at, *partner_id, *api_key_id, by.as_ref()),
         Ask::CreateBooking(new) => bookings::create(work, at, new, index),
         Ask::Protect {
             partner_id,

@@ -28,7 +28,7 @@ pub struct Work {
     pub chains: HashMap<BookingId, ChainState>,
     /// Acceptances of bookings whose commands need them, each with its leaf and that leaf's hash, oldest first.
     pub acceptances: HashMap<BookingId, Vec<KnownAcceptance>>,
-    /// Keys of partners whose commands need them.
+    /// Keys that commands name, and all live ones of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
     /// Events named by commands.
     pub events: HashMap<EventId, EventState>,
@@ -76,7 +76,7 @@ pub struct PartnerState {
     pub partner: Partner,
     /// Events so far.
     pub events: u64,
-    /// Keys that are not revoked; counted only for commands that add one.
+    /// Keys that are not revoked; counted only for commands that add or revoke one.
     pub live_keys: usize,
     /// Endpoints that are not deleted.
     pub endpoints: Vec<Endpoint>,

@@ -3,9 +3,9 @@
 use super::Decided;
 use crate::change::Change;
 use crate::command::{NewApiKey, NewKey, Registration, Reply};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits;
-use crate::model::{ApiKeyId, Partner, PartnerId, PartnerStatus, Timestamp};
+use crate::model::{ApiKey, ApiKeyId, Partner, PartnerId, PartnerStatus, Scope, Scopes, Timestamp};
 use crate::work::Work;
 
 pub(super) fn register(
@@ -81,6 +81,7 @@ pub(super) fn revoke_key(
     at: Timestamp,
     partner_id: PartnerId,
     api_key_id: ApiKeyId,
+    by: Option<&Scopes>,
 ) -> Decided {
     let state = work
         .keys
@@ -90,6 +91,32 @@ pub(super) fn revoke_key(
     let mut key = state.key.clone();
     if key.revoked_at.is_some() {
         return Ok((Vec::new(), Reply::KeyRevoked(Box::new(key))));
+    }
+    if let Some(by) = by {
+        let beyond = by.lacks(&key.scopes);
+        if !beyond.is_empty() {
+            return Err(Error::new(
+                Kind::Forbidden,
+                "insufficient_scope",
+                format!(
+                    "This key cannot revoke a key that holds scopes it does not hold itself: {}. Use a key that holds them.",
+                    beyond.join(", ")
+                ),
+            ));
+        }
+        let manages =
+            |key: &ApiKey| key.revoked_at.is_none() && key.scopes.allow(Scope::ApiKeysWrite);
+        let of_partner = work
+            .keys
+            .values()
+            .filter(|state| state.partner_id == partner_id);
+        if manages(&key) && of_partner.filter(|state| manages(&state.key)).count() == 1 {
+            return Err(Error::conflict(
+                "last_managing_key",
+                "This is the partner's last active key with the scope api-keys:write. Create another with that scope first, \
+                 or have the operator revoke this one.",
+            ));
+        }
     }
     key.revoked_at = Some(at);
     Ok((

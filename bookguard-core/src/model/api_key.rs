@@ -128,9 +128,13 @@ impl Scopes {
         self.bits & scope.bit() != 0
     }
 
-    /// Whether every scope of `other` is in this set too.
-    pub fn cover(&self, other: &Self) -> bool {
-        other.bits & !self.bits == 0
+    /// The words of what `other` holds and this set lacks.
+    pub fn lacks(&self, other: &Self) -> Vec<&'static str> {
+        Scope::ALL
+            .iter()
+            .filter(|(scope, _)| other.allow(*scope) && !self.allow(*scope))
+            .map(|(_, word)| *word)
+            .collect()
     }
 
     /// The words as given.
@@ -284,8 +288,12 @@ mod tests {
         assert!(scopes(&["*"]).allow(Scope::ApiKeysWrite));
         assert!(scopes(&["bookings:*"]).allow(Scope::BookingsRead));
         assert!(!scopes(&["bookings:read"]).allow(Scope::BookingsWrite));
-        assert!(scopes(&["*"]).cover(&scopes(&["webhooks:*", "evidence:read"])));
-        assert!(!scopes(&["webhooks:*"]).cover(&scopes(&["*"])));
+        let lacks = |own: &[&str], other: &[&str]| scopes(own).lacks(&scopes(other));
+        assert!(lacks(&["*"], &["webhooks:*", "evidence:read"]).is_empty());
+        assert_eq!(
+            lacks(&["webhooks:*"], &["webhooks:read", "evidence:*"]),
+            ["evidence:read", "evidence:write"]
+        );
         assert!(scopes(&[]).words().is_empty() && !scopes(&[]).allow(Scope::BookingsRead));
         for word in [
             "",

@@ -50,12 +50,8 @@ impl Operation for CreateApiKey {
             _ => Scopes::all(),
         };
         let scopes = wanted.scopes.unwrap_or_else(|| own.clone());
-        if !own.cover(&scopes) {
-            let beyond: Vec<&str> = Scope::ALL
-                .iter()
-                .filter(|(s, _)| scopes.allow(*s) && !own.allow(*s))
-                .map(|(_, word)| *word)
-                .collect();
+        let beyond = own.lacks(&scopes);
+        if !beyond.is_empty() {
             return Err(Error {
                 details: vec![FieldError {
                     pointer: "/scopes".to_owned(),
@@ -184,10 +180,12 @@ impl Operation for RevokeApiKey {
         status: 200,
         body: Body::None,
         query: &[],
-        refusals: &[404],
+        refusals: &[404, 409],
         tag: "API keys",
         summary: "Revoke an API key",
-        description: "Works within five seconds on every node. Revoking a revoked key changes nothing and answers the same.",
+        description: "Works within five seconds on every node. Revoking a revoked key changes nothing and answers the same. \
+            A key can revoke only keys whose scopes it holds, itself included, and not the last active key with `api-keys:write`: \
+            without one, the partner could not make another.",
     };
     type Output = ApiKey;
 
@@ -196,11 +194,16 @@ impl Operation for RevokeApiKey {
         let owner = query_one(session, |reader| reader.key_owner(&api_key_id))?
             .filter(|owner| session.may_see(owner))
             .ok_or_else(|| Error::not_found("API key"))?;
+        let by = match &session.authority {
+            Authority::Partner { scopes, .. } => Some(scopes.clone()),
+            _ => None,
+        };
         Ok(write(
             session.service.clock().now(),
             Ask::RevokeApiKey {
                 partner_id: owner,
                 api_key_id,
+                by,
             },
         ))
     }

@@ -30,7 +30,7 @@ use crate::work::{
 #[derive(Default)]
 struct Needs {
     partners: Vec<PartnerId>,
-    /// Partners whose live keys are counted.
+    /// Partners whose live keys are loaded.
     key_owners: Vec<PartnerId>,
     /// Partners whose policies are put or chosen among.
     policy_owners: Vec<PartnerId>,
@@ -97,8 +97,10 @@ impl Needs {
                 Ask::RevokeApiKey {
                     partner_id,
                     api_key_id,
+                    ..
                 } => {
                     needs.partners.push(*partner_id);
+                    needs.key_owners.push(*partner_id);
                     needs.keys.push(*api_key_id);
                 }
                 Ask::PutPolicy { partner_id, .. } | Ask::UpdatePartner { partner_id, .. } => {

@@ -263,11 +263,44 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
         house.advance(5_000);
         assert_eq!(status(&elsewhere).await, 401);
         assert_eq!(status(&acme.key).await, 200);
+    })
+    .await;
+}
 
-        // A partner can lock itself out, and is told so by the next answer.
+#[tokio::test]
+async fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
         let own = format!("/v1/api-keys/{}", acme.key_id);
+        let refused = acme.caller.delete(&own).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (409, "last_managing_key")
+        );
+
+        let manager = json!({"scopes": ["api-keys:write"]});
+        let manager = acme.caller.post("/v1/api-keys", &manager).await;
+        let manages = acme.caller.with_key(&manager.string("apiKey"));
+        let refused = manages.delete(&own).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (403, "insufficient_scope")
+        );
+        assert!(
+            refused.text().contains("bookings:read"),
+            "{}",
+            refused.text()
+        );
+        assert_eq!(acme.caller.get("/v1/partners/me").await.status, 200);
+
+        // With another that manages keys there, a key may end itself; the last one stays.
         acme.caller.delete(&own).await.ok(200);
         assert_eq!(acme.caller.get("/v1/partners/me").await.status, 401);
+        let id = manager.string("apiKeyId");
+        let refused = manages.delete(&format!("/v1/api-keys/{id}")).await;
+        assert_eq!(refused.code(), "last_managing_key");
+        administer::<RevokeApiKey>(&house, &id).await.unwrap();
     })
     .await;
 }

@@ -79,6 +79,7 @@ fn everything_is_refused_even_an_answer_that_is_remembered() {
         Ask::RevokeApiKey {
             partner_id: id(1),
             api_key_id: id(2),
+            by: None,
         },
     ] {
         assert_eq!(code(decide(&work, &command(ask), 0)), refused);
