@@ -260,6 +260,10 @@ pub struct ServeArgs {
     /// [env: BOOKGUARD_WEBHOOK_PROXY]
     #[arg(long, value_name = "http://HOST:PORT")]
     pub webhook_proxy: Option<String>,
+    /// What verifies a webhook endpoint, which gets six deliveries a minute at most until then: first_success, or off for nothing
+    /// [env: BOOKGUARD_WEBHOOK_VERIFICATION] [default: first_success; off with --dev]
+    #[arg(long, value_name = "MODE")]
+    pub webhook_verification: Option<String>,
     /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever
     /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
     #[arg(long, value_name = "N")]

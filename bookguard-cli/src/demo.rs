@@ -105,6 +105,7 @@ async fn start(folder: &Path) -> Result<Server, Failure> {
     let config = Config {
         listen: "127.0.0.1:0".to_owned(),
         webhooks: AddressRules::dev(),
+        verifies_endpoints: false,
         report: |line| say(line),
         ..Config::of(folder.join("bookguard.db"))
     };

@@ -104,6 +104,7 @@ fn of_serve(args: &ServeArgs) -> Result<Settings, Failure> {
         webhook_allow_http: args.webhook_allow_http,
         webhook_allow_subnets: given(&args.webhook_allow_subnets),
         webhook_proxy: args.webhook_proxy.as_deref().map(proxy).transpose()?,
+        webhook_verification: args.webhook_verification.clone(),
         retention_days: args.retention_days,
         security_contacts: given(&args.security_contacts),
         security_policy: args.security_policy.clone(),
@@ -143,6 +144,7 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
             .as_deref()
             .map(proxy)
             .transpose()?,
+        webhook_verification: text(var, "BOOKGUARD_WEBHOOK_VERIFICATION")?,
         retention_days: number(var, "BOOKGUARD_RETENTION_DAYS")?,
         security_contacts: list(var, "BOOKGUARD_SECURITY_CONTACTS")?,
         security_policy: text(var, "BOOKGUARD_SECURITY_POLICY")?,
@@ -307,6 +309,7 @@ mod tests {
                 "10.1.0.0/16, 10.2.0.0/16",
             ),
             ("BOOKGUARD_WEBHOOK_PROXY", "http://u:p@proxy.example:3128"),
+            ("BOOKGUARD_WEBHOOK_VERIFICATION", "off"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
             (
                 "BOOKGUARD_SECURITY_CONTACTS",
@@ -333,6 +336,7 @@ mod tests {
             webhook_allow_http: Some(false),
             webhook_allow_subnets: Some(vec!["10.1.0.0/16".to_owned(), "10.2.0.0/16".to_owned()]),
             webhook_proxy: Some(Proxy::parse("http://u:p@proxy.example:3128").unwrap()),
+            webhook_verification: Some("off".to_owned()),
             retention_days: Some(30),
             security_contacts: Some(vec![
                 "mailto:s@b.example".to_owned(),

@@ -81,6 +81,8 @@ pub struct EndpointUpdate {
     pub enabled: Option<bool>,
     /// A secret of its own, used if it has none, or `None` within for the partner's.
     pub own_secret: Option<Option<NewSecret>>,
+    /// Whether another address is to be verified.
+    pub verifies: bool,
 }
 
 /// A booking with everything prepared that does not depend on its batch.

@@ -53,6 +53,12 @@ pub const WARNING_FAILURES: u32 = 10;
 pub const SUSPENDED_AFTER_MS: i64 = 5 * 24 * 60 * 60 * 1000;
 /// Milliseconds between two tries whether a suspended endpoint is back, at least: an hour late is soon enough.
 pub const PROBE_MS: i64 = 60 * 60 * 1000;
+/// Milliseconds after a failure before an endpoint that is not verified is tried again: what nobody has asked for comes six times a
+/// minute at most, however many events and nodes there are.
+pub const UNVERIFIED_MS: i64 = 10 * 1000;
+/// Milliseconds after a change of an endpoint's address from which on no delivery begins to the one before: what a node remembers of an
+/// endpoint, and what clocks may differ by.
+pub const MOVED_MS: i64 = LEASE_SKEW_MS + 5_000;
 /// The share of the time since it began to fail after which a suspended endpoint is tried again: the hour above after five
 /// days, twice that after ten, so that the attempts at what waits for it stay few however long nobody looks after it.
 pub const PROBE_SHARE: i64 = 120;

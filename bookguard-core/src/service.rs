@@ -107,6 +107,8 @@ pub struct Config {
     pub outbox: Option<Arc<Outbox>>,
     /// Says where webhooks may go: the address to keep, or why not.
     pub endpoint_rule: EndpointRule,
+    /// Whether an endpoint, and one at another address, gets little until its receiver has accepted a delivery.
+    pub verifies_endpoints: bool,
     /// The file that remembers what was last published; beside the ledger key when not given.
     pub guard_file: Option<PathBuf>,
     /// Told the cause of every fault of ours.
@@ -130,6 +132,7 @@ pub struct Service {
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
     endpoint_rule: EndpointRule,
+    verifies_endpoints: bool,
     report: fn(&str),
 }
 
@@ -192,6 +195,7 @@ impl Service {
             shelves: Shelves::default(),
             news,
             endpoint_rule: config.endpoint_rule,
+            verifies_endpoints: config.verifies_endpoints,
             report: config.report,
         };
         // Who only comes to look may be looking at a backup, which lacks what came after it.
@@ -406,6 +410,11 @@ impl Service {
     /// Says where webhooks may go.
     pub fn endpoint_rule(&self) -> &EndpointRule {
         &self.endpoint_rule
+    }
+
+    /// Whether a new endpoint, or one at another address, is not verified yet.
+    pub fn verifies_endpoints(&self) -> bool {
+        self.verifies_endpoints
     }
 
     /// Who waits for a partner's next event; told of those that this process commits.

@@ -75,6 +75,8 @@ pub struct Settings {
     pub webhook_allow_subnets: Option<Vec<String>>,
     /// The proxy through which webhooks go, `http://[user:password@]host:port`.
     pub webhook_proxy: Option<Proxy>,
+    /// What verifies an endpoint, which gets little until then: `first_success` or `off`.
+    pub webhook_verification: Option<String>,
     /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever.
     pub retention_days: Option<u32>,
     /// Where vulnerabilities are reported, such as `mailto:security@example.com`; security.txt is served with it.
@@ -140,6 +142,7 @@ impl Settings {
             webhook_allow_http: self.webhook_allow_http.or(weaker.webhook_allow_http),
             webhook_allow_subnets: self.webhook_allow_subnets.or(weaker.webhook_allow_subnets),
             webhook_proxy: self.webhook_proxy.or(weaker.webhook_proxy),
+            webhook_verification: self.webhook_verification.or(weaker.webhook_verification),
             retention_days: self.retention_days.or(weaker.retention_days),
             security_contacts: self.security_contacts.or(weaker.security_contacts),
             security_policy: self.security_policy.or(weaker.security_policy),
@@ -193,6 +196,11 @@ impl Settings {
             )?,
             webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
             webhook_proxy: self.webhook_proxy,
+            verifies_endpoints: match self.webhook_verification {
+                Some(word) => verification(&word)?,
+                // A developer's receiver is this machine, which nobody needs to be protected from.
+                None => !self.dev.unwrap_or(false),
+            },
             retention_days: retention(self.retention_days.unwrap_or(RETENTION_DAYS))?,
             security: security::Given {
                 contacts: self.security_contacts,
@@ -237,6 +245,16 @@ fn registration(word: &str) -> Result<Registration, String> {
             let words = Registration::WORDS.map(|(word, _)| word).join(", ");
             format!("registration is \"{word}\"; it must be one of {words}")
         })
+}
+
+fn verification(word: &str) -> Result<bool, String> {
+    match word {
+        "first_success" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!(
+            "webhook_verification is \"{word}\"; it must be first_success or off"
+        )),
+    }
 }
 
 /// Evidence addresses are built by adding a path, so nothing may stand behind the address.
@@ -310,6 +328,8 @@ pub struct Config {
     pub webhooks: AddressRules,
     /// The proxy through which webhooks go, if through one.
     pub webhook_proxy: Option<Proxy>,
+    /// Whether a new endpoint, and one at another address, gets little until its receiver has accepted a delivery.
+    pub verifies_endpoints: bool,
     /// Days after which old events are pruned; 0 is never.
     pub retention_days: u32,
     /// What security.txt says; it is not served without.
@@ -339,6 +359,7 @@ impl Config {
             registrations_per_minute: REGISTRATIONS_PER_MINUTE,
             webhooks: AddressRules::public(),
             webhook_proxy: None,
+            verifies_endpoints: true,
             retention_days: RETENTION_DAYS,
             security: None,
             clock: Clock::System,

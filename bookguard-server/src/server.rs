@@ -122,6 +122,7 @@ impl Server {
             clock: config.clock.clone(),
             outbox: Some(Arc::clone(&outbox)),
             endpoint_rule: endpoint_rule(config.webhooks.clone()),
+            verifies_endpoints: config.verifies_endpoints,
             report: config.report,
             commit_delay: config.commit_delay,
         };

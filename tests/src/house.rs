@@ -60,6 +60,8 @@ impl House {
             rate_limit_per_second: 0,
             registrations_per_minute: 0,
             webhooks: AddressRules::dev(),
+            // Tests of what failing receivers get would wait for their turn; verification has tests of its own.
+            verifies_endpoints: false,
             clock: Clock::Set(Arc::clone(&clock)),
             ledger_key: site.ledger_key().map(LedgerKeySource::File),
             report: |line| println!("server: {line}"),

@@ -114,6 +114,7 @@ async fn delivered_in_the_end(
         listen: "127.0.0.1:0".to_owned(),
         rate_limit_per_second: 0,
         webhooks: AddressRules::dev(),
+        verifies_endpoints: false,
         clock: Clock::Set(Arc::new(AtomicI64::new(later))),
         ledger_key: site.ledger_key().map(LedgerKeySource::File),
         ..Config::of(site.db().clone())

@@ -149,6 +149,7 @@ fn endpoint_fields(endpoint: &Endpoint) -> Vec<(&'static str, Option<String>)> {
         ),
         ("failing since", endpoint.failing_since.map(time)),
         ("next try", endpoint.next_probe_at.map(time)),
+        ("not verified since", endpoint.unverified_since.map(time)),
         ("rate limit", limit.map(|n| format!("{n} per second"))),
         ("signed with", Some(format!("{secret} secret"))),
         ("created", Some(time(endpoint.created_at))),

@@ -56,6 +56,7 @@ impl Local {
             create: purpose == Purpose::Begin,
             outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
             endpoint_rule: endpoint_rule(rules.clone()),
+            verifies_endpoints: config.verifies_endpoints,
             public_url: config
                 .public_url
                 .unwrap_or_else(|| format!("http://{}", config.listen)),

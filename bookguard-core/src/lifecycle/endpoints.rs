@@ -28,6 +28,7 @@ pub(super) fn create(
             ),
         ));
     }
+    refuse_duplicate(&state.endpoints, &endpoint.url)?;
     let mut changes = vec![Change::EndpointAdded {
         partner_id,
         endpoint: Box::new(endpoint.clone()),
@@ -43,6 +44,20 @@ pub(super) fn create(
         switches_at: None,
     };
     Ok((changes, Reply::EndpointKept(Box::new(kept))))
+}
+
+/// A receiver that were registered twice would get every event twice. One that is disabled counts: it can be brought back.
+fn refuse_duplicate(endpoints: &[Endpoint], url: &str) -> Result<(), Error> {
+    let Some(there) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
+        return Ok(());
+    };
+    let id = there.endpoint_id;
+    Err(Error::conflict(
+        "duplicate_endpoint",
+        format!(
+            "Webhook endpoint {id} has this address already. Change that one with PATCH /v1/webhook-endpoints/{id}, or delete it first."
+        ),
+    ))
 }
 
 /// The partner's endpoint, unless it is deleted.
@@ -67,7 +82,9 @@ pub(super) fn update(
 ) -> Decided {
     let old = find(work, partner_id, endpoint_id)?;
     let mut new = old.clone();
-    if let Some(url) = &update.url {
+    let other = update.url.as_ref().filter(|url| **url != old.url);
+    if let Some(url) = other {
+        refuse_duplicate(&work.partners[&partner_id].endpoints, url)?;
         new.url.clone_from(url);
     }
     if let Some(events) = &update.events {
@@ -79,7 +96,12 @@ pub(super) fn update(
     if let Some(limit) = update.rate_limit_per_second {
         new.rate_limit_per_second = limit;
     }
-    let health = health::decided(old.health(), at, update.enabled, new.url != old.url);
+    let health = health::decided(
+        old.health(),
+        at,
+        update.enabled,
+        other.map(|_| update.verifies),
+    );
     let new = new.with_health(health);
     let mut changes = Vec::new();
     let (new, given) = own_secret(at, new, update, &mut changes);

@@ -45,6 +45,7 @@ fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
         failures: 0,
         failing_since: None,
         next_probe_at: None,
+        unverified_since: None,
         created_at: NOW,
     }
 }
@@ -648,7 +649,7 @@ fn a_retry_without_room_waits_its_turn_like_any_other() {
 fn endpoints_are_limited() {
     let create = command(Ask::CreateEndpoint {
         partner_id: id(1),
-        endpoint: endpoint(9, &[]),
+        endpoint: endpoint(99, &[]),
         secret: None,
     });
     let full: Vec<Endpoint> = (0..crate::limits::ENDPOINTS_PER_PARTNER as u8)
@@ -667,4 +668,42 @@ fn endpoints_are_limited() {
         refusal(decide(&work(PartnerStatus::Active, full), &create, 0)),
         "too_many_endpoints"
     );
+}
+
+#[test]
+fn an_address_has_one_endpoint_of_a_partner() {
+    let there = vec![endpoint(7, &[]), endpoint(8, &[])];
+    let state = || work(PartnerStatus::Active, there.clone());
+    let create = command(Ask::CreateEndpoint {
+        partner_id: id(1),
+        endpoint: Endpoint {
+            endpoint_id: id(9),
+            ..endpoint(7, &[])
+        },
+        secret: None,
+    });
+    let refused = decide(&state(), &create, 0).unwrap_err();
+    assert_eq!(refused.code, "duplicate_endpoint");
+    assert!(refused.message.contains(&there[0].endpoint_id.to_string()));
+    let moved = |n: u8| {
+        let url = Some(format!("https://example.com/{n}"));
+        let update = Box::new(crate::command::EndpointUpdate {
+            url,
+            ..Default::default()
+        });
+        command(Ask::UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(8),
+            update,
+        })
+    };
+    assert_eq!(
+        refusal(decide(&state(), &moved(7), 0)),
+        "duplicate_endpoint"
+    );
+    assert!(
+        changes(decide(&state(), &moved(8), 0)).is_empty(),
+        "its own"
+    );
+    assert!(!changes(decide(&state(), &moved(9), 0)).is_empty());
 }

@@ -18,7 +18,7 @@ use crate::work::{EventState, PartnerState, Work};
 /// Adds an event and one delivery per endpoint that takes its type.
 ///
 /// A delivery is born in the courier's hands when the courier has room for it, else due at once for whoever asks; what is
-/// for a suspended endpoint waits in nobody's hands.
+/// for an endpoint that is suspended or not verified waits in nobody's hands.
 pub(super) fn emit(
     work: &Work,
     partner: &PartnerState,
@@ -41,9 +41,9 @@ pub(super) fn emit(
         .iter()
         .filter(|endpoint| endpoint.takes(event.event_type))
     {
-        let (due, lease) = match endpoint.status {
-            EndpointStatus::Suspended => (at, None),
-            _ => hold(work, at, endpoint.endpoint_id, event.lease),
+        let (due, lease) = match endpoint.health().is_on_probation() {
+            true => (at, None),
+            false => hold(work, at, endpoint.endpoint_id, event.lease),
         };
         changes.push(Change::DeliveryAdded {
             event_id: event.event_id,

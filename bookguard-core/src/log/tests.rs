@@ -42,6 +42,7 @@ impl Bench {
             clock: Clock::System,
             outbox: None,
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
+            verifies_endpoints: false,
             report: |_| {},
             commit_delay: std::time::Duration::ZERO,
         })

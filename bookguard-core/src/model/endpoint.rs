@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{EndpointId, EventType, Timestamp};
+use crate::limits::MOVED_MS;
 
 /// Where an endpoint stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,19 +42,27 @@ pub struct EndpointHealth {
     pub failures: u32,
     /// When the first of them was made.
     pub failing_since: Option<Timestamp>,
-    /// From when on one delivery may try whether it is back, while it is suspended.
+    /// From when on one delivery may be tried, while it is suspended or not verified.
     pub probe_at: Option<Timestamp>,
+    /// Since when deliveries go to its address of which none has been accepted; `None` once it is verified.
+    pub unverified_since: Option<Timestamp>,
 }
 
 impl EndpointHealth {
-    /// Of an endpoint that stands there and has not failed lately.
+    /// Of a verified endpoint that stands there and has not failed lately.
     pub fn of(status: EndpointStatus) -> Self {
         Self {
             status,
             failures: 0,
             failing_since: None,
             probe_at: None,
+            unverified_since: None,
         }
+    }
+
+    /// Whether it gets one delivery at a time, each taken from the store when it may be tried.
+    pub fn is_on_probation(&self) -> bool {
+        self.status == EndpointStatus::Suspended || self.unverified_since.is_some()
     }
 }
 
@@ -89,10 +98,15 @@ pub struct Endpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub failing_since: Option<Timestamp>,
-    /// From when on one delivery tries whether a suspended endpoint is back.
+    /// From when on one delivery is tried at an endpoint that is suspended, or not verified and has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_probe_at: Option<Timestamp>,
+    /// Since when deliveries go to this address and none has been accepted; after a change of address, when every node knows it.
+    /// Until one is, it gets one at a time, and six in a minute at most. Not there once it is verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub unverified_since: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -108,6 +122,12 @@ impl Endpoint {
         self.events.is_empty() || self.events.contains(&event_type)
     }
 
+    /// Whether it has another address than when a delivery was leased at `leased`, where nobody has accepted anything yet.
+    pub fn has_moved_since(&self, leased: Timestamp) -> bool {
+        self.unverified_since
+            .is_some_and(|since| leased.ms() < since.ms() - MOVED_MS)
+    }
+
     /// How it fares.
     pub fn health(&self) -> EndpointHealth {
         EndpointHealth {
@@ -115,6 +135,7 @@ impl Endpoint {
             failures: self.failures,
             failing_since: self.failing_since,
             probe_at: self.next_probe_at,
+            unverified_since: self.unverified_since,
         }
     }
 
@@ -127,6 +148,7 @@ impl Endpoint {
             failures: health.failures,
             failing_since: health.failing_since,
             next_probe_at: health.probe_at,
+            unverified_since: health.unverified_since,
             ..self
         }
     }

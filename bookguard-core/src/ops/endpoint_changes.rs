@@ -60,11 +60,11 @@ impl Operation for UpdateEndpoint {
         status: 200,
         body: Body::Required,
         query: &[],
-        refusals: &[404],
+        refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Change a webhook endpoint, or bring it back",
         description: "What is left out stays, null removes. Another address counts within three seconds on every node, also for \
-                      deliveries that wait or are queued already. While an endpoint is disabled no new event is for it, and what \
+                      deliveries that wait or are queued already; its receiver must accept a delivery first (`unverifiedSince`), and no other endpoint of yours may have it. While an endpoint is disabled no new event is for it, and what \
                       waits for it goes on waiting; `\"enabled\": true` brings it back, also after an answer 410 or when it is suspended, and what waits is \
                       delivered. A delivery that was itself answered 410 stays given up; retry its event to send it again. \
                       `\"ownSecret\": true` answers the endpoint's own secret, which takes over from the partner's after a day: see \
@@ -87,6 +87,7 @@ impl Operation for UpdateEndpoint {
             rate_limit_per_second: said.rate_limit_per_second,
             enabled: said.enabled,
             own_secret: said.own_secret.map(secret),
+            verifies: session.service.verifies_endpoints(),
         };
         Ok(write(
             session.service.clock().now(),

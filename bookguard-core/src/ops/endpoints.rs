@@ -47,8 +47,9 @@ impl Operation for CreateEndpoint {
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
         description: "Every later event of a type it takes is posted there, signed. The address must be one webhooks may go to: \
-                      https, and no private or special-purpose network, unless the operator allows it. With `\"ownSecret\": true` the \
-                      answer also holds the endpoint's own signing secret.",
+                      https, and no private or special-purpose network, unless the operator allows it; and no other endpoint of yours may \
+                      have it. Until its receiver has accepted one, the endpoint gets one delivery at a time, and six in a minute at most: \
+                      see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own signing secret.",
     };
     type Output = EndpointKept;
 
@@ -71,6 +72,7 @@ impl Operation for CreateEndpoint {
             failures: 0,
             failing_since: None,
             next_probe_at: None,
+            unverified_since: session.service.verifies_endpoints().then_some(at),
             created_at: at,
         };
         Ok(write(

@@ -12,11 +12,11 @@ use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 use crate::work::Work;
 
 /// The endpoints of some partners.
-pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, body FROM endpoint \
+pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
      WHERE partner_id IN ({}) AND deleted_ms IS NULL";
 
 /// How some endpoints fare.
-pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
+pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
 
 /// When the secrets of some owners were made and take over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
@@ -40,7 +40,7 @@ fn number(status: EndpointStatus) -> i64 {
     place.expect("the table has every status but Failing").0
 }
 
-/// How an endpoint fares, from its columns status, failures, failing and probe, which begin at `from`.
+/// How an endpoint fares, from its columns status, failures, failing, probe and unverified, which begin at `from`.
 pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreError> {
     let found = row.int(from)?;
     let place = STATUSES.iter().find(|(number, _)| *number == found);
@@ -57,12 +57,13 @@ pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreErro
         failures,
         failing_since: row.maybe_int(from + 2)?.map(Timestamp::from_ms),
         probe_at: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
+        unverified_since: row.maybe_int(from + 4)?.map(Timestamp::from_ms),
     })
 }
 
-/// An endpoint whose columns status, failures, failing, probe and body begin at `from`.
+/// An endpoint whose columns status, failures, failing, probe, unverified and body begin at `from`.
 pub(crate) fn read(row: &Row, from: usize) -> Result<Endpoint, StoreError> {
-    let endpoint: Endpoint = row.json(from + 4)?;
+    let endpoint: Endpoint = row.json(from + 5)?;
     Ok(endpoint.with_health(health(row, from)?))
 }
 
@@ -107,11 +108,12 @@ fn document(endpoint: &Endpoint) -> String {
 /// Adds an endpoint.
 pub(super) fn added<'a>(partner_id: &'a PartnerId, endpoint: &'a Endpoint) -> Statement<'a> {
     Statement::new(
-        "INSERT INTO endpoint (id, partner_id, status, failures, body) VALUES ($1, $2, $3, 0, $4)",
+        "INSERT INTO endpoint (id, partner_id, status, failures, unverified_ms, body) VALUES ($1, $2, $3, 0, $4, $5)",
         vec![
             (&endpoint.endpoint_id).into(),
             partner_id.into(),
             number(endpoint.status).into(),
+            endpoint.unverified_since.map(Timestamp::ms).into(),
             document(endpoint).into(),
         ],
     )
@@ -135,12 +137,13 @@ pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statemen
 /// Writes how an endpoint fares.
 pub(super) fn fared(endpoint_id: &EndpointId, health: EndpointHealth) -> Statement<'_> {
     Statement::new(
-        "UPDATE endpoint SET status = $1, failures = $2, failing_ms = $3, probe_ms = $4 WHERE id = $5",
+        "UPDATE endpoint SET status = $1, failures = $2, failing_ms = $3, probe_ms = $4, unverified_ms = $5 WHERE id = $6",
         vec![
             number(health.status).into(),
             i64::from(health.failures).into(),
             health.failing_since.map(Timestamp::ms).into(),
             health.probe_at.map(Timestamp::ms).into(),
+            health.unverified_since.map(Timestamp::ms).into(),
             endpoint_id.into(),
         ],
     )
@@ -194,7 +197,7 @@ impl Reader<'_> {
     ) -> Read<Vec<Endpoint>> {
         let before = before.unwrap_or(EndpointId::from_bytes([0xff; 16]));
         let rows = self.all(
-            "SELECT status, failures, failing_ms, probe_ms, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
+            "SELECT status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
              ORDER BY id DESC LIMIT $3",
             vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
         )?;
@@ -204,7 +207,7 @@ impl Reader<'_> {
     /// One endpoint and its owner, unless it is deleted.
     pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
         let row = self.first(
-            "SELECT partner_id, status, failures, failing_ms, probe_ms, body FROM endpoint \
+            "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
              WHERE id = $1 AND deleted_ms IS NULL",
             vec![endpoint_id.into()],
         )?;

@@ -19,7 +19,7 @@ const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries,
 const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
-     d.begun_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.body \
+     d.begun_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
 const ATTEMPTS: &str =
     "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";

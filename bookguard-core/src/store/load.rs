@@ -410,7 +410,7 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, e.partner_id, e.type, \
-     e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+     e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
 const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery \

@@ -319,7 +319,8 @@ impl<'a> Reader<'a> {
              SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
                      AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1) \
              FROM waiting w WHERE w.endpoint_id IS NOT NULL) \
-             SELECT w.endpoint_id FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE (n.status = 1 OR n.probe_ms <= $1) AND \
+             SELECT w.endpoint_id FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE \
+             (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $1) AND \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
               ORDER BY d.due_ms LIMIT 1) <= $1",
             vec![now.ms().into()],

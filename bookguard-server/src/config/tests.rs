@@ -99,6 +99,19 @@ fn a_proxy_s_password_is_never_shown() {
 }
 
 #[test]
+fn endpoints_are_verified_unless_the_operator_or_a_developer_says_otherwise() {
+    for (text, verifies) in [
+        ("", true),
+        ("dev = true", false),
+        ("dev = true\nwebhook_verification = \"first_success\"", true),
+        ("webhook_verification = \"off\"", false),
+    ] {
+        let config = Settings::parse(text).unwrap().resolve().unwrap();
+        assert_eq!(config.verifies_endpoints, verifies, "{text}");
+    }
+}
+
+#[test]
 fn every_wrong_value_is_refused_with_its_name() {
     for (text, named) in [
         ("registration = \"opn\"", "registration"),
@@ -112,6 +125,7 @@ fn every_wrong_value_is_refused_with_its_name() {
         ),
         ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
         ("retention_days = 36501", "retention_days"),
+        ("webhook_verification = \"on\"", "webhook_verification"),
         ("rate_limit_burst = 0", "rate_limit_burst"),
     ] {
         let why = Settings::parse(text).unwrap().resolve().unwrap_err();

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bookguard_core::command::Parcel;
+use bookguard_core::limits::LEASE_MS;
 use bookguard_core::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::webhook::{Keyring, sign_body, sign_standard};
@@ -30,7 +31,7 @@ const KNOWN: usize = 4_096;
 pub(super) enum Receiver {
     /// It takes deliveries, there and so signed.
     Open(Destination),
-    /// It was deleted or disabled.
+    /// It was deleted or disabled, or is at another address and must be verified there.
     Closed,
     /// The store did not tell, or the secret cannot be used; reported by the service.
     Unknown,
@@ -95,10 +96,16 @@ pub(super) async fn receiver<'c>(
     service: &Arc<Service>,
     parcel: &Parcel,
 ) -> &'c Receiver {
+    let leased = parcel.until.plus_ms(-LEASE_MS);
     let look = || async {
         let read = read(service, parcel.partner_id, parcel.endpoint_id).await;
         match read {
-            Some(Some((endpoint, destination))) if endpoint.enabled => Receiver::Open(destination),
+            // What was queued for an address it had before has no place at the front of another's queue.
+            Some(Some((endpoint, destination)))
+                if endpoint.enabled && !endpoint.has_moved_since(leased) =>
+            {
+                Receiver::Open(destination)
+            }
             Some(_) => Receiver::Closed,
             None => Receiver::Unknown,
         }

@@ -14,6 +14,7 @@
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `faults` | everything a receiver can do wrong, and what is said of it |
 //! | `suspension` | endpoints that only fail, and how they come back |
+//! | `verification` | endpoints nobody has accepted anything at yet, and no address twice |
 //! | `retention` | old events lose payload and attempts |
 //! | `forward_proxy` | deliveries through the operator's proxy |
 //! | `retries` | what a manual retry comes to |
@@ -38,4 +39,5 @@ mod retention;
 mod retries;
 mod story;
 mod suspension;
+mod verification;
 mod webhooks;

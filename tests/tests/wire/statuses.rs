@@ -238,12 +238,23 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             assert_eq!(reply.code(), "policy_id_reserved");
         }
         "createWebhookEndpoint" => {
-            for _ in 0..20 {
-                filler.endpoint("http://127.0.0.1:9/").await;
+            for number in 0..20 {
+                let url = format!("http://127.0.0.1:9/{number}");
+                filler.endpoint(&url).await;
             }
             let reply = ask(&filler.caller, operation, path, &[]).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "too_many_endpoints");
+        }
+        "updateWebhookEndpoint" => {
+            let there = filler.endpoint("http://127.0.0.1:9/there").await;
+            let other = filler.endpoint("http://127.0.0.1:9/other").await;
+            let path = operation.path.replace("{endpointId}", &other);
+            let body = json!({"url": "http://127.0.0.1:9/x/../there"});
+            let reply = filler.caller.patch(&path, &body).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "duplicate_endpoint");
+            assert!(reply.text().contains(&there), "{}", reply.text());
         }
         "testWebhookEndpoint" => {
             let silent = Receiver::start().await;

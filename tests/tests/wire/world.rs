@@ -45,8 +45,8 @@ pub(crate) struct World {
     pub(crate) acme: Partner,
     pub(crate) other: Partner,
     receiver: Receiver,
-    /// Policies made so far.
-    policies: AtomicUsize,
+    /// Things made so far whose names differ by a number.
+    numbers: AtomicUsize,
 }
 
 impl World {
@@ -59,7 +59,7 @@ impl World {
             acme,
             other,
             receiver,
-            policies: AtomicUsize::new(0),
+            numbers: AtomicUsize::new(0),
         }
     }
 
@@ -77,18 +77,22 @@ impl World {
                 made.string("apiKeyId")
             }
             "policyId" => {
-                let n = self.policies.fetch_add(1, Ordering::Relaxed);
+                let n = self.numbers.fetch_add(1, Ordering::Relaxed);
                 let policy_id = format!("pol_{n:04}7e");
                 partner.put_policy(&policy_id, &samples::policy(0)).await;
                 policy_id
             }
             "resolutionId" => partner.leave_open().await,
             "endpointId" if operation.id == "rotateWebhookEndpointSecret" => {
-                let body = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
+                let n = self.numbers.fetch_add(1, Ordering::Relaxed);
+                let body = json!({"url": format!("http://127.0.0.1:9/{n}"), "ownSecret": true});
                 let made = partner.caller.post("/v1/webhook-endpoints", &body).await;
                 made.string("endpointId")
             }
-            "endpointId" => partner.endpoint("http://127.0.0.1:9/").await,
+            "endpointId" => {
+                let n = self.numbers.fetch_add(1, Ordering::Relaxed);
+                partner.endpoint(&format!("http://127.0.0.1:9/{n}")).await
+            }
             "recoveryId" => {
                 let body = json!({"since": "2020-01-01T00:00:00Z", "dryRun": true});
                 let made = partner
@@ -106,7 +110,9 @@ impl World {
     /// An event whose only delivery failed and waits for its next attempt.
     async fn failed_event(&self, partner: &Partner) -> String {
         self.receiver.answer(Answer::Status(500));
-        let endpoint = partner.endpoint(&self.receiver.url()).await;
+        let n = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let url = format!("{}?{n}", self.receiver.url());
+        let endpoint = partner.endpoint(&url).await;
         let booking = partner.book().await;
         let event = bookguard_tests::waiting::until("a failed delivery", async || {
             let event = partner.events(&booking).await.remove(0);

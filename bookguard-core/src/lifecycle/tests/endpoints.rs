@@ -83,6 +83,7 @@ fn what_is_not_named_stays_and_what_says_nothing_new_writes_nothing() {
             rate_limit_per_second: Some(None),
             enabled: Some(true),
             own_secret: Some(None),
+            verifies: true,
         },
     ] {
         let (changes, reply) = done(&mut work, &at(5, update(same)));

@@ -3,7 +3,8 @@
 use super::*;
 use crate::command::{EndpointUpdate, NewEvent};
 use crate::limits::{
-    LEASE_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS, WARNING_FAILURES,
+    LEASE_MS, MOVED_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS,
+    UNVERIFIED_MS, WARNING_FAILURES,
 };
 use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
 
@@ -21,6 +22,7 @@ fn suspended(probe_ms: i64) -> EndpointHealth {
         failures: 99,
         failing_since: Some(NOW),
         probe_at: Some(NOW.plus_ms(probe_ms)),
+        unverified_since: None,
     }
 }
 
@@ -256,12 +258,86 @@ fn what_happens_while_it_is_suspended_waits_and_what_its_partner_retries_is_trie
 }
 
 #[test]
+fn until_a_delivery_is_accepted_at_its_address_one_is_in_anybodys_hands() {
+    let unverified = EndpointHealth {
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(Active)
+    };
+    // Taken by one claim, and by no other until it is known what came of it.
+    let mut work = faring(unverified);
+    let taken = |work: &mut Work, ms| {
+        let changes = changes(decide(work, &claim(ms), 0));
+        changes.iter().for_each(|change| work.apply(change));
+        changes.len()
+    };
+    assert_eq!(
+        taken(&mut work, 0),
+        2,
+        "the delivery, and when the next may be"
+    );
+    assert_eq!(
+        work.health[&id(7)].probe_at,
+        Some(NOW.plus_ms(2 * LEASE_MS))
+    );
+    attempted(&mut work, 5, Some(FailureClass::Http5xx));
+    let after = work.health[&id(7)];
+    assert_eq!(after.probe_at, Some(NOW.plus_ms(5 + UNVERIFIED_MS)));
+    assert_eq!(after.unverified_since, Some(NOW));
+    let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+    (state.due, state.lease) = (Some(NOW), None);
+    assert_eq!(taken(&mut work, UNVERIFIED_MS), 0);
+    assert_eq!(taken(&mut work, 5 + UNVERIFIED_MS), 2);
+    attempted(&mut work, 6 + UNVERIFIED_MS, None);
+    assert_eq!(work.health[&id(7)], EndpointHealth::of(Active));
+
+    // What began before every node knew its address says nothing of this one.
+    let moved = EndpointHealth {
+        unverified_since: Some(NOW.plus_ms(MOVED_MS)),
+        ..EndpointHealth::of(Active)
+    };
+    let mut work = faring(moved);
+    attempted(&mut work, MOVED_MS - 1, None);
+    let after = work.health[&id(7)];
+    assert_eq!(after.unverified_since, moved.unverified_since);
+    assert_eq!(
+        after.probe_at,
+        Some(NOW.plus_ms(MOVED_MS - 1 + UNVERIFIED_MS))
+    );
+    let endpoint = endpoint(7, &[]).with_health(moved);
+    assert!(endpoint.has_moved_since(NOW.plus_ms(-1)) && !endpoint.has_moved_since(NOW));
+
+    // Another address is to be verified, the same one is not.
+    for (url, verifies, expected) in [
+        ("https://other.example/", true, Some(NOW.plus_ms(MOVED_MS))),
+        ("https://other.example/", false, None),
+        ("https://example.com/7", true, None),
+    ] {
+        let mut work = faring(EndpointHealth::of(Active));
+        let update = EndpointUpdate {
+            url: Some(url.to_owned()),
+            verifies,
+            ..EndpointUpdate::default()
+        };
+        let ask = Ask::UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(7),
+            update: Box::new(update),
+        };
+        changes(decide(&work, &command(ask), 0))
+            .iter()
+            .for_each(|change| work.apply(change));
+        assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
+    }
+}
+
+#[test]
 fn its_partner_resumes_it_or_has_another_address_tried_at_once() {
     let failing = EndpointHealth {
         status: Failing,
         failures: 12,
         failing_since: Some(NOW),
         probe_at: None,
+        unverified_since: None,
     };
     let tried_now = suspended(5);
     for (health, enabled, url, after) in [

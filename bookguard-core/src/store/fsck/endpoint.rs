@@ -9,14 +9,14 @@ use crate::store::conn::{Row, StoreError};
 use crate::store::endpoints;
 
 /// What [`Check::endpoint`] reads.
-pub(super) const ENDPOINTS: &str = "SELECT id, status, failures, failing_ms, probe_ms, body, deleted_ms, since_ms FROM endpoint \
+pub(super) const ENDPOINTS: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms, body, deleted_ms, since_ms FROM endpoint \
      WHERE id > $1 ORDER BY id LIMIT $2";
 
 impl Check<'_> {
     pub(super) fn endpoint(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: EndpointId = row.id(0)?;
         let endpoint = endpoints::read(row, 1)?;
-        let born: Endpoint = row.json(5)?;
+        let born: Endpoint = row.json(6)?;
         let made = endpoint.created_at;
         identity(
             &mut self.findings,
@@ -25,16 +25,18 @@ impl Check<'_> {
             &endpoint.endpoint_id,
             made,
         );
-        if !spelled(row, 5, &born) {
+        if !spelled(row, 6, &born) {
             self.findings
                 .add("endpoint", format!("endpoint {id} field body"), MISSPELLED);
         }
-        let deleted = row.maybe_int(6)?.map(Timestamp::from_ms);
+        let deleted = row.maybe_int(7)?.map(Timestamp::from_ms);
         self.not_before("endpoint", &id, "deleted_ms", deleted, made);
-        let since = row.maybe_int(7)?.map(Timestamp::from_ms);
+        let since = row.maybe_int(8)?.map(Timestamp::from_ms);
         self.not_before("endpoint", &id, "since_ms", since, made);
         let failing = endpoint.failing_since;
         self.not_before("endpoint", &id, "failing_ms", failing, made);
+        let unverified = endpoint.unverified_since;
+        self.not_before("endpoint", &id, "unverified_ms", unverified, made);
         let gone = self.gone.get(&id).copied();
         let may_be_gone = gone.is_some() || self.forgotten.contains(&id);
         if !may_be_gone && let Some(event_id) = self.absent.get(&id) {
@@ -85,10 +87,13 @@ fn contradiction(health: EndpointHealth) -> Option<&'static str> {
     if health.failures > 0 && !health.status.takes_events() {
         return Some("it is disabled, and counts failures");
     }
-    if suspended != health.probe_at.is_some() {
-        return Some("a suspended endpoint is tried again some time, and no other is");
+    let tried = health.status.takes_events() && health.is_on_probation();
+    if health.probe_at.map_or(suspended, |_| !tried) {
+        return Some(
+            "a suspended endpoint is tried again some time, and no verified one otherwise",
+        );
     }
-    let probe_at = health.probe_at?;
+    let probe_at = health.probe_at.filter(|_| suspended)?;
     let long = health
         .failing_since
         .is_some_and(|since| probe_at.ms() - since.ms() >= SUSPENDED_AFTER_MS - CLOCK_SLACK_MS);
@@ -104,6 +109,17 @@ mod tests {
     #[test]
     fn an_endpoint_fares_in_one_way_at_a_time() {
         let long = SUSPENDED_AFTER_MS - CLOCK_SLACK_MS;
+        let unverified = EndpointHealth {
+            unverified_since: Some(Timestamp::from_ms(5)),
+            probe_at: Some(Timestamp::from_ms(5)),
+            ..EndpointHealth::of(Active)
+        };
+        assert_eq!(contradiction(unverified), None);
+        let disabled = EndpointHealth {
+            status: Disabled,
+            ..unverified
+        };
+        assert!(contradiction(disabled).is_some());
         for (status, failures, failing, probe, good) in [
             (Active, 0, None, None, true),
             (Active, 3, Some(5), None, true),
@@ -126,6 +142,7 @@ mod tests {
                 failures,
                 failing_since: failing.map(Timestamp::from_ms),
                 probe_at: probe.map(Timestamp::from_ms),
+                unverified_since: None,
             };
             assert_eq!(contradiction(health).is_none(), good, "{health:?}");
         }

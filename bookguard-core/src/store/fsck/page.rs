@@ -271,7 +271,7 @@ fn theirs(
         return Ok(Arc::clone(known));
     }
     let rows = conn.one(Statement::new(
-        "SELECT status, failures, failing_ms, probe_ms, body, deleted_ms, since_ms FROM endpoint WHERE partner_id = $1 ORDER BY id",
+        "SELECT status, failures, failing_ms, probe_ms, unverified_ms, body, deleted_ms, since_ms FROM endpoint WHERE partner_id = $1 ORDER BY id",
         vec![(&partner_id).into()],
     ))?;
     let read = |row: &Row| -> Result<Receiver, StoreError> {
@@ -279,8 +279,8 @@ fn theirs(
         Ok(Receiver {
             endpoint_id: endpoint.endpoint_id,
             status: endpoint.status,
-            since: row.maybe_int(6)?.map(Timestamp::from_ms),
-            deleted_at: row.maybe_int(5)?.map(Timestamp::from_ms),
+            since: row.maybe_int(7)?.map(Timestamp::from_ms),
+            deleted_at: row.maybe_int(6)?.map(Timestamp::from_ms),
             created_at: endpoint.created_at,
             types: endpoint.events,
         })

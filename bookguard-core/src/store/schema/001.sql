@@ -124,7 +124,8 @@ CREATE TABLE checkpoint (
 ) STRICT;
 
 -- since_ms is since when it takes what it takes now, where the partner changed that: since it was made if null. failures
--- and failing_ms count what failed in a row, and since when; probe_ms is when one delivery may try a suspended endpoint.
+-- and failing_ms count what failed in a row, and since when; probe_ms is when one delivery may be tried while it is
+-- suspended or not verified, and unverified_ms since when deliveries go to its address and none has been accepted.
 CREATE TABLE endpoint (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -133,6 +134,7 @@ CREATE TABLE endpoint (
     failures    INTEGER NOT NULL,
     failing_ms  INTEGER,
     probe_ms    INTEGER,
+    unverified_ms INTEGER,
     deleted_ms  INTEGER,
     body        TEXT    NOT NULL
 ) STRICT;

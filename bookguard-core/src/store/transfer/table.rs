@@ -78,7 +78,7 @@ pub(super) const TABLES: [Table; 18] = [
     table!(resolution (id) booking_id leaf_idx),
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
-    table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms deleted_ms body),
+    table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms unverified_ms deleted_ms body),
     table!(event (id) partner_id seq booking_id type retries body pruned_ms digest),
     table!(sweep (id) next waiting),
     table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms),

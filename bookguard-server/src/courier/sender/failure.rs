@@ -108,9 +108,8 @@ impl Failure {
             let (phase, class) = while_connecting(root.as_ref(), https);
             return Failure::new(phase, class, &innermost(error));
         }
-        if let Some(http) = chain(error).find_map(|cause| cause.downcast_ref::<hyper::Error>())
-            && is_about_what_was_said(http)
-        {
+        let mut http = chain(error).filter_map(|cause| cause.downcast_ref::<hyper::Error>());
+        if let Some(http) = http.find(|http| is_about_what_was_said(http)) {
             return Failure::not_understood(http, phase);
         }
         let (phase, class) = on_the_connection(root.as_ref(), phase);

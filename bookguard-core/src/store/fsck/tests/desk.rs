@@ -37,6 +37,7 @@ pub(in crate::store) fn open(
         clock: Clock::Set(Arc::clone(clock)),
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
+        verifies_endpoints: false,
         report: |line| eprintln!("{line}"),
         commit_delay: std::time::Duration::ZERO,
     })
