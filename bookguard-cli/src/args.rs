@@ -245,6 +245,14 @@ pub struct ServeArgs {
     /// Registrations per minute from one network address, on each node; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]
     #[arg(long, value_name = "N")]
     pub registrations_per_minute: Option<u32>,
+    /// A proxy in front of the server, or its subnet: it is believed whose request it brings; may be given several times
+    /// [env: BOOKGUARD_TRUSTED_PROXIES, separated by commas]
+    #[arg(long = "trusted-proxy", value_name = "SUBNET", value_delimiter = ',')]
+    pub trusted_proxies: Vec<String>,
+    /// The header in which proxies name the client: x-forwarded-for or forwarded [env: BOOKGUARD_PROXY_HEADER]
+    /// [default: x-forwarded-for]
+    #[arg(long, value_name = "HEADER")]
+    pub proxy_header: Option<String>,
     /// Whether webhooks may go over plain http [env: BOOKGUARD_WEBHOOK_ALLOW_HTTP] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub webhook_allow_http: Option<bool>,
@@ -398,6 +406,7 @@ mod tests {
             "webhook-events recoveries get rec_1",
             "webhook-events prune --older-than 30d --dry-run",
             "serve --retention-days 0",
+            "serve --trusted-proxy 10.0.0.0/8,127.0.0.1 --trusted-proxy fd00::/8 --proxy-header forwarded",
             "serve --webhook-proxy http://proxy.example:3128",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",

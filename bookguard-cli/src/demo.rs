@@ -48,10 +48,10 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 pub async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
-    let told_to_end = bookguard_server::terminated().map_err(Failure::Unexpected)?;
+    let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let done = tokio::select! {
         done = steps(style, scratch.path()) => done,
-        () = told_to_end => Err(Failure::Unexpected("the demo was interrupted".to_owned())),
+        _ = signals.recv() => Err(Failure::Unexpected("the demo was interrupted".to_owned())),
     };
     drop(scratch);
     done?;

@@ -2,12 +2,12 @@
 
 use bookguard_server::courier::address::AddressRules;
 
-use crate::args::{Place, ServeArgs};
+use crate::args::{Format, Place, ServeArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::settings::{self, environment};
 
-/// Serves until SIGTERM or SIGINT, then ends in order.
+/// Serves until SIGTERM or SIGINT, then ends in order; at once when told a second time. SIGHUP reads the configuration anew.
 ///
 /// Errors: [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unreachable`] when the database's server stays
 /// away, [`Failure::Unexpected`] with the operator's sentence otherwise.
@@ -24,8 +24,12 @@ pub async fn run(place: &Place, args: &ServeArgs) -> Result<(), Failure> {
         );
     }
     // Watched before anything is opened, so that no signal finds a half-open server.
-    let told_to_end = bookguard_server::terminated().map_err(Failure::Unexpected)?;
-    bookguard_server::run(config, told_to_end, |server| {
+    let signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
+    let reload = || {
+        let config = settings::config(place, Some(args), &environment);
+        config.map_err(|failure| failure.text(Format::Table).unwrap_or_default())
+    };
+    bookguard_server::run(config, signals, reload, |server| {
         // Whoever started the server may not read what it says; it serves all the same.
         let _ = output::print(&format!("listening on {}", server.url()));
     })

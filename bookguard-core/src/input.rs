@@ -75,7 +75,11 @@ impl fmt::Display for Path<'_> {
         match self {
             Path::Root => Ok(()),
             Path::Field(parent, name) => {
-                write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
+                // A name of the client's own may be as long as the body.
+                let name = cut(name, POINTER_CHARS)
+                    .replace('~', "~0")
+                    .replace('/', "~1");
+                write!(f, "{parent}/{name}")
             }
             Path::Item(parent, index) => write!(f, "{parent}/{index}"),
         }
@@ -576,14 +580,24 @@ pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
         .map(|(_, word)| word)
 }
 
+/// Characters of the client's own input that are shown back.
+const ECHO_CHARS: usize = 40;
+/// Characters of a name in a pointer: no name that is allowed is longer.
+const POINTER_CHARS: usize = 64;
+
 /// A piece of the client's own input short enough to show back.
 pub fn shorten(text: &str) -> String {
+    cut(text, ECHO_CHARS)
+}
+
+/// The first `chars` characters of a text that may hold anything.
+pub fn cut(text: &str, chars: usize) -> String {
     let cleaned = text
         .chars()
-        .take(40)
+        .take(chars)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c });
     let mut out: String = cleaned.collect();
-    if text.chars().nth(40).is_some() {
+    if text.chars().nth(chars).is_some() {
         out.push('…');
     }
     out
@@ -732,6 +746,30 @@ mod tests {
             .into_iter()
             .map(|d| (d.pointer, d.code))
             .collect()
+    }
+
+    #[test]
+    fn of_a_name_the_client_made_up_no_more_is_repeated_than_names_it() {
+        let long = "x".repeat(60_000);
+        for body in [
+            format!(r#"{{"name":"a","{long}":1}}"#),
+            format!(r#"{{"name":"a","{long}":1,"{long}":2}}"#),
+            format!(r#"{{"name":"{long}"}}"#),
+        ] {
+            let error = read(body.as_bytes(), |form| {
+                form.required("name", |v| v.choice(&[("a", ())]))
+            });
+            let error = error.unwrap_err();
+            let shown: usize = error
+                .details
+                .iter()
+                .map(|fault| fault.pointer.len() + fault.message.len() + fault.fix.len())
+                .sum();
+            assert!(
+                shown < 700 && error.message.len() < 700,
+                "{shown}: {error:?}"
+            );
+        }
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn caller_address(request: &Request) -> IpAddr {
 }
 
 /// What one subscriber holds: an IPv4 address, or the /64 of an IPv6 one.
-fn network_of(address: IpAddr) -> IpAddr {
+pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),

@@ -21,6 +21,7 @@ use url::Url;
 use self::security::SecurityTxt;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
+use crate::proxies::TrustedProxies;
 
 /// Where the server listens when nothing is said: this machine only.
 pub const LISTEN: &str = "127.0.0.1:8080";
@@ -69,6 +70,10 @@ pub struct Settings {
     pub rate_limit_burst: Option<u32>,
     /// Registrations per minute from one network address, on each node; 0 switches the limit off.
     pub registrations_per_minute: Option<u32>,
+    /// The proxies in front of the server, such as `10.0.0.0/8`: they are believed whose request they bring.
+    pub trusted_proxies: Option<Vec<String>>,
+    /// The header in which they say so: `x-forwarded-for` or `forwarded`.
+    pub proxy_header: Option<String>,
     /// Whether webhooks may go over plain http.
     pub webhook_allow_http: Option<bool>,
     /// Subnets webhooks may go to although they are not public, such as `10.1.0.0/16`.
@@ -139,6 +144,8 @@ impl Settings {
             registrations_per_minute: self
                 .registrations_per_minute
                 .or(weaker.registrations_per_minute),
+            trusted_proxies: self.trusted_proxies.or(weaker.trusted_proxies),
+            proxy_header: self.proxy_header.or(weaker.proxy_header),
             webhook_allow_http: self.webhook_allow_http.or(weaker.webhook_allow_http),
             webhook_allow_subnets: self.webhook_allow_subnets.or(weaker.webhook_allow_subnets),
             webhook_proxy: self.webhook_proxy.or(weaker.webhook_proxy),
@@ -194,6 +201,11 @@ impl Settings {
                 self.registrations_per_minute
                     .unwrap_or(REGISTRATIONS_PER_MINUTE),
             )?,
+            trusted_proxies: TrustedProxies::parse(
+                &self.trusted_proxies.unwrap_or_default(),
+                self.proxy_header.as_deref(),
+            )?,
+            connections: None,
             webhooks: address_rules(self.dev.unwrap_or(false), self.webhook_allow_http, &subnets)?,
             webhook_proxy: self.webhook_proxy,
             verifies_endpoints: match self.webhook_verification {
@@ -298,6 +310,17 @@ fn address_rules(
     Ok(rules)
 }
 
+/// How many connections there may be at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// In all.
+    pub all: usize,
+    /// Of one network address; a trusted proxy may have them all.
+    pub per_address: usize,
+    /// Beyond all, in which only the health check is answered.
+    pub reserve: usize,
+}
+
 /// A server's checked configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -324,6 +347,11 @@ pub struct Config {
     pub rate_limit_burst: u32,
     /// Registrations per minute from one network address; 0 is no limit.
     pub registrations_per_minute: u32,
+    /// The proxies in front of the server.
+    pub trusted_proxies: TrustedProxies,
+    /// How many connections there may be; as many as the system's limit of open files allows when not given. No setting
+    /// reaches it.
+    pub connections: Option<Connections>,
     /// Where webhooks may go.
     pub webhooks: AddressRules,
     /// The proxy through which webhooks go, if through one.
@@ -357,6 +385,8 @@ impl Config {
             rate_limit_per_second: RATE_LIMIT_PER_SECOND,
             rate_limit_burst: RATE_LIMIT_BURST,
             registrations_per_minute: REGISTRATIONS_PER_MINUTE,
+            trusted_proxies: TrustedProxies::default(),
+            connections: None,
             webhooks: AddressRules::public(),
             webhook_proxy: None,
             verifies_endpoints: true,

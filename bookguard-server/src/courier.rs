@@ -220,16 +220,16 @@ impl Courier {
 
     /// Stops: takes nothing more, lets attempts in flight end and settles them, for at most `patience`, and ends the
     /// rest. What was not sent, or not settled, is claimed by whoever is there when its lease is over. Calling it
-    /// again returns at once.
+    /// again changes the patience and returns at once.
     pub async fn stop(&self, patience: Duration) {
         let dispatcher = self
             .dispatcher
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+        // Both fail only when the dispatcher has ended already.
+        let _ = self.notes.send(Note::Stop(Instant::now() + patience));
         if let Some(dispatcher) = dispatcher {
-            // Both fail only when the dispatcher has ended already.
-            let _ = self.notes.send(Note::Stop(Instant::now() + patience));
             let _ = dispatcher.await;
         }
     }

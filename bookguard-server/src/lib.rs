@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`config`] | what a server is started with |
 //! | `connections` | accepts, paces and ends connections |
+//! | [`proxies`] | who a client is behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that may wait for the store |
@@ -35,6 +36,7 @@ mod connections;
 pub mod courier;
 mod documents;
 pub mod mcp;
+pub mod proxies;
 mod rate;
 mod readers;
 mod refusal;
@@ -45,4 +47,4 @@ mod skew;
 pub mod watch;
 
 pub use documents::{openapi, openapi_json};
-pub use server::{Server, run, terminated};
+pub use server::{Server, Signal, run, signals};

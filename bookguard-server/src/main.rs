@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bookguard_server::config::{Config, Settings};
-use bookguard_server::{Server, run, terminated};
+use bookguard_server::{Server, run, signals};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -28,8 +28,8 @@ async fn serve(arguments: &[OsString]) -> Result<(), String> {
         [file] if !file.to_string_lossy().starts_with('-') => Some(Path::new(file)),
         _ => return Err("usage: bookguard-server [configuration file]".to_owned()),
     };
-    let config = Config::load(file, Settings::default())?;
-    let ran = run(config, terminated()?, announce).await;
+    let load = || Config::load(file, Settings::default());
+    let ran = run(load()?, signals()?, load, announce).await;
     ran.map_err(|why| why.to_string())
 }
 

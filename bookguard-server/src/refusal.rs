@@ -8,12 +8,16 @@ use std::borrow::Cow;
 use bookguard_core::error::{Error, FieldError, Kind};
 use bookguard_core::model::ResolutionId;
 use bookguard_core::policy::Evaluation;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use poem::Response;
 use poem::http::StatusCode;
 use poem::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
+    HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use poem::{Body, Response};
 use serde::Serialize;
+
+use crate::api::incoming;
 
 /// Body of every refusal but 401.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
@@ -51,6 +55,37 @@ pub struct Unauthorized {
     pub message: String,
 }
 
+/// Body of a refusal for clients that ask for `application/problem+json` (RFC 9457).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
+pub struct Problem {
+    /// Always "about:blank": `code` says what it is.
+    #[serde(rename = "type")]
+    #[oai(rename = "type")]
+    pub kind: String,
+    /// The status in words.
+    pub title: String,
+    /// The status.
+    pub status: u16,
+    /// For people: names the thing, the rule and the way out.
+    pub detail: String,
+    /// Names this request in the service's log: `urn:request:` and its `x-request-id`.
+    pub instance: String,
+    /// What the refusal says otherwise.
+    #[serde(flatten)]
+    #[oai(flatten)]
+    pub refused: Refused,
+}
+
+/// What a request id may hold and a URN may not.
+const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The media type of a [`Problem`].
+pub(crate) const PROBLEM: &str = "application/problem+json";
+
 /// Why a request is not answered with success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -58,6 +93,8 @@ pub struct Refusal {
     error: Error,
     /// The methods a 405 offers instead.
     allow: Option<Box<str>>,
+    /// Whether nothing more is read from the connection.
+    last: bool,
 }
 
 /// The cause of a fault of ours, beside its response until it is logged.
@@ -81,6 +118,7 @@ impl From<Error> for Refusal {
             status,
             error,
             allow: None,
+            last: false,
         }
     }
 }
@@ -92,6 +130,45 @@ impl Refusal {
             status,
             error: Error::invalid(code, message),
             allow: None,
+            last: false,
+        }
+    }
+
+    /// The same of a message of which it is not sure where it ends: the connection ends with it.
+    pub fn framing(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            last: true,
+            ..Self::http(status, code, message)
+        }
+    }
+
+    /// The refusal of what is no HTTP request.
+    pub fn unread(status: StatusCode) -> Self {
+        let (code, message) = match status {
+            StatusCode::URI_TOO_LONG => (
+                "path_too_long",
+                "The path and query are longer than this service reads.",
+            ),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
+                "headers_too_large",
+                "The request has more headers, or longer ones, than this service reads: 100, and 32 KiB in all.",
+            ),
+            _ => (
+                "malformed_request",
+                "The message is not an HTTP/1.1 request. Check its first line, its headers and the length of its body.",
+            ),
+        };
+        Self::framing(status, code, message)
+    }
+
+    /// 503 where there are as many connections as there may be.
+    pub fn full() -> Self {
+        let message = "There are as many connections as this server takes, or takes from one network address. Reuse \
+                       connections, close those you do not need, and try again.";
+        let error = Error::new(Kind::Unavailable, "too_many_connections", message);
+        Self {
+            last: true,
+            ..Self::from(error)
         }
     }
 
@@ -121,33 +198,26 @@ impl Refusal {
             status,
             error,
             allow,
+            last,
         } = self;
-        let reason = status.canonical_reason().unwrap_or("Error").to_owned();
         let mut fault = None;
-        let body = if status == StatusCode::UNAUTHORIZED {
-            json(&Unauthorized {
-                error: reason,
-                message: error.message,
-            })
+        let message = if error.kind == Kind::Internal {
+            fault = Some(Fault(error.message));
+            "A fault of ours; it is logged under the x-request-id of this answer.".to_owned()
         } else {
-            let message = if error.kind == Kind::Internal {
-                fault = Some(Fault(error.message));
-                "A fault of ours; it is logged under the x-request-id of this answer.".to_owned()
-            } else {
-                error.message
-            };
-            let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
-            json(&Refused {
-                error: reason,
-                message,
-                code: error.code.into_owned(),
-                details: error.details,
-                resolution_id: obstacle.resolution_id,
-                disclosure_hash: obstacle.disclosure_hash,
-                evaluation: obstacle.evaluation,
-            })
+            error.message
         };
-        let mut response = Response::from(body);
+        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+        let refused = Refused {
+            error: status.canonical_reason().unwrap_or("Error").to_owned(),
+            message,
+            code: error.code.into_owned(),
+            details: error.details,
+            resolution_id: obstacle.resolution_id,
+            disclosure_hash: obstacle.disclosure_hash,
+            evaluation: obstacle.evaluation,
+        };
+        let mut response = Response::from(refused.bytes(status));
         response.set_status(status);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -167,16 +237,110 @@ impl Refusal {
         if let Some(allow) = allow.and_then(|allow| HeaderValue::from_str(&allow).ok()) {
             headers.insert(ALLOW, allow);
         }
+        if last {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(fault) = fault {
             response.set_data(fault);
         }
+        response.set_data(refused);
         response
+    }
+
+    /// The same byte by byte, for a client whose message is no request.
+    pub(crate) fn bytes(self, id: &HeaderValue) -> Vec<u8> {
+        let mut response = self.respond();
+        let status = response.status();
+        let body = response
+            .data::<Refused>()
+            .map(|refused| refused.bytes(status));
+        let body = body.unwrap_or_default();
+        let headers = response.headers_mut();
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(REQUEST_ID, id.clone());
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        let mut bytes = format!("HTTP/1.1 {status}\r\n").into_bytes();
+        for (name, value) in headers.iter() {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend(body);
+        bytes
     }
 
     /// The code a client branches on.
     #[cfg(test)]
     pub fn code(&self) -> &str {
         &self.error.code
+    }
+}
+
+impl Refused {
+    fn bytes(&self, status: StatusCode) -> Vec<u8> {
+        if status == StatusCode::UNAUTHORIZED {
+            return json(&Unauthorized {
+                error: self.error.clone(),
+                message: self.message.clone(),
+            });
+        }
+        json(self)
+    }
+}
+
+/// What a request's own headers change of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// It is wanted as a [`Problem`].
+    problem: bool,
+    /// A key was sent, and not in `x-api-key`.
+    misplaced_key: bool,
+}
+
+impl Form {
+    /// The form these headers ask for.
+    pub(crate) fn asked(headers: &HeaderMap) -> Self {
+        let problem = incoming::names(headers, PROBLEM)
+            .is_some_and(|weight| weight >= incoming::wish(headers, "application/json"));
+        let key = |value: &HeaderValue| value.as_bytes().windows(4).any(|part| part == b"bgk_");
+        Self {
+            problem,
+            misplaced_key: !headers.contains_key("x-api-key")
+                && headers.get_all(AUTHORIZATION).iter().any(key),
+        }
+    }
+
+    /// A response in this form; what is no refusal stays as it is.
+    pub(crate) fn give(self, mut response: Response) -> Response {
+        let status = response.status();
+        if self.misplaced_key && status == StatusCode::UNAUTHORIZED {
+            let hint = "ApiKey error=\"invalid_request\", error_description=\"Send the key in the header x-api-key, without \
+                        Authorization and Bearer\"";
+            let headers = response.headers_mut();
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(hint));
+        }
+        let Some(refused) = response.extensions_mut().remove::<Refused>() else {
+            return response;
+        };
+        if self.problem {
+            let id = response.headers().get(REQUEST_ID);
+            let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+            let problem = Problem {
+                kind: "about:blank".to_owned(),
+                title: refused.error.clone(),
+                status: status.as_u16(),
+                detail: refused.message.clone(),
+                instance: format!("urn:request:{}", utf8_percent_encode(id, UNSAFE)),
+                refused,
+            };
+            response.set_body(json(&problem));
+            response
+                .headers_mut()
+                .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+        }
+        response
     }
 }
 
@@ -192,10 +356,8 @@ pub fn rate_limited(retry_after_s: u32, why: impl Into<Cow<'static, str>>) -> Er
 /// The name of the header every response carries.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-fn json<T: Serialize>(body: &T) -> Body {
-    serde_json::to_vec(body)
-        .expect("plain strings with string keys always serialize")
-        .into()
+fn json<T: Serialize>(body: &T) -> Vec<u8> {
+    serde_json::to_vec(body).expect("plain strings with string keys always serialize")
 }
 
 #[cfg(test)]

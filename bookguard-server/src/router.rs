@@ -1,7 +1,8 @@
 //! From method and path to an endpoint, and what belongs to every answer: a request id, and a 500 for a panic.
 //!
 //! Paths match segment by segment, a fixed segment before a parameter. What the endpoints do is theirs; this
-//! answers only what no endpoint can (404, 405). Invariant: every response leaves with `x-request-id`.
+//! answers only what no endpoint can: 404, 405, and messages that are wrong whatever they ask for. Invariant: every
+//! response leaves with `x-request-id`.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +14,12 @@ use bookguard_core::entropy;
 use bookguard_core::error::Error;
 use bookguard_core::model::RequestId;
 use poem::endpoint::BoxEndpoint;
-use poem::http::{HeaderValue, Method};
+use poem::http::header::X_CONTENT_TYPE_OPTIONS;
+use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response};
 
 use crate::api::incoming;
-use crate::refusal::{Fault, REQUEST_ID, Refusal};
+use crate::refusal::{Fault, Form, REQUEST_ID, Refusal};
 
 /// Bytes of a caller's own request id.
 const REQUEST_ID_BYTES: usize = 128;
@@ -57,12 +59,39 @@ impl Router {
         }
     }
 
+    /// The answer to a request that came over a connection, in the form its sender asks for; `turned` when it is refused
+    /// without a look at it.
+    pub(crate) async fn receive(&self, request: Request, turned: Option<Refusal>) -> Response {
+        let form = Form::asked(request.headers());
+        let refusal = turned.or_else(|| incoming::check(&request).err());
+        let mut response = form.give(self.answer(request, refusal).await);
+        response
+            .headers_mut()
+            .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+
     /// The answer to a request. Never fails, and never panics.
-    pub(crate) async fn respond(&self, mut request: Request) -> Response {
-        let id = self.request_id(&request);
+    pub(crate) async fn respond(&self, request: Request) -> Response {
+        self.answer(request, None).await
+    }
+
+    /// The refusal of a message that is no request, whole, as the last of its connection.
+    pub(crate) fn refuse_unread(&self, status: StatusCode) -> Vec<u8> {
+        Refusal::unread(status).bytes(&self.request_id(&HeaderMap::new()))
+    }
+
+    async fn answer(&self, mut request: Request, refusal: Option<Refusal>) -> Response {
+        let id = self.request_id(request.headers());
         // Whoever asks further in this process does it under the same id.
         request.headers_mut().insert(REQUEST_ID, id.clone());
-        let mut response = match unwound(self.route(request)).await {
+        let answer = async {
+            match refusal {
+                Some(refusal) => refuse(&mut request, refusal).await,
+                None => self.route(request).await,
+            }
+        };
+        let mut response = match unwound(answer).await {
             Ok(response) => response,
             Err(message) => Refusal::from(Error::internal(format!("a panic: {message}"))).respond(),
         };
@@ -74,13 +103,12 @@ impl Router {
     }
 
     /// The caller's own id when it is a sane one, else a new one.
-    fn request_id(&self, request: &Request) -> HeaderValue {
+    fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
         let sane = |id: &&HeaderValue| {
             (1..=REQUEST_ID_BYTES).contains(&id.len())
                 && id.as_bytes().iter().all(u8::is_ascii_graphic)
         };
-        request
-            .headers()
+        headers
             .get(REQUEST_ID)
             .filter(sane)
             .cloned()

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -20,6 +21,7 @@ use crate::connections::{self, FAREWELL};
 use crate::courier::{self, Courier, endpoint_rule};
 use crate::documents;
 use crate::mcp;
+use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
 use crate::skew::Skew;
@@ -41,6 +43,8 @@ pub struct Server {
     service: Arc<Service>,
     courier: Arc<Courier>,
     stop: watch::Sender<bool>,
+    proxies: watch::Sender<Arc<TrustedProxies>>,
+    report: fn(&str),
     serving: JoinHandle<()>,
     housekeeping: [JoinHandle<()>; 2],
     closing: Closing,
@@ -48,48 +52,72 @@ pub struct Server {
     _lock: Option<File>,
 }
 
-/// Serves until `shutdown` resolves, then ends in order. `started` is called once requests are answered.
+/// What a running server is told from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// To end: in order, and without waiting for anybody when it is said once more.
+    End,
+    /// To read its configuration anew.
+    Reload,
+}
+
+/// Serves until it is told to end, then ends in order. `started` is called once requests are answered, `reload` when the
+/// configuration is to be read anew.
 ///
 /// Errors: as [`Server::start`].
 pub async fn run(
     config: Config,
-    shutdown: impl Future<Output = ()>,
+    mut signals: UnboundedReceiver<Signal>,
+    reload: impl Fn() -> Result<Config, String>,
     started: impl FnOnce(&Server),
 ) -> Result<(), OpenError> {
-    let mut shutdown = std::pin::pin!(shutdown);
     let server = tokio::select! {
         server = Server::start(config) => server?,
         // It may be waiting for its database.
-        () = &mut shutdown => return Ok(()),
+        () = told_to_end(&mut signals, || {}) => return Ok(()),
     };
     started(&server);
-    shutdown.await;
-    server.stop().await;
+    told_to_end(&mut signals, || server.reload(reload())).await;
+    server.end(told_to_end(&mut signals, || {})).await;
     Ok(())
 }
 
-/// Resolves when the process is told to end: SIGTERM or SIGINT.
+/// Resolves when the server is told to end; never when nobody can tell it any more.
+async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn()) {
+    loop {
+        match signals.recv().await {
+            Some(Signal::End) => return,
+            Some(Signal::Reload) => reload(),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// What the process is told: SIGTERM and SIGINT end a server, SIGHUP has it read its configuration anew.
 ///
 /// Errors when the system does not let signals be watched.
-pub fn terminated() -> Result<impl Future<Output = ()>, String> {
-    let fail = |e: std::io::Error| format!("signals cannot be watched: {e}");
+pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
+    let (told, signals) = unbounded_channel();
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-        Ok(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        })
+        for (kind, tells) in [
+            (SignalKind::terminate(), Signal::End),
+            (SignalKind::interrupt(), Signal::End),
+            (SignalKind::hangup(), Signal::Reload),
+        ] {
+            let told = told.clone();
+            let mut signal = signal(kind).map_err(|e| format!("signals cannot be watched: {e}"))?;
+            tokio::spawn(async move {
+                while signal.recv().await.is_some() && told.send(tells).is_ok() {}
+            });
+        }
     }
     #[cfg(not(unix))]
-    {
-        let _ = fail;
-        Ok(async { drop(tokio::signal::ctrl_c().await) })
-    }
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() && told.send(Signal::End).is_ok() {}
+    });
+    Ok(signals)
 }
 
 impl Server {
@@ -162,12 +190,21 @@ impl Server {
             tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report))),
             tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
         ];
-        let serving = tokio::spawn(connections::serve(listener, router, stopped, config.report));
+        let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
+        let serving = connections::Serving {
+            router,
+            limits: config.connections,
+            proxies: trusted,
+            report: config.report,
+        };
+        let serving = tokio::spawn(connections::serve(listener, serving, stopped));
         Ok(Self {
             addr,
             service,
             courier,
             stop,
+            proxies,
+            report: config.report,
             serving,
             housekeeping,
             closing,
@@ -198,29 +235,69 @@ impl Server {
         &self.service
     }
 
+    /// Takes over what can change while it serves: the trusted proxies. What cannot be read leaves everything as it was.
+    pub fn reload(&self, config: Result<Config, String>) {
+        match config {
+            Ok(config) => {
+                self.proxies.send_replace(Arc::new(config.trusted_proxies));
+                (self.report)(
+                    "the configuration was read anew: trusted proxies are as it says, everything else with the next start",
+                );
+            }
+            Err(why) => (self.report)(&format!(
+                "the configuration was not read anew, and everything stays as it was: {why}"
+            )),
+        }
+    }
+
     /// Stops accepting, lets requests and deliveries in flight finish for about ten seconds at most, and closes the
     /// database.
     pub async fn stop(self) {
+        self.end(std::future::pending()).await;
+    }
+
+    /// As [`Self::stop`], but from the moment `hurry` resolves nothing in flight is waited for. What was handed to the
+    /// writer is written all the same, and the database closes in order.
+    async fn end(self, hurry: impl Future<Output = ()>) {
         let Self {
             service,
             courier,
             stop,
-            serving,
+            mut serving,
             housekeeping,
             closing,
             _lock,
+            report,
             ..
         } = self;
         let until = Instant::now() + FAREWELL;
+        let mut hurry = std::pin::pin!(hurry);
         service.news().close();
         // Nobody listens only when serving has ended already.
         let _ = stop.send(true);
-        let _ = serving.await;
-        // After the requests: a manual retry among them waits for its delivery.
-        let patience = until
-            .saturating_duration_since(Instant::now())
-            .max(LAST_DELIVERIES);
-        courier.stop(patience).await;
+        let mut patience = LAST_DELIVERIES;
+        tokio::select! {
+            _ = &mut serving => {
+                // After the requests: a manual retry among them waits for its delivery.
+                patience = patience.max(until.saturating_duration_since(Instant::now()));
+            }
+            () = &mut hurry => {
+                report("told to end once more: requests in flight are cut");
+                patience = Duration::ZERO;
+                serving.abort();
+                let _ = serving.await;
+            }
+        }
+        {
+            let mut stopping = std::pin::pin!(courier.stop(patience));
+            tokio::select! {
+                () = &mut stopping => {}
+                () = hurry, if !patience.is_zero() => {
+                    courier.stop(Duration::ZERO).await;
+                    stopping.await;
+                }
+            }
+        }
         for task in housekeeping {
             task.abort();
             let _ = task.await;

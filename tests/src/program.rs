@@ -410,15 +410,20 @@ impl Serving {
         self.child.kill().await.expect("a child can be killed");
     }
 
-    /// Asks it to end (SIGTERM), and waits: its exit code and what it said on standard error.
-    pub async fn terminate(mut self) -> (Option<i32>, String) {
+    /// Sends it a signal, such as `HUP`.
+    pub async fn signal(&self, name: &str) {
         let id = self.child.id().expect("a child that was not awaited runs");
         let asked = Command::new("kill")
-            .args(["-TERM", &id.to_string()])
+            .args([&format!("-{name}"), &id.to_string()])
             .status()
             .await
             .expect("kill can be run");
         assert!(asked.success(), "the server had ended before");
+    }
+
+    /// Asks it to end (SIGTERM), and waits: its exit code and what it said on standard error.
+    pub async fn terminate(mut self) -> (Option<i32>, String) {
+        self.signal("TERM").await;
         let ended = timeout(BOUND, self.child.wait()).await;
         let status = ended
             .expect("a server told to end does")

@@ -1,11 +1,11 @@
 //! Requests byte by byte: what no proper client would send, or send in that way.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -43,6 +43,22 @@ impl Raw {
             .expect("the server takes connections");
         Self {
             stream,
+            left: Vec::new(),
+        }
+    }
+
+    /// Connects from one of this machine's addresses.
+    pub async fn connect_from(from: IpAddr, addr: SocketAddr) -> Self {
+        let socket = match from {
+            IpAddr::V4(_) => TcpSocket::new_v4(),
+            IpAddr::V6(_) => TcpSocket::new_v6(),
+        };
+        let socket = socket.expect("the system gives sockets");
+        let bound = socket.bind(SocketAddr::new(from, 0));
+        bound.expect("the address is this machine's");
+        let stream = socket.connect(addr).await;
+        Self {
+            stream: stream.expect("the server takes connections"),
             left: Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::packet::{PACKET_TYPE, Packet, signed_text};
 use super::report::{Check, Report, Witness};
-use crate::input::shorten;
+use crate::input::{cut, shorten};
 use crate::ledger::{Checkpoint, LeafKind, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
 use crate::model::Timestamp;
@@ -57,6 +57,9 @@ struct Proven {
     fields: BTreeMap<String, Value>,
 }
 
+/// Characters of what is said of a check that failed: a few sentences.
+const DETAIL_CHARS: usize = 1_000;
+
 /// What holds, in a sentence, or what does not.
 type Outcome = Result<String, String>;
 
@@ -94,7 +97,8 @@ impl Verification {
     /// Records a check; whether it held.
     fn check(&mut self, name: &'static str, place: &str, outcome: Outcome) -> bool {
         let passed = outcome.is_ok();
-        let (Ok(detail) | Err(detail)) = outcome;
+        // What is wrong with a packet may quote it, and a packet that is no packet holds anything.
+        let detail = outcome.unwrap_or_else(|why| cut(&why, DETAIL_CHARS));
         self.report.checks.push(Check {
             name,
             place: place.to_owned(),

@@ -5,13 +5,15 @@
 
 use bookguard_core::error::Error;
 use poem::http::StatusCode;
+use poem::http::Version;
 use poem::http::header::{
-    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap, TRANSFER_ENCODING,
+    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap,
+    TRANSFER_ENCODING,
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::refusal::Refusal;
+use crate::refusal::{PROBLEM, Refusal};
 
 /// Bytes of a refused body that are read and dropped, so that the client gets to read why; above it the connection
 /// is closed under the sender.
@@ -21,6 +23,74 @@ const QUERY_BYTES: usize = 4 * 1024;
 
 /// The weight of a media type that is wanted as it is.
 const WHOLE: u16 = 1000;
+
+/// Refuses a message that another server on its way could read otherwise: without exactly one sane Host (RFC 9112 section
+/// 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
+///
+/// Errors: `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
+pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
+    let headers = request.headers();
+    let mut hosts = headers.get_all(HOST).iter();
+    let fault = match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() < Version::HTTP_11 => None,
+        (None, _) => Some("The Host header is missing."),
+        (Some(_), Some(_)) => Some("The Host header was sent more than once."),
+        (Some(host), None) if host.as_bytes().iter().copied().all(in_host) => None,
+        (Some(_), None) => Some("The Host header is not a host and a port."),
+    };
+    if let Some(fault) = fault {
+        let message = format!("{fault} Send exactly one, such as Host: bookings.example.com.");
+        return Err(Refusal::framing(
+            StatusCode::BAD_REQUEST,
+            "invalid_host",
+            message,
+        ));
+    }
+    if headers.get_all(CONTENT_TYPE).iter().nth(1).is_some() {
+        return Err(Refusal::http(
+            StatusCode::BAD_REQUEST,
+            "duplicate_header",
+            "The Content-Type header was sent more than once. Send it once.",
+        ));
+    }
+    transfer_encoding(headers)
+}
+
+/// What may stand in a host and a port (RFC 3986 section 3.2), and no user name before them.
+fn in_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
+}
+
+/// The connection has seen to it that the last coding is `chunked`.
+fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let lines = headers.get_all(TRANSFER_ENCODING).iter();
+    let codings = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let codings = codings
+        .map(<[u8]>::trim_ascii)
+        .filter(|coding| !coding.is_empty());
+    let (mut chunked, mut others) = (0, 0);
+    for coding in codings {
+        match coding.eq_ignore_ascii_case(b"chunked") {
+            true => chunked += 1,
+            false => others += 1,
+        }
+    }
+    if chunked > 1 {
+        return Err(Refusal::framing(
+            StatusCode::BAD_REQUEST,
+            "invalid_transfer_encoding",
+            "Transfer-Encoding names chunked more than once. Send it once, or send Content-Length.",
+        ));
+    }
+    if others > 0 {
+        return Err(Refusal::framing(
+            StatusCode::NOT_IMPLEMENTED,
+            "unsupported_transfer_encoding",
+            "Of transfer codings only chunked is understood. Send Transfer-Encoding: chunked, or Content-Length.",
+        ));
+    }
+    Ok(())
+}
 
 /// The values of a route's parameters in a path that the router matched to it.
 pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
@@ -100,7 +170,9 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
 
 /// Refuses with 406 a client that says it cannot read this media type (RFC 9110 section 12.5.1).
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refusal> {
-    if wish(headers, media_type) > 0 {
+    // A client that names the form of refusals means to be told them, and says nothing of the answer.
+    let names_problems = || media_type == "application/json" && names(headers, PROBLEM).is_some();
+    if wish(headers, media_type) > 0 || names_problems() {
         return Ok(());
     }
     let message = format!(
@@ -116,19 +188,29 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refus
 /// How much a client wants a media type (RFC 9110 section 12.5.1), in thousandths: 0 is not at all, and 1000 is also
 /// what is said by no Accept header.
 pub(crate) fn wish(headers: &HeaderMap, media_type: &str) -> u16 {
+    preference(headers, media_type).map_or(WHOLE, |(_, weight)| weight)
+}
+
+/// How much a client wants a media type that it names itself.
+pub(crate) fn names(headers: &HeaderMap, media_type: &str) -> Option<u16> {
+    let (precision, weight) = preference(headers, media_type)?;
+    (precision == 2 && weight > 0).then_some(weight)
+}
+
+fn preference(headers: &HeaderMap, media_type: &str) -> Option<(i8, u16)> {
     // How precisely the best range names the type, and how much it wants it; -1 for ranges of other types.
     let mut best: Option<(i8, u16)> = None;
     for value in headers.get_all(ACCEPT) {
         // What is no text says nothing.
         let Ok(text) = value.to_str() else {
-            return WHOLE;
+            return None;
         };
         let ranges = text.split(',').filter(|range| !range.trim().is_empty());
         best = ranges
             .map(|range| media_range(range, media_type))
             .fold(best, |best, range| best.max(Some(range)));
     }
-    best.map_or(WHOLE, |(_, weight)| weight)
+    best
 }
 
 fn media_range(range: &str, media_type: &str) -> (i8, u16) {
@@ -289,8 +371,8 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
             message,
         ))
     };
-    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
-    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return refuse(
             "unsupported_encoding",
             "The body is compressed. Send it as it is, without Content-Encoding.",

@@ -123,6 +123,8 @@ fn every_wrong_value_is_refused_with_its_name() {
             "webhook_allow_subnets = [\"10.0.0.0/33\"]",
             "webhook_allow_subnets",
         ),
+        ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),
+        ("proxy_header = \"x-real-ip\"", "proxy_header"),
         ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
         ("retention_days = 36501", "retention_days"),
         ("webhook_verification = \"on\"", "webhook_verification"),

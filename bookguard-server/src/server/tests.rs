@@ -167,14 +167,14 @@ async fn a_second_server_on_the_same_database_or_port_is_refused_in_one_sentence
 #[tokio::test]
 async fn run_serves_until_it_is_told_to_end() {
     let folder = tempfile::tempdir().unwrap();
-    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let (signal, signals) = unbounded_channel();
     let (tell, told) = tokio::sync::oneshot::channel();
     let closed = Config {
         registration: Registration::Closed,
         ..config(&folder)
     };
-    let shutdown = async move { drop(ended.await) };
-    let running = tokio::spawn(run(closed, shutdown, |server| {
+    let unread = || Err("it is not there any more".to_owned());
+    let running = tokio::spawn(run(closed, signals, unread, |server| {
         tell.send(server.url()).unwrap()
     }));
     let url = told.await.unwrap();
@@ -190,7 +190,9 @@ async fn run_serves_until_it_is_told_to_end() {
     )
     .await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    drop(end);
+    // A configuration that cannot be read ends nothing.
+    signal.send(Signal::Reload).unwrap();
+    signal.send(Signal::End).unwrap();
     running.await.unwrap().unwrap();
     assert!(Client::new().get(url).send().await.is_err());
 }
@@ -229,10 +231,9 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
     .unwrap();
     let key = register(&server).await;
     let post = |path: &str| {
-        let request = Client::new()
+        Client::new()
             .post(format!("{}{path}", server.url()))
-            .header("x-api-key", &key);
-        request.header("content-type", "application/json")
+            .header("x-api-key", &key)
     };
     let (url, answering) = receiver(&["500 No", "200 OK"]).await;
     let made = send(post("/v1/webhook-endpoints"), &json!({ "url": url })).await;
@@ -297,9 +298,14 @@ async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
         },
         ..Config::of(db)
     };
-    let ended = run(config, WAITING.notified(), |_| {
-        panic!("there is no database")
+    let (tell, signals) = unbounded_channel();
+    tokio::spawn(async move {
+        WAITING.notified().await;
+        let _ = tell.send(Signal::Reload);
+        let _ = tell.send(Signal::End);
     });
+    let unread = || Err("nobody asks for it".to_owned());
+    let ended = run(config, signals, unread, |_| panic!("there is no database"));
     let patience = Duration::from_secs(20);
     assert_eq!(tokio::time::timeout(patience, ended).await.unwrap(), Ok(()));
 }

@@ -8,6 +8,7 @@
 //! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
 //! | `secrets` | where keys may come from |
 //! | `serving` | what `serve` says and leaves alone when it cannot serve |
+//! | `signals` | what `serve` does when it is told to end, to end at once, or to read its settings anew |
 //! | `log` | whether events are shown as they happen |
 //! | `recoveries` | whether what was missed is delivered once more |
 //! | `disk` | a disk that is full |
@@ -29,4 +30,5 @@ mod pruning;
 mod recoveries;
 mod secrets;
 mod serving;
+mod signals;
 mod story;

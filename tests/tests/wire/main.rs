@@ -12,6 +12,7 @@
 //! | `cancellations` | what is said to cancellations and decisions that cannot be |
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
+//! | `connections` | who may stay when there are too many, and who a client behind a proxy is |
 //! | `overload` | what is said to too much |
 //! | `webhooks` | whether what is sent is what the interface document says |
 
@@ -21,6 +22,7 @@ mod acceptances;
 mod amendments;
 mod bodies;
 mod cancellations;
+mod connections;
 mod documents;
 mod messages;
 mod objects;

@@ -240,11 +240,30 @@ async fn lengths_that_contradict_each_other_smuggle_nothing() {
             ("content-length: 99999999999999999999999\r\n", 400),
             ("transfer-encoding: identity\r\n", 400),
             ("transfer-encoding: chunked, identity\r\n", 400),
+            ("transfer-encoding: chunked, chunked\r\n", 400),
+            (
+                "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+                400,
+            ),
+            ("transfer-encoding: gzip, chunked\r\n", 501),
+            (
+                "transfer-encoding: xchunked\r\ntransfer-encoding: chunked\r\n",
+                501,
+            ),
+            ("transfer-encoding: \"chunked\"\r\n", 400),
         ] {
-            let reply = desk
-                .ask("POST /v1/bookings", &format!("{JSON}{headers}"), "{}")
+            let mut raw = Raw::connect(desk.addr).await;
+            let chunk = if headers.contains("transfer-encoding") {
+                "2\r\n{}\r\n0\r\n\r\n"
+            } else {
+                "{}"
+            };
+            raw.send(desk.request("POST /v1/bookings", &format!("{JSON}{headers}"), chunk))
                 .await;
+            let reply = raw.reply(false).await;
             assert_eq!(reply.status, status, "{headers}");
+            assert!(!code(&reply).is_empty(), "{headers}");
+            assert!(raw.closed().await, "{headers}: nobody knows what follows");
         }
         let both = format!(
             "{JSON}content-length: {}\r\ntransfer-encoding: chunked\r\n",
@@ -277,6 +296,7 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
             b"GET /v1/a b HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
             b"GET /v1/health\x00 HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
             b"GET /v1/health HTTP/1.1\r\nhost x\r\n\r\n".to_vec(),
+            b"POST /v1/health HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
             b"GET /v1/health HTTP/1.1\r\nx: a\x00b\r\n\r\n".to_vec(),
             b"GET /v1/health HTTP/1.1\r\n: empty\r\n\r\n".to_vec(),
             b"GET /v1/health HTTP/1.1\r\nx : y\r\n\r\n".to_vec(),
@@ -289,20 +309,44 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
             format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70_000)).into_bytes(),
         ];
         for bytes in garbage {
-            let reply = exchange(desk.addr, &bytes).await;
+            let mut raw = Raw::connect(desk.addr).await;
+            raw.send(&bytes).await;
+            let reply = raw.reply(false).await;
             let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(50)]).into_owned();
             assert!(
                 [400, 414, 431, 505].contains(&reply.status),
                 "{shown:?}: {}",
                 reply.status
             );
+            let expected = match reply.status {
+                414 => "path_too_long",
+                431 => "headers_too_large",
+                _ => "malformed_request",
+            };
+            assert_eq!(code(&reply), expected, "{shown:?}");
+            let id = reply.header("x-request-id").unwrap();
+            assert!(id.starts_with("req_"), "{shown:?}");
+            for (name, value) in [
+                ("content-type", "application/json"),
+                ("x-content-type-options", "nosniff"),
+                ("connection", "close"),
+            ] {
+                assert_eq!(reply.header(name), Some(value), "{shown:?}");
+            }
+            assert!(raw.closed().await, "{shown:?}");
         }
+        // Also where another request was answered on the connection before.
+        let mut raw = Raw::connect(desk.addr).await;
+        raw.send(desk.request("GET /v1/health", "", "")).await;
+        assert_eq!(raw.reply(false).await.status, 200);
+        raw.send("hello\r\n\r\n").await;
+        assert_eq!(code(&raw.reply(false).await), "malformed_request");
         // HTTP/2 is the proxy's in front; who begins with it finds the connection closed.
         let mut raw = Raw::connect(desk.addr).await;
         raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         assert!(raw.closed().await);
         let long = format!(
-            "GET /v1/bookings/{} HTTP/1.1\r\nx-api-key: {key}\r\n\r\n",
+            "GET /v1/bookings/{} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n",
             "y".repeat(8000)
         );
         let reply = exchange(desk.addr, long).await;
@@ -513,6 +557,22 @@ async fn media_types_are_judged_by_what_they_mean() {
                 "content-type: application/json\r\ncontent-encoding: gzip",
                 415,
             ),
+            (
+                "content-type: application/json\r\ncontent-encoding: identity\r\ncontent-encoding: gzip",
+                415,
+            ),
+            (
+                "content-type: application/json\r\naccept: application/problem+json",
+                201,
+            ),
+            (
+                "content-type: application/json\r\ncontent-type: application/json",
+                400,
+            ),
+            (
+                "content-type: application/json\r\ncontent-type: text/plain",
+                400,
+            ),
             ("content-type: application/json\r\naccept: text/html", 406),
             (
                 "content-type: application/json\r\naccept: application/json;q=0",
@@ -523,7 +583,197 @@ async fn media_types_are_judged_by_what_they_mean() {
             let reply = desk.ask("POST /v1/bookings", &headers, &body).await;
             assert_eq!(reply.status, status, "{headers}");
         }
-        assert_eq!(desk.bookings().await, 5);
+        assert_eq!(desk.bookings().await, 6);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_names_its_host_once() {
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        for (head, status) in [
+            ("GET /v1/health HTTP/1.1\r\n", 400),
+            ("GET /v1/health HTTP/1.1\r\nhost: a\r\nhost: a\r\n", 400),
+            ("GET /v1/health HTTP/1.0\r\nhost: a\r\nhost: b\r\n", 400),
+            ("GET /v1/health HTTP/1.1\r\nhost: a, b\r\n", 400),
+            ("GET /v1/health HTTP/1.1\r\nhost: a/b\r\n", 400),
+            ("GET /v1/health HTTP/1.1\r\nhost: u@a\r\n", 400),
+            ("GET /v1/health HTTP/1.1\r\nhost: é\r\n", 400),
+            ("GET http://a/v1/health HTTP/1.1\r\n", 400),
+            ("GET /nowhere HTTP/1.1\r\n", 400),
+            ("GET /v1/health HTTP/1.1\r\nhost: a\r\n", 200),
+            ("GET /v1/health HTTP/1.1\r\nhost: a.example:8080\r\n", 200),
+            ("GET /v1/health HTTP/1.1\r\nhost: [::1]:8080\r\n", 200),
+            ("GET /v1/health HTTP/1.0\r\n", 200),
+        ] {
+            let reply = exchange(desk.addr, format!("{head}\r\n")).await;
+            assert_eq!(reply.status, status, "{head}");
+            if status == 400 {
+                assert_eq!(code(&reply), "invalid_host", "{head}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_answer_keeps_browsers_from_guessing_what_it_is() {
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        for line in [
+            "GET /v1/health",
+            "GET /v1/bookings",
+            "GET /v1/bookings/x",
+            "GET /nowhere",
+            "PUT /v1/health",
+            "GET /openapi.json",
+            "POST /mcp",
+        ] {
+            let reply = desk.ask(line, "", "").await;
+            let guard: Vec<_> = reply
+                .headers
+                .iter()
+                .filter(|(name, _)| name == "x-content-type-options")
+                .collect();
+            assert_eq!(guard.len(), 1, "{line}: {reply:?}");
+            assert_eq!(guard[0].1, "nosniff", "{line}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_name_the_client_made_up_is_not_repeated_whole() {
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let name = "n".repeat(60_000);
+        let body = format!("{{\"{name}\":1}}");
+        let headers = format!("{JSON}content-length: {}\r\n", body.len());
+        let reply = desk.ask("POST /v1/bookings", &headers, &body).await;
+        assert_eq!(reply.status, 400);
+        assert!(reply.body.len() < 4_000, "{} bytes", reply.body.len());
+        assert!(String::from_utf8_lossy(&reply.body).contains("unknown_field"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn refusals_are_problems_for_whom_asks_for_problems() {
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        for (line, accept, status, code) in [
+            (
+                "GET /nowhere",
+                "application/problem+json",
+                404,
+                "path_not_found",
+            ),
+            (
+                "GET /v1/bookings/x",
+                "application/json, application/problem+json",
+                404,
+                "not_found",
+            ),
+            (
+                "PUT /v1/health",
+                "application/problem+json, */*;q=0.1",
+                405,
+                "method_not_allowed",
+            ),
+            (
+                "GET /v1/bookings?x=1",
+                "application/problem+json",
+                400,
+                "invalid_parameter",
+            ),
+        ] {
+            let headers = format!("accept: {accept}\r\nx-request-id: a<b\r\n");
+            let reply = desk.ask(line, &headers, "").await;
+            assert_eq!(
+                (reply.status, reply.header("content-type")),
+                (status, Some("application/problem+json")),
+                "{line}"
+            );
+            let problem = reply.json();
+            bookguard_tests::interface::assert_schema(
+                "/components/responses/NotFound/content/application~1problem+json/schema",
+                &problem,
+            );
+            assert_eq!(problem["type"], "about:blank");
+            assert_eq!(problem["status"], status);
+            assert_eq!(problem["title"], problem["error"]);
+            assert_eq!(problem["detail"], problem["message"]);
+            assert_eq!(problem["instance"], "urn:request:a%3Cb");
+            if code != "invalid_parameter" {
+                assert_eq!(problem["code"], code, "{line}");
+            }
+            assert!(problem["details"].is_array());
+        }
+        for accept in [
+            "*/*",
+            "application/*",
+            "application/json",
+            "application/json, application/problem+json;q=0.5",
+        ] {
+            let reply = desk
+                .ask("GET /nowhere", &format!("accept: {accept}\r\n"), "")
+                .await;
+            assert_eq!(
+                reply.header("content-type"),
+                Some("application/json"),
+                "{accept}"
+            );
+            assert!(reply.json()["type"].is_null());
+        }
+        let stranger =
+            "GET /v1/bookings HTTP/1.1\r\nhost: x\r\naccept: application/problem+json\r\n\r\n";
+        let reply = exchange(desk.addr, stranger).await;
+        assert_eq!((reply.status, code(&reply).as_str()), (401, "unauthorized"));
+        assert_eq!(reply.json()["message"], "Missing or invalid x-api-key");
+        // What is no refusal is JSON, also for whom asks for problems alone.
+        let reply = desk
+            .ask(
+                "GET /v1/bookings",
+                "accept: application/problem+json\r\n",
+                "",
+            )
+            .await;
+        assert_eq!(
+            (reply.status, reply.header("content-type")),
+            (200, Some("application/json"))
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_in_the_wrong_header_is_told_the_right_one() {
+    on_every_engine(async |engine| {
+        let desk = Desk::open(engine).await;
+        let key = &desk.acme.key;
+        for (header, told) in [
+            (format!("authorization: Bearer {key}"), true),
+            (format!("Authorization: bearer bgk_nonsense"), true),
+            (format!("authorization: {key}"), true),
+            ("authorization: Bearer eyJhbGciOi".to_owned(), false),
+            (
+                format!("authorization: Bearer {key}\r\nx-api-key: wrong"),
+                false,
+            ),
+        ] {
+            let request = format!("GET /v1/partners/me HTTP/1.1\r\nhost: x\r\n{header}\r\n\r\n");
+            let reply = exchange(desk.addr, request).await;
+            assert_eq!(reply.status, 401);
+            let hint = reply.header("www-authenticate").unwrap();
+            assert!(hint.starts_with("ApiKey"), "{hint}");
+            assert_eq!(hint.contains("x-api-key"), told, "{header}: {hint}");
+            assert!(!format!("{reply:?}").contains(key.as_str()));
+            assert_eq!(
+                String::from_utf8_lossy(&reply.body),
+                r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#
+            );
+        }
     })
     .await;
 }

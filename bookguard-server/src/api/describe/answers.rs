@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::node::Node;
 use super::{JSON, component, examples, is_limited, links, schema, webhooks};
 use crate::api::Entry;
-use crate::refusal::{Refused, Unauthorized};
+use crate::refusal::{PROBLEM, Problem, Refused, Unauthorized};
 
 /// Every refusal, and 304: its status, its name among the components, and what it means.
 const SHARED: [(u16, &str, &str); 13] = [
@@ -19,7 +19,8 @@ const SHARED: [(u16, &str, &str); 13] = [
     (
         400,
         "BadRequest",
-        "The request is not as it must be; `details` names every fault.",
+        "The request is not as it must be; `details` names every fault. A message without exactly one Host, or with more than \
+         one Content-Type, is refused so too.",
     ),
     (401, "Unauthorized", "x-api-key is missing or invalid."),
     (403, "Forbidden", "The key is valid but may not do this."),
@@ -85,8 +86,8 @@ fn known_headers() -> [(&'static str, &'static str, &'static str, Value); 8] {
         (
             "WwwAuthenticate",
             "WWW-Authenticate",
-            "Always ApiKey.",
-            json!({"type": "string", "const": "ApiKey"}),
+            "ApiKey, and why when a key was sent in another header than x-api-key.",
+            json!({"type": "string", "pattern": "^ApiKey( |$)"}),
         ),
         ("ETag", "ETag", "Names this state of the answer.", text()),
         (
@@ -133,7 +134,7 @@ pub(super) fn components() -> Node {
             _ => Some(schema::reference(&Refused::schema_ref())),
         };
         let body =
-            body.map(|schema| content(schema, examples::of("refusals", &status.to_string())));
+            body.map(|schema| refused(schema, examples::of("refusals", &status.to_string())));
         (name.to_owned(), answer(description, &headers, body))
     });
     Node::object(refusals.into_iter().chain(webhooks::responses()))
@@ -209,6 +210,14 @@ pub(super) fn content(schema: Node, example: Option<Node>) -> Node {
         body.set("example", example);
     }
     Node::object([(JSON, body)])
+}
+
+/// A refusal's body in both its forms.
+fn refused(schema: Node, example: Option<Node>) -> Node {
+    let mut content = content(schema, example);
+    let problem = schema::reference(&Problem::schema_ref());
+    content.set(PROBLEM, Node::object([("schema", problem)]));
+    content
 }
 
 /// Every status a route may refuse with.

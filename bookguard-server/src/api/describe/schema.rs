@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::node::Node;
 use super::webhooks;
 use crate::api::Entry;
-use crate::refusal::{Refused, Unauthorized};
+use crate::refusal::{Problem, Refused, Unauthorized};
 
 const COMPONENTS: &str = "#/components/schemas/";
 /// The component that stands for the policies' own schema.
@@ -40,6 +40,7 @@ enum Way {
 pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     let mut registry = Registry::new();
     Refused::register(&mut registry);
+    Problem::register(&mut registry);
     Unauthorized::register(&mut registry);
     for entry in table {
         (entry.output.register)(&mut registry);
@@ -50,7 +51,11 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     let bodies = table.iter().filter_map(|entry| entry.body);
     let sent = reached(bodies.map(|body| (body.reference)()), &registry);
     let answers = table.iter().map(|entry| (entry.output.reference)());
-    let refusals = [Refused::schema_ref(), Unauthorized::schema_ref()];
+    let refusals = [
+        Refused::schema_ref(),
+        Unauthorized::schema_ref(),
+        Problem::schema_ref(),
+    ];
     let answered = reached(answers.chain(refusals), &registry);
     let way = |name: &String| match sent.contains(name) {
         true => Way::In,

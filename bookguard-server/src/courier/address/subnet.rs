@@ -51,6 +51,23 @@ impl Subnet {
         ]
     }
 
+    /// Reads `address/prefix` or a single address, for other purposes than webhooks.
+    ///
+    /// # Errors
+    /// When it is neither, or IPv4 addresses in the form of IPv6 ones, which nothing compares with.
+    pub fn range(text: &str) -> Result<Self, SubnetError> {
+        let subnet = read(text)?;
+        if subnet.network.to_canonical() != subnet.network {
+            return Err(fail(text, "holds IPv4 addresses; write the IPv4 subnet"));
+        }
+        Ok(subnet)
+    }
+
+    /// Whether it holds every address of its family.
+    pub fn is_everything(&self) -> bool {
+        self.prefix == 0
+    }
+
     /// Whether `ip` lies in this range; an IPv4 address never lies in an IPv6 range.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.network, ip) {
@@ -110,47 +127,60 @@ impl FromStr for Subnet {
 
     /// Reads `address/prefix` or a single address, and only what allowing would have an effect on.
     fn from_str(text: &str) -> Result<Self, SubnetError> {
-        let fail = |why: &str| SubnetError {
-            message: format!("`{text}` {why}"),
-        };
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let network: IpAddr = address
-            .parse()
-            .map_err(|_| fail("is not a subnet such as 10.0.0.0/8 or fd00::/8"))?;
-        let width = if network.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
-            None => width,
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits.parse().unwrap_or(u8::MAX)
-            }
-            Some(_) => u8::MAX,
-        };
-        if prefix > width {
-            return Err(fail(&format!(
-                "needs a prefix length of 0 to {width} after the slash"
-            )));
-        }
-        let subnet = Subnet { network, prefix };
-        if !subnet.is_exact() {
-            return Err(fail(&format!(
-                "has address bits set beyond its first {prefix}; write the first address of the range"
-            )));
-        }
-        let range = table::range_of(network);
+        let subnet = read(text)?;
+        let range = table::range_of(subnet.network);
         match range.rule {
             _ if !subnet.is_within(&range.subnet) => Ok(subnet),
-            Rule::Never => Err(fail(&format!(
-                "is {}, where webhooks never go; it cannot be allowed",
-                range.name
-            ))),
+            Rule::Never => Err(fail(
+                text,
+                &format!(
+                    "is {}, where webhooks never go; it cannot be allowed",
+                    range.name
+                ),
+            )),
             Rule::Carries(_) => Err(fail(
+                text,
                 "holds addresses judged by the IPv4 address in them; allow the IPv4 subnet",
             )),
             _ => Ok(subnet),
         }
+    }
+}
+
+/// Reads `address/prefix` or a single address.
+fn read(text: &str) -> Result<Subnet, SubnetError> {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, Some(prefix)),
+        None => (text, None),
+    };
+    let network: IpAddr = address
+        .parse()
+        .map_err(|_| fail(text, "is not a subnet such as 10.0.0.0/8 or fd00::/8"))?;
+    let width = if network.is_ipv4() { 32 } else { 128 };
+    let prefix = match prefix {
+        None => width,
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().unwrap_or(u8::MAX)
+        }
+        Some(_) => u8::MAX,
+    };
+    if prefix > width {
+        let why = format!("needs a prefix length of 0 to {width} after the slash");
+        return Err(fail(text, &why));
+    }
+    let subnet = Subnet { network, prefix };
+    if !subnet.is_exact() {
+        let why = format!(
+            "has address bits set beyond its first {prefix}; write the first address of the range"
+        );
+        return Err(fail(text, &why));
+    }
+    Ok(subnet)
+}
+
+fn fail(text: &str, why: &str) -> SubnetError {
+    SubnetError {
+        message: format!("`{text}` {why}"),
     }
 }
 

@@ -1,0 +1,99 @@
+//! How many connections the process's limit of open files allows.
+//!
+//! A connection is an open file, and so are the database's files and sessions and the webhooks on their way. A server
+//! that took connections until the limit would lose those. So the soft limit is raised as far as needed, and what it
+//! comes to is divided.
+
+use crate::config::Connections;
+
+/// Connections at a time, where the system allows as many files.
+const CONNECTIONS: usize = 8_192;
+/// Connections beyond them, so that the health check is answered on a full server too.
+const RESERVE: usize = 64;
+/// Files for everything else: the 1,024 webhooks in flight with their connections kept open, the database, the log.
+const OTHERS: usize = 2_048;
+
+/// The limits of this process, its soft limit of open files raised first. Tells the operator of a low one.
+pub(super) fn limits(report: fn(&str)) -> Connections {
+    let wanted = CONNECTIONS + RESERVE + OTHERS;
+    let files = raise(wanted).unwrap_or(wanted);
+    let limits = divide(files);
+    if limits.all < CONNECTIONS {
+        report(&format!(
+            "only {files} files may be open at a time, so at most {} connections are taken instead of {CONNECTIONS}; raise \
+             the limit (ulimit -Hn, or LimitNOFILE of the systemd unit) to {wanted}",
+            limits.all
+        ));
+    }
+    limits
+}
+
+/// What `files` open files are used for. One address gets a quarter of the connections.
+fn divide(files: usize) -> Connections {
+    let others = OTHERS.min(files / 2);
+    let reserve = RESERVE.min(files / 8).max(1);
+    let all = files.saturating_sub(others + reserve).clamp(1, CONNECTIONS);
+    Connections {
+        all,
+        per_address: (all / 4).max(1),
+        reserve,
+    }
+}
+
+/// Raises the soft limit to `wanted`, or as far as the hard limit goes; what it is then, `None` where there is none.
+#[cfg(unix)]
+fn raise(wanted: usize) -> Option<usize> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let now = getrlimit(Resource::Nofile);
+    let soft = now.current?;
+    let wanted = u64::try_from(wanted).ok()?;
+    let raised = now.maximum.map_or(wanted, |hard| hard.min(wanted));
+    let set = soft < raised
+        && setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(raised),
+                maximum: now.maximum,
+            },
+        )
+        .is_ok();
+    usize::try_from(if set { raised } else { soft }).ok()
+}
+
+#[cfg(not(unix))]
+fn raise(_wanted: usize) -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_low_limit_leaves_half_to_everything_else() {
+        for (files, all, per_address, reserve) in [
+            (1_000_000, 8_192, 2_048, 64),
+            (CONNECTIONS + RESERVE + OTHERS, 8_192, 2_048, 64),
+            (4_096, 1_984, 496, 64),
+            (1_024, 448, 112, 64),
+            (256, 96, 24, 32),
+            (0, 1, 1, 1),
+        ] {
+            let expected = Connections {
+                all,
+                per_address,
+                reserve,
+            };
+            assert_eq!(divide(files), expected, "{files}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_soft_limit_is_raised_and_never_lowered() {
+        let before = raise(0);
+        assert!(raise(CONNECTIONS + RESERVE + OTHERS) >= before);
+        assert_eq!(raise(0), raise(1));
+    }
+}

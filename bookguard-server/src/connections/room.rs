@@ -1,0 +1,350 @@
+//! Who is connected, and who makes room when it is full.
+//!
+//! A connection waits between two requests, and before its first: nothing is lost when it ends then, and HTTP clients
+//! expect it. So a full server ends those that have waited longest. One address has only a share of the room, and beyond
+//! it makes room for itself. Where everybody is busy there is the reserve, in which only the health check is answered.
+//! Invariants: a connection with a request in progress is never ended here; there are never more connections than the
+//! room and the reserve hold, but for those that were told to leave and are about to.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::config::Connections;
+
+/// A request is in progress.
+const ENGAGED: u64 = u64::MAX;
+/// An answer was made and has not left whole.
+const ANSWERED: u64 = u64::MAX - 1;
+/// Of the connections of a full room one in so many makes room at once, so that looking for them is paid for by many.
+const SHED: usize = 64;
+/// Of the reserve one address gets one place in so many.
+const RESERVE_SHARE: usize = 8;
+
+/// All connections of a server.
+pub(super) struct Room {
+    began: Instant,
+    pools: Mutex<Pools>,
+}
+
+struct Pools {
+    main: Pool,
+    reserve: Pool,
+    /// Names of seats.
+    next: u64,
+}
+
+/// Connections under one limit, by the network they come from; those of trusted proxies under none.
+struct Pool {
+    most: usize,
+    per_network: usize,
+    taken: usize,
+    seats: HashMap<Option<IpAddr>, HashMap<u64, Arc<Seat>>>,
+}
+
+/// What one connection does.
+pub(super) struct Seat {
+    began: Instant,
+    /// Since when it has waited, in milliseconds of the room's time; or [`ENGAGED`], or [`ANSWERED`].
+    state: AtomicU64,
+    leave: Notify,
+}
+
+/// A place in the room for as long as it lives.
+pub(super) struct Held {
+    room: Arc<Room>,
+    pub(super) seat: Arc<Seat>,
+    network: Option<IpAddr>,
+    name: u64,
+    /// Whether it is in the reserve.
+    pub(super) reserved: bool,
+}
+
+impl Room {
+    pub(super) fn new(limits: Connections) -> Arc<Self> {
+        Arc::new(Self {
+            began: Instant::now(),
+            pools: Mutex::new(Pools {
+                main: Pool::new(limits.all, limits.per_address),
+                reserve: Pool::new(limits.reserve, (limits.reserve / RESERVE_SHARE).max(1)),
+                next: 0,
+            }),
+        })
+    }
+
+    /// A place for a connection from `network`, or from a trusted proxy. `None` when the reserve is taken too.
+    pub(super) fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Option<Held> {
+        let mut pools = self.pools();
+        let Pools {
+            main,
+            reserve,
+            next,
+        } = &mut *pools;
+        let reserved = !main.make_room(network);
+        if reserved && !reserve.make_room(network) {
+            return None;
+        }
+        let pool = if reserved { reserve } else { main };
+        *next += 1;
+        let seat = Arc::new(Seat::new(self.began));
+        pool.taken += 1;
+        let seats = pool.seats.entry(network).or_default();
+        seats.insert(*next, Arc::clone(&seat));
+        Some(Held {
+            room: Arc::clone(self),
+            seat,
+            network,
+            name: *next,
+            reserved,
+        })
+    }
+
+    /// Ends some of those that have waited longest: the process has no more files.
+    pub(super) fn shed(&self) {
+        self.pools().main.shed(None);
+    }
+
+    fn pools(&self) -> MutexGuard<'_, Pools> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut pools = self.room.pools();
+        let pool = if self.reserved {
+            &mut pools.reserve
+        } else {
+            &mut pools.main
+        };
+        pool.remove(self.network, self.name);
+    }
+}
+
+impl Pool {
+    fn new(most: usize, per_network: usize) -> Self {
+        Self {
+            most,
+            per_network,
+            taken: 0,
+            seats: HashMap::new(),
+        }
+    }
+
+    /// Whether there is a place for one more of `network`, after others have left for it if need be.
+    fn make_room(&mut self, network: Option<IpAddr>) -> bool {
+        let own = || self.seats.get(&network).map_or(0, HashMap::len);
+        if network.is_some() && own() >= self.per_network {
+            return self.shed(Some(network));
+        }
+        self.taken < self.most || self.shed(None)
+    }
+
+    /// Tells those to leave that have waited longest, of all or of one network; whether there were any.
+    fn shed(&mut self, of: Option<Option<IpAddr>>) -> bool {
+        let mut waiting: Vec<(u64, Option<IpAddr>, u64)> = Vec::new();
+        let mut look = |network: Option<IpAddr>, seats: &HashMap<u64, Arc<Seat>>| {
+            let since = |(name, seat): (&u64, &Arc<Seat>)| Some((seat.since()?, network, *name));
+            waiting.extend(seats.iter().filter_map(since));
+        };
+        match of {
+            Some(network) => {
+                if let Some(seats) = self.seats.get(&network) {
+                    look(network, seats);
+                }
+            }
+            None => self
+                .seats
+                .iter()
+                .for_each(|(network, seats)| look(*network, seats)),
+        }
+        let few = waiting.len().div_ceil(SHED);
+        if few < waiting.len() {
+            waiting.select_nth_unstable(few);
+            waiting.truncate(few);
+        }
+        for (_, network, name) in &waiting {
+            if let Some(seat) = self.remove(*network, *name) {
+                seat.leave.notify_one();
+            }
+        }
+        !waiting.is_empty()
+    }
+
+    fn remove(&mut self, network: Option<IpAddr>, name: u64) -> Option<Arc<Seat>> {
+        let seats = self.seats.get_mut(&network)?;
+        let seat = seats.remove(&name)?;
+        if seats.is_empty() {
+            self.seats.remove(&network);
+        }
+        self.taken -= 1;
+        Some(seat)
+    }
+}
+
+impl Seat {
+    fn new(began: Instant) -> Self {
+        let seat = Self {
+            began,
+            state: AtomicU64::new(ANSWERED),
+            leave: Notify::new(),
+        };
+        seat.flushed();
+        seat
+    }
+
+    /// The head of a request is there.
+    pub(super) fn engage(&self) {
+        self.state.store(ENGAGED, Ordering::Relaxed);
+    }
+
+    /// Its answer is made.
+    pub(super) fn answered(&self) {
+        self.state.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    /// All that was to be sent is sent.
+    pub(super) fn flushed(&self) {
+        if self.state.load(Ordering::Relaxed) == ANSWERED {
+            let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(0);
+            self.state.store(ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a request is in progress whose answer is not made.
+    pub(super) fn is_engaged(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == ENGAGED
+    }
+
+    /// Whether nothing is in progress: neither a request nor an answer.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.since().is_some()
+    }
+
+    fn since(&self) -> Option<u64> {
+        Some(self.state.load(Ordering::Relaxed)).filter(|state| *state < ANSWERED)
+    }
+
+    /// Resolves when it is to make room.
+    pub(super) async fn told_to_leave(&self) {
+        self.leave.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const LIMITS: Connections = Connections {
+        all: 4,
+        per_address: 2,
+        reserve: 8,
+    };
+
+    fn network(n: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, n]))
+    }
+
+    async fn told(held: &Held) -> bool {
+        let told = held.seat.told_to_leave();
+        tokio::time::timeout(Duration::ZERO, told).await.is_ok()
+    }
+
+    /// Connections of `networks`, each a second after the one before.
+    async fn fill(room: &Arc<Room>, networks: &[u8]) -> Vec<Held> {
+        let mut held = Vec::new();
+        for n in networks {
+            held.push(room.admit(network(*n)).unwrap());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        held
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_waited_longest_makes_room() {
+        let room = Room::new(LIMITS);
+        let held = fill(&room, &[1, 1, 2, 2]).await;
+        // The first was used since, so the second has waited longest.
+        held[0].seat.engage();
+        held[0].seat.answered();
+        held[0].seat.flushed();
+        let fifth = room.admit(network(3)).unwrap();
+        assert!(!fifth.reserved);
+        for (index, expected) in [false, true, false, false].into_iter().enumerate() {
+            assert_eq!(told(&held[index]).await, expected, "{index}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_in_progress_is_never_ended_and_the_reserve_is_for_then() {
+        let room = Room::new(LIMITS);
+        let held = fill(&room, &[1, 1, 2, 2]).await;
+        for (index, held) in held.iter().enumerate() {
+            held.seat.engage();
+            // An answer that has not left whole is in progress too.
+            if index % 2 == 0 {
+                held.seat.answered();
+            }
+        }
+        let reserved = room.admit(network(3)).unwrap();
+        assert!(reserved.reserved);
+        for held in &held {
+            assert!(!told(held).await && !held.seat.is_waiting());
+        }
+        drop(held);
+        assert!(!room.admit(network(3)).unwrap().reserved);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_makes_room_for_itself_and_not_at_the_cost_of_others() {
+        let room = Room::new(LIMITS);
+        let held = fill(&room, &[2, 1, 1]).await;
+        let third = room.admit(network(1)).unwrap();
+        assert!(!third.reserved);
+        assert!(!told(&held[0]).await && told(&held[1]).await && !told(&held[2]).await);
+        held[2].seat.engage();
+        third.seat.engage();
+        let fourth = room.admit(network(1)).unwrap();
+        assert!(fourth.reserved);
+        assert!(!told(&held[0]).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_the_reserve_an_address_has_a_share_and_trusted_proxies_have_no_limit_of_their_own()
+    {
+        let room = Room::new(LIMITS);
+        let proxied: Vec<Held> = (0..4).map(|_| room.admit(None).unwrap()).collect();
+        for held in &proxied {
+            assert!(!held.reserved);
+            held.seat.engage();
+        }
+        let first = room.admit(network(1)).unwrap();
+        first.seat.engage();
+        assert!(first.reserved);
+        assert!(room.admit(network(1)).is_none());
+        assert!(room.admit(network(2)).unwrap().reserved);
+        drop(first);
+        assert!(room.admit(network(1)).unwrap().reserved);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_make_room_at_once_where_there_are_many() {
+        let room = Room::new(Connections {
+            all: 640,
+            per_address: 640,
+            reserve: 8,
+        });
+        let held: Vec<Held> = (0..640).map(|_| room.admit(network(1)).unwrap()).collect();
+        let next = room.admit(network(2)).unwrap();
+        assert_eq!(room.pools().main.taken, 631);
+        drop((held, next));
+        assert_eq!(room.pools().main.taken, 0);
+        assert!(room.pools().main.seats.is_empty());
+    }
+}

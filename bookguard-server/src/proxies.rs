@@ -1,0 +1,176 @@
+//! Who a client is behind proxies: which peers are trusted to name it, and in which header.
+//!
+//! A proxy appends the address it was called from, so the header is walked from its end: past the hops that are trusted
+//! themselves, to the first that is not. What stands before that is the client's own word and is not looked at. Where the
+//! walk meets what is no address, the peer counts. Invariant: a peer that is not trusted never changes its address.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use poem::http::header::{FORWARDED, HeaderMap, HeaderName};
+
+use crate::courier::address::Subnet;
+
+/// Hops that are walked; no chain of proxies is longer.
+const HOPS: usize = 32;
+
+/// The header by which proxies name the client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// `X-Forwarded-For: client, proxy`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded: for=client, for=proxy` (RFC 7239).
+    Forwarded,
+}
+
+/// The proxies in front of the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedProxies {
+    subnets: Vec<Subnet>,
+    header: ProxyHeader,
+}
+
+impl ProxyHeader {
+    /// The words of the setting.
+    pub const WORDS: [(&str, Self); 2] = [
+        ("x-forwarded-for", Self::XForwardedFor),
+        ("forwarded", Self::Forwarded),
+    ];
+
+    fn name(self) -> HeaderName {
+        match self {
+            Self::XForwardedFor => HeaderName::from_static("x-forwarded-for"),
+            Self::Forwarded => FORWARDED,
+        }
+    }
+
+    /// The address one hop names.
+    fn address(self, hop: &str) -> Option<IpAddr> {
+        match self {
+            Self::XForwardedFor => node(hop),
+            Self::Forwarded => node(forwarded_for(hop)?),
+        }
+    }
+}
+
+impl fmt::Display for ProxyHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name().as_str())
+    }
+}
+
+impl TrustedProxies {
+    /// Reads the settings.
+    ///
+    /// Errors: a sentence that names the setting and what to write.
+    pub(crate) fn parse(subnets: &[String], header: Option<&str>) -> Result<Self, String> {
+        let subnets = subnets.iter().map(|text| {
+            let subnet = Subnet::range(text).map_err(|why| why.to_string())?;
+            if subnet.is_everything() {
+                return Err(format!(
+                    "`{text}` holds every address, so anybody could name any address as their own"
+                ));
+            }
+            Ok(subnet)
+        });
+        let subnets = subnets
+            .collect::<Result<_, _>>()
+            .map_err(|why| format!("trusted_proxies: {why}; name the proxies' own addresses"))?;
+        let header = match header.map(str::to_ascii_lowercase) {
+            None => ProxyHeader::default(),
+            Some(word) => ProxyHeader::WORDS
+                .iter()
+                .find(|(known, _)| *known == word)
+                .map(|(_, header)| *header)
+                .ok_or_else(|| {
+                    let words = ProxyHeader::WORDS.map(|(word, _)| word).join(", ");
+                    format!("proxy_header is \"{word}\"; it must be one of {words}")
+                })?,
+        };
+        Ok(Self { subnets, header })
+    }
+
+    /// Whether this address is a proxy's.
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
+        self.subnets.iter().any(|subnet| subnet.contains(address))
+    }
+
+    /// Where a request comes from: the peer, or who trusted proxies say it was.
+    pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
+        let address = peer.ip().to_canonical();
+        if !self.trusts(address) {
+            return peer;
+        }
+        // The port is the proxy's and says nothing of the client.
+        self.walk(headers)
+            .map_or(peer, |client| SocketAddr::new(client, 0))
+    }
+
+    /// The first hop from the end that is no trusted proxy, else the first of all. `None` when there is none, or what
+    /// stands there is no address.
+    fn walk(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let lines: Vec<_> = headers.get_all(self.header.name()).iter().collect();
+        let mut hops = lines
+            .into_iter()
+            .rev()
+            .flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
+        let mut client = None;
+        for hop in hops.by_ref().take(HOPS) {
+            let address = self.header.address(hop.trim_matches([' ', '\t']))?;
+            client = Some(address);
+            if !self.trusts(address) {
+                return client;
+            }
+        }
+        client.filter(|_| hops.next().is_none())
+    }
+}
+
+/// The value of the one `for` of an element. Nothing that a proxy says of an address holds a comma, a semicolon or an
+/// escape, so the element is split at those without regard to quotes: an open one of the client's cannot reach it.
+fn forwarded_for(element: &str) -> Option<&str> {
+    let mut found = None;
+    for pair in element.split(';') {
+        let (name, value) = pair.split_once('=')?;
+        if name.trim().eq_ignore_ascii_case("for") && found.replace(value.trim()).is_some() {
+            return None;
+        }
+    }
+    let value = found?;
+    match value.strip_prefix('"') {
+        Some(quoted) => quoted.strip_suffix('"'),
+        // Only quoted may it hold a colon or a bracket (RFC 7239 section 4), but proxies leave the quotes out.
+        None => Some(value),
+    }
+}
+
+/// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+fn node(text: &str) -> Option<IpAddr> {
+    let (address, port): (IpAddr, Option<&str>) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            let port = match port {
+                "" => None,
+                port => Some(port.strip_prefix(':')?),
+            };
+            (IpAddr::V6(address.parse().ok()?), port)
+        }
+        None => match text.parse() {
+            Ok(address) => (address, None),
+            Err(_) => {
+                let (address, port) = text.split_once(':')?;
+                (address.parse::<Ipv4Addr>().ok()?.into(), Some(port))
+            }
+        },
+    };
+    let is_port = |port: &str| {
+        (1..=5).contains(&port.len())
+            && port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse::<u16>().is_ok()
+    };
+    port.is_none_or(is_port).then(|| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests;

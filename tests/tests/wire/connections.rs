@@ -1,0 +1,198 @@
+//! More connections than there is room for, and clients behind proxies.
+
+use std::net::SocketAddr;
+
+use bookguard_server::config::{Config, Connections, Settings};
+use bookguard_server::proxies::TrustedProxies;
+use bookguard_tests::engine::Engine;
+use bookguard_tests::house::House;
+use bookguard_tests::raw::{Raw, RawReply};
+use bookguard_tests::samples;
+
+const LIMITS: Connections = Connections {
+    all: 8,
+    per_address: 4,
+    reserve: 8,
+};
+
+/// A server with little room, on an engine: who may connect is no matter of the database.
+async fn crowded() -> (House, SocketAddr) {
+    let house = House::with(Engine::Sqlite, |config| Config {
+        connections: Some(LIMITS),
+        // Of the addresses of this machine these are the proxies.
+        trusted_proxies: trusting("127.0.0.128/25"),
+        registrations_per_minute: 2,
+        ..config
+    });
+    let house = house.await;
+    let addr = house.server().addr();
+    (house, addr)
+}
+
+fn trusting(subnet: &str) -> TrustedProxies {
+    let settings = Settings {
+        trusted_proxies: Some(vec![subnet.to_owned()]),
+        ..Settings::default()
+    };
+    settings.resolve().unwrap().trusted_proxies
+}
+
+/// A connection from 127.0.0.`n` on which a request was answered, so that the server knows it.
+async fn known(n: u8, addr: SocketAddr) -> Raw {
+    let mut raw = Raw::connect_from([127, 0, 0, n].into(), addr).await;
+    assert_eq!(ask(&mut raw, "/v1/health").await.status, 200);
+    raw
+}
+
+async fn ask(raw: &mut Raw, path: &str) -> RawReply {
+    raw.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n"))
+        .await;
+    raw.reply(false).await
+}
+
+/// Sends a request without its body. When the body is asked for, the request is in progress.
+async fn begin(raw: &mut Raw, body: &str) {
+    let length = body.len();
+    raw.send(format!(
+        "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+    ))
+    .await;
+    assert_eq!(raw.reply(false).await.status, 100);
+}
+
+#[tokio::test]
+async fn idle_connections_of_one_address_keep_nobody_out() {
+    let (_house, addr) = crowded().await;
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        idle.push(Raw::connect_from([127, 0, 0, 1].into(), addr).await);
+    }
+    let mut others = Vec::new();
+    for n in 2..6 {
+        others.push(known(n, addr).await);
+    }
+    // Its own made room for it, the oldest first, and those of nobody else.
+    for (index, raw) in idle.iter_mut().enumerate() {
+        if index < 16 {
+            assert!(raw.closed().await, "{index}");
+        } else {
+            assert_eq!(ask(raw, "/v1/health").await.status, 200, "{index}");
+        }
+    }
+    for other in &mut others {
+        assert_eq!(ask(other, "/v1/health").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_full_server_ends_who_has_waited_longest_and_no_request_in_progress() {
+    let (_house, addr) = crowded().await;
+    let body = samples::partner("Slow").to_string();
+    let mut slow = known(1, addr).await;
+    begin(&mut slow, &body).await;
+    let mut waiting = Vec::new();
+    for n in 2..9 {
+        waiting.push(known(n, addr).await);
+        // Times are in milliseconds.
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    }
+    // Whoever asks again has not waited.
+    assert_eq!(ask(&mut waiting[0], "/v1/health").await.status, 200);
+    let mut newcomer = known(20, addr).await;
+    assert!(waiting[1].closed().await);
+    for index in [0, 2, 3, 4, 5, 6] {
+        assert_eq!(ask(&mut waiting[index], "/v1/health").await.status, 200);
+    }
+    assert_eq!(ask(&mut newcomer, "/v1/health").await.status, 200);
+    slow.send(&body).await;
+    assert_eq!(slow.reply(false).await.status, 201);
+}
+
+#[tokio::test]
+async fn where_everybody_is_busy_the_health_check_is_answered_all_the_same() {
+    let (_house, addr) = crowded().await;
+    let body = samples::partner("Slow").to_string();
+    let mut busy = Vec::new();
+    for n in 1..9 {
+        let mut raw = known(n, addr).await;
+        begin(&mut raw, &body).await;
+        busy.push(raw);
+    }
+    for n in 1..30 {
+        let mut raw = known(n, addr).await;
+        assert!(raw.closed().await, "the reserve is for one request each");
+    }
+    let mut raw = Raw::connect_from([127, 0, 0, 30].into(), addr).await;
+    let refused = ask(&mut raw, "/v1/bookings").await;
+    assert_eq!(
+        (refused.status, refused.json()["code"].as_str()),
+        (503, Some("too_many_connections"))
+    );
+    assert!(refused.header("retry-after").is_some() && refused.header("x-request-id").is_some());
+    assert!(raw.closed().await);
+    // Who holds the reserve without a word makes room there.
+    let mut silent = Vec::new();
+    for n in 40..60 {
+        silent.push(Raw::connect_from([127, 0, 0, n].into(), addr).await);
+    }
+    known(60, addr).await;
+    // Nobody's request was lost by it.
+    for (index, raw) in busy.iter_mut().enumerate() {
+        raw.send(&body).await;
+        // Two a minute may register from one address, and each did it from its own.
+        assert_eq!(raw.reply(false).await.status, 201, "{index}");
+    }
+    known(61, addr).await;
+}
+
+#[tokio::test]
+async fn a_proxy_s_connections_are_not_one_client_s() {
+    let (_house, addr) = crowded().await;
+    let mut proxied = Vec::new();
+    for _ in 0..8 {
+        proxied.push(known(200, addr).await);
+    }
+    for raw in &mut proxied {
+        assert_eq!(ask(raw, "/v1/health").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn who_a_proxy_is_trusted_to_name_has_limits_of_their_own() {
+    let (_house, addr) = crowded().await;
+    let register = async |peer: u8, headers: &str| {
+        let body = samples::partner("Acme").to_string();
+        let mut raw = Raw::connect_from([127, 0, 0, peer].into(), addr).await;
+        raw.send(format!(
+            "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        ))
+        .await;
+        raw.reply(false).await.status
+    };
+    for (peer, headers, status) in [
+        (200, "x-forwarded-for: 203.0.113.1\r\n", 201),
+        (200, "x-forwarded-for: 203.0.113.1\r\n", 201),
+        (200, "x-forwarded-for: 203.0.113.1\r\n", 429),
+        // The client's own word before the proxy's changes nothing, nor another proxy, nor a port.
+        (200, "x-forwarded-for: 203.0.113.9, 203.0.113.1\r\n", 429),
+        (
+            201,
+            "x-forwarded-for: 203.0.113.9\r\nx-forwarded-for: 203.0.113.1:5, 127.0.0.201\r\n",
+            429,
+        ),
+        (200, "x-forwarded-for: 203.0.113.2\r\n", 201),
+        // The subscriber of an IPv6 address is its /64.
+        (200, "x-forwarded-for: 2001:db8::1\r\n", 201),
+        (200, "x-forwarded-for: 2001:db8::2\r\n", 201),
+        (200, "x-forwarded-for: 2001:db8::3\r\n", 429),
+        // Who is no proxy is taken at their own address, whatever they send.
+        (1, "x-forwarded-for: 203.0.113.3\r\n", 201),
+        (1, "x-forwarded-for: 203.0.113.4\r\n", 201),
+        (1, "x-forwarded-for: 203.0.113.5\r\n", 429),
+    ] {
+        assert_eq!(register(peer, headers).await, status, "{peer} {headers}");
+    }
+}
