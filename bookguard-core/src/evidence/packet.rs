@@ -76,7 +76,7 @@ pub struct Packet {
     /// How the booking was resolved; null while it is not canceled.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub resolution: Option<Resolution>,
-    /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, addresses and attempts before the
+    /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, hosts and attempts before the
     /// last among it, is a statement of the service.
     pub deliveries: Vec<PacketDelivery>,
     /// Evidence items.
@@ -132,7 +132,7 @@ pub struct PacketDelivery {
     /// To which endpoint; null when none took the event.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub endpoint_id: Option<EndpointId>,
-    /// The endpoint's address.
+    /// Scheme and host of the endpoint's address. The rest may hold a token and stays with the partner.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub url: Option<String>,
     /// Where the delivery stands.
@@ -160,6 +160,17 @@ pub struct PacketAttempt {
     /// Why it failed; null when the receiver accepted.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub error: Option<String>,
+}
+
+/// What of an endpoint's address whoever gets a packet may see: scheme, host and port. User, path and query are where tokens
+/// stand; an address without a scheme shows nothing.
+pub fn shown_address(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return String::new();
+    };
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}")
 }
 
 /// The question every packet answers: what if the organizer canceled when the packet was made?
@@ -259,5 +270,31 @@ impl Serialize for SealedPacket {
 impl<'de> Deserialize<'de> for SealedPacket {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_address;
+
+    #[test]
+    fn of_an_address_a_packet_shows_scheme_host_and_port() {
+        for (url, shown) in [
+            ("https://example.com/hook/T0/s3cret", "https://example.com"),
+            ("https://example.com?token=s3cret", "https://example.com"),
+            ("https://example.com#s3cret", "https://example.com"),
+            ("https://example.com", "https://example.com"),
+            ("http://127.0.0.1:8080/s3cret", "http://127.0.0.1:8080"),
+            (
+                "https://[2001:db8::1]:8443/s3cret",
+                "https://[2001:db8::1]:8443",
+            ),
+            ("https://user:s3cret@example.com/", "https://example.com"),
+            ("https://example.com/s3cret@other", "https://example.com"),
+            ("https://example.com\\s3cret", "https://example.com"),
+            ("s3cret", ""),
+        ] {
+            assert_eq!(shown_address(url), shown, "{url}");
+        }
     }
 }

@@ -179,11 +179,12 @@ fn under_way(delivery: &PacketDelivery) -> Option<Moment> {
         return None;
     }
     let kind = delivery.event_type.word();
+    let endpoint_id = delivery.endpoint_id?;
     let url = delivery.url.as_deref().unwrap_or_default();
     Some(Moment {
         at: last.started_at,
         text: format!(
-            "The notification {kind} could not be delivered to {url} so far, as the service reports."
+            "The notification {kind} could not be delivered to endpoint {endpoint_id} ({url}) so far, as the service reports."
         ),
     })
 }

@@ -9,7 +9,7 @@ use super::acceptances::Told;
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query_one, read};
 use crate::error::Error;
 use crate::evidence::packet::{
-    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate,
+    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
 use crate::evidence::summary::{Landmark, Material, summarize};
 use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
@@ -40,7 +40,7 @@ impl Operation for GetEvidence {
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
-        description: "Everything about the booking in one signed document that anybody can verify offline with the ledger's public key. \
+        description: "What is recorded about the booking by now, in one signed document that anybody can verify offline with the ledger's public key. \
                       Keep its bytes as they are: the signature covers every one of them.",
     };
     type Output = SealedPacket;
@@ -235,7 +235,7 @@ fn deliveries(event: &StoredEvent, notifications: &[Notification]) -> Vec<Packet
         let latest = &attempts[attempts.len().saturating_sub(PACKET_ATTEMPTS)..];
         PacketDelivery {
             endpoint_id: Some(delivery.endpoint_id),
-            url: Some(delivery.url.clone()),
+            url: Some(shown_address(&delivery.url)),
             status: delivery.state.phase.into(),
             attempts: delivery.state.attempts,
             recorded: notifications

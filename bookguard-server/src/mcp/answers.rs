@@ -154,7 +154,7 @@ impl ServerHandler for Answers {
         let template = ResourceTemplate::new(format!("{head}{{bookingId}}{tail}"), "evidence")
             .with_title("Evidence of a booking")
             .with_description(
-                "The signed evidence packet of a booking, as get_evidence answers it: everything recorded about it, with \
+                "The signed evidence packet of a booking, as get_evidence answers it: what is recorded about it by now, with \
                  proofs that anybody can check offline.",
             )
             .with_mime_type("application/json");

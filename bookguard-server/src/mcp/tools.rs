@@ -97,7 +97,7 @@ pub(super) const TABLE: [Tool; 10] = [
         operation: "getEvidence",
         effect: Effect::Reads,
         title: "The evidence of a booking",
-        description: "Answers the signed evidence packet of a booking: everything recorded about it with proofs that anybody can check \
+        description: "Answers the signed evidence packet of a booking: what is recorded about it by now, with proofs that anybody can check \
                       offline. It is long. Use it to hand evidence to somebody; to know whether a booking's evidence is sound, \
                       verify_evidence with its bookingId is enough. Whoever keeps the packet should keep the text as it is.",
     },

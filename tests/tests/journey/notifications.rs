@@ -1,5 +1,7 @@
 //! That a partner was told is evidence too: how each delivery ended is an entry of its booking, and in its packet.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::{House, Partner};
@@ -203,6 +205,67 @@ async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
         );
         assert_eq!(packet["deliveries"].as_array().unwrap().len(), 3);
         house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_token() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let address = receiver.url();
+        let host = address.strip_suffix("/hook").unwrap();
+        let endpoint = acme
+            .endpoint(&format!("{address}/s3cret?token=s3cret"))
+            .await;
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "failed").await;
+        let packet = packet(&acme, &booking).await;
+        assert_eq!(packet["deliveries"][0]["url"], host);
+        assert!(!packet.to_string().contains("s3cret"), "{packet}");
+        let told = format!("delivered to endpoint {endpoint} ({host}) so far");
+        let summary = packet["summary"].to_string();
+        assert!(summary.contains(&told), "{summary}");
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwards() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        // A day ahead: an endpoint, a booking. Then the clock is set right.
+        house.advance(DAY);
+        acme.endpoint(&receiver.url()).await;
+        let early = acme.book().await;
+        event_that_is(&acme, &early, "delivered").await;
+        house.advance(-DAY);
+        let late = acme.book().await;
+        let protected = acme.protect(&late).await;
+        assert_eq!(protected["protectedAt"], "2026-09-21T14:13:20.000Z");
+        event_that_is(&acme, &late, "delivered").await;
+        let packet = packet(&acme, &late).await;
+        assert_eq!(packet["booking"]["createdAt"], "2026-09-21T14:13:20.000Z");
+        for entry in packet["entries"].as_array().unwrap() {
+            let leaf = STANDARD.decode(entry["leaf"].as_str().unwrap()).unwrap();
+            let leaf: Value = serde_json::from_slice(&leaf).unwrap();
+            assert_eq!(leaf["t"], "2026-09-22T14:13:20.000Z", "the log's last time");
+        }
+        let site = house.close().await;
+        let report = site.verify(2).await;
+        let warnings = report["warnings"].to_string();
+        assert!(
+            warnings.contains("the endpoint was made after the event"),
+            "{report}"
+        );
+        assert!(warnings.contains("A clock that was wrong"), "{report}");
     })
     .await;
 }

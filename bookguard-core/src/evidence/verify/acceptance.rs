@@ -44,7 +44,7 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, stages: &[Terms]) -> Out
     }
     Ok(match (packet.acceptances.len(), told.len()) {
         (0, _) => {
-            "Nobody's acceptance is recorded; the terms in words are what the terms say, made anew."
+            "No record in the packet is an acceptance; the terms in words are what the terms say, made anew."
                 .to_owned()
         }
         (n, 1) => format!(

@@ -80,7 +80,7 @@ fn same_booking(packet: &Packet, recorded: &Booking) -> Outcome {
     let differences = differences(recorded, &packet.booking);
     if differences.is_empty() {
         return Ok(format!(
-            "Booking {} is shown exactly as the ledger recorded it, status {} included.",
+            "Booking {} is shown exactly as these records of the ledger say, status {} included.",
             recorded.booking_id,
             recorded.status.word()
         ));

@@ -1,4 +1,4 @@
-//! What was sent to the partner: how each delivery ended is shown as recorded, and nothing shown contradicts it. Addresses,
+//! What was sent to the partner: how each delivery ended is shown as recorded, and nothing shown contradicts it. Hosts,
 //! and what happened before the last attempt or since it, is the service's word.
 
 use super::super::notification::{Causes, Notification};
@@ -155,10 +155,10 @@ fn words(shown: &[&PacketDelivery], recorded: &[Notification]) -> String {
     events.dedup();
     let told = match (events.len(), ended) {
         (0, _) => {
-            return "The packet shows no notification, and the ledger records the end of none."
+            return "The packet shows no notification, and none of its records tells of the end of one."
                 .to_owned();
         }
-        (_, 0) => "The ledger records no end of a notification so far".to_owned(),
+        (_, 0) => "None of the packet's records tells of the end of a notification".to_owned(),
         (_, 1) => format!(
             "How 1 notification ended ({accepted} accepted) is shown exactly as the ledger records it"
         ),
@@ -167,6 +167,6 @@ fn words(shown: &[&PacketDelivery], recorded: &[Notification]) -> String {
         ),
     };
     format!(
-        "{told}. Addresses, attempts before the last, and what is still under way are what the service says, under its signature."
+        "{told}. Hosts, attempts before the last, and what is still under way are what the service says, under its signature."
     )
 }

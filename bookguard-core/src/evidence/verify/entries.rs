@@ -206,6 +206,11 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
                 "Record {seq} is proven under another state of the ledger than the first."
             ));
         }
+        if before.is_some_and(|before| before.leaf.t > link.leaf.t) {
+            return Err(format!(
+                "Record {seq} has an earlier time than the record before it, which the ledger gives to none."
+            ));
+        }
         if packet.created_at.ms() < link.leaf.t {
             return Err(format!(
                 "The packet is said to be older than its record {seq}."
@@ -213,8 +218,15 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         }
         before = Some(link);
     }
+    // Whoever holds the key can leave out the last record and sign the rest, which no packet alone can show.
+    let chained = match links.len() {
+        1 => "This record is the first of the booking".to_owned(),
+        n => format!(
+            "These {n} records form an unbroken chain, from the booking's first on: nothing before the last is missing, \
+             repeated, moved or another booking's"
+        ),
+    };
     Ok(format!(
-        "The {} records are the booking's whole history up to the packet's making: none is missing, repeated, moved or another booking's.",
-        links.len()
+        "{chained}. Whether there is a later one, a packet alone cannot show: the log shows it."
     ))
 }

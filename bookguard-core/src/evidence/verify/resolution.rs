@@ -20,14 +20,14 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcom
                     .to_owned(),
             ),
             None => Ok(
-                "The booking has no resolution and no evidence items, and the packet shows none."
+                "No record in the packet speaks of a resolution or of evidence items, and the packet shows none."
                     .to_owned(),
             ),
         };
     };
     if packet.resolution.as_ref() != Some(ended.latest()) {
         return Err(
-            "The resolution shown is not the one recorded in the ledger, or not the latest."
+            "The resolution shown is not the one recorded in the ledger, or not the latest in the packet."
                 .to_owned(),
         );
     }
@@ -48,7 +48,7 @@ fn recomputed(rebuilt: &Rebuilt, ended: &Ended, terms: &Terms) -> Outcome {
     same(&ended.resolved, &anew, terms)?;
     let Some(decided) = &ended.decided else {
         return Ok(format!(
-            "The resolution is the one recorded, and what it came to ({}) was recomputed from the terms and the cancellation with the same result.",
+            "The resolution is the latest one recorded in the packet, and what it came to ({}) was recomputed from the terms and the cancellation with the same result.",
             sums(&anew)
         ));
     };
@@ -60,7 +60,7 @@ fn recomputed(rebuilt: &Rebuilt, ended: &Ended, terms: &Terms) -> Outcome {
         .map_err(|refusal| wrong(decided, &refusal))?;
     same(decided, &anew.evaluation, terms)?;
     Ok(format!(
-        "The resolution is the one recorded: the cancellation needed a person, recomputed from the terms, and what was decided comes to {}, recomputed.",
+        "The resolution is the latest one recorded in the packet: the cancellation needed a person, recomputed from the terms, and what was decided comes to {}, recomputed.",
         sums(&anew.evaluation)
     ))
 }

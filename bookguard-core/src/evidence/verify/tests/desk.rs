@@ -675,7 +675,7 @@ impl Kept {
                 event_id,
                 event_type,
                 endpoint_id: Some(endpoint_id),
-                url: Some("https://example.com/hook".to_owned()),
+                url: Some("https://example.com".to_owned()),
                 status: DeliveryStatus::Pending,
                 attempts: 0,
                 recorded: Vec::new(),
