@@ -754,7 +754,7 @@ async fn a_key_in_the_wrong_header_is_told_the_right_one() {
         let key = &desk.acme.key;
         for (header, told) in [
             (format!("authorization: Bearer {key}"), true),
-            (format!("Authorization: bearer bgk_nonsense"), true),
+            ("Authorization: bearer bgk_nonsense".to_owned(), true),
             (format!("authorization: {key}"), true),
             ("authorization: Bearer eyJhbGciOi".to_owned(), false),
             (
