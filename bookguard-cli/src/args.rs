@@ -301,15 +301,20 @@ pub struct MigrateArgs {
     /// The database to move: a file, or postgres://…; from then on it only answers reads [env: BOOKGUARD_MIGRATE_FROM]
     #[arg(long, value_name = "DATABASE")]
     pub from: Option<Database>,
-    /// Where to: an empty database, or a file yet to be made [env: BOOKGUARD_MIGRATE_TO]
+    /// Where to: an empty database, or a file yet to be made; with --reopen, where it was moved to, if its address needs a
+    /// password [env: BOOKGUARD_MIGRATE_TO]
     #[arg(long, value_name = "DATABASE")]
     pub to: Option<Database>,
-    /// Take back a move that came to nothing: the database that was to be moved takes writes again
-    #[arg(long, conflicts_with = "to")]
+    /// Take back a move that came to nothing: the database that was to be moved takes writes again, and the other none, if
+    /// nothing was written there
+    #[arg(long)]
     pub reopen: bool,
     /// Answer the question of --reopen with yes
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, requires = "reopen")]
     pub yes: bool,
+    /// Reopen though the other database cannot be looked at: if it was ever written, one ledger has two histories
+    #[arg(long, requires = "reopen")]
+    pub risk_two_histories: bool,
 }
 
 /// A page of a list.
@@ -411,6 +416,7 @@ mod tests {
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
             "ledger verify",
+            "ledger verify --backup",
             "ledger accept-rollback --yes --guard-file f.seen",
             "ledger checkpoint",
             "ledger key",
@@ -419,7 +425,7 @@ mod tests {
             "openapi",
             "completions bash",
             "migrate --from a.db --to postgres://h/b --ledger-key k",
-            "migrate --reopen --from a.db --yes",
+            "migrate --reopen --from a.db --to b.db --yes --risk-two-histories",
             "backup copy.db --db a.db",
             "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
         ] {
@@ -491,12 +497,12 @@ mod tests {
             ),
             ("bookings list --output yaml", ErrorKind::InvalidValue),
             (
-                "migrate --from a.db --to b.db --reopen",
-                ErrorKind::ArgumentConflict,
+                "migrate --from a.db --to b.db --yes",
+                ErrorKind::MissingRequiredArgument,
             ),
             (
-                "migrate --from a.db --to b.db --yes",
-                ErrorKind::ArgumentConflict,
+                "migrate --from a.db --to b.db --risk-two-histories",
+                ErrorKind::MissingRequiredArgument,
             ),
             ("backup", ErrorKind::MissingRequiredArgument),
         ] {

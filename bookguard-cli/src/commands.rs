@@ -346,8 +346,8 @@ async fn evidence(target: &Target, booking_id: &str, screen: &Screen) -> Result<
 
 async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Result<(), Failure> {
     match command {
-        LedgerCommand::Verify => {
-            verify_ledger::run(target.database("ledger verify")?.service(), screen)
+        LedgerCommand::Verify { backup } => {
+            verify_ledger::run(target.database("ledger verify")?.service(), backup, screen)
         }
         LedgerCommand::AcceptRollback { yes } => {
             let database = target.database("ledger accept-rollback")?;

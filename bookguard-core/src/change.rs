@@ -252,6 +252,8 @@ pub struct Entry {
     pub booking_id: Option<BookingId>,
     /// Position in the booking's chain.
     pub seq: u64,
+    /// The leaf's time: the command's, or the log's last where that is later.
+    pub at: Timestamp,
     /// The exact leaf bytes.
     pub leaf: Vec<u8>,
     /// Their RFC 6962 hash.

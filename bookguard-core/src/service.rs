@@ -291,6 +291,11 @@ impl Service {
         Ok(shelf)
     }
 
+    /// Tells the operator of something that is wrong and that nobody's request ends with.
+    pub fn report(&self, what: &str) {
+        (self.report)(what);
+    }
+
     /// Turns a store's failure into the caller's answer and reports its cause.
     pub fn fault(&self, error: &StoreError) -> Error {
         (self.report)(&format!("a read failed: {error}"));
@@ -359,12 +364,17 @@ impl Service {
     }
 
     /// Checks the whole database against its ledger, on one snapshot, while the service goes on. `progress` is told how
-    /// many of how many steps are done. Takes as long as reading and hashing everything does.
+    /// many of how many steps are done. Takes as long as reading and hashing everything does. A `backup` may lack what was
+    /// published after it was made.
     ///
     /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
-    pub fn verify_ledger(&self, mut progress: impl FnMut(u64, u64)) -> Result<LedgerReport, Error> {
-        let now = self.clock.now();
-        fsck::verify(&self.store, &self.seal, &self.log, now, &mut progress)
+    pub fn verify_ledger(
+        &self,
+        backup: bool,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<LedgerReport, Error> {
+        let moment = (self.clock.now(), backup);
+        fsck::verify(&self.store, &self.seal, &self.log, moment, &mut progress)
             .map_err(|e| self.fault(&e))
     }
 

@@ -12,6 +12,7 @@ pub mod database;
 mod endpoints;
 pub mod events;
 pub mod fsck;
+pub(crate) mod keys;
 pub(crate) mod load;
 mod policies;
 #[cfg(feature = "postgres")]
@@ -40,6 +41,7 @@ use crate::guard::Seen;
 use crate::lease::Node;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::model::Timestamp;
 
 /// The migrations, oldest first; their number is the schema's.
 const MIGRATIONS: [&str; 1] = [include_str!("store/schema/001.sql")];
@@ -89,6 +91,8 @@ pub struct StoredHead {
     pub head: Head,
     /// The signed checkpoint that says so.
     pub checkpoint: String,
+    /// The time of the last entry; zero before the first.
+    pub written: Timestamp,
     /// The database the log goes on in, when it was moved: then nothing is written here any more.
     pub moved_to: Option<String>,
 }
@@ -206,7 +210,7 @@ pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError
 /// The question that [`read_head`] reads the answer of.
 fn head_statement() -> Statement<'static> {
     Statement::new(
-        "SELECT origin, vkey, size, root, checkpoint, moved_to FROM head WHERE id = 1",
+        "SELECT origin, vkey, size, root, checkpoint, moved_to, written_ms FROM head WHERE id = 1",
         vec![],
     )
 }
@@ -224,6 +228,7 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
         },
         checkpoint: row.text(4)?.to_owned(),
         moved_to: row.maybe_text(5)?.map(str::to_owned),
+        written: Timestamp::from_ms(row.int(6)?),
     }))
 }
 

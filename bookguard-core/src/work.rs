@@ -56,6 +56,8 @@ pub struct Work {
     pub prior: HashMap<[u8; 32], Prior>,
     /// Leaves in the log, those of this batch included.
     pub size: u64,
+    /// The time of the log's last entry, this batch included. No later one has an earlier time, whatever the clock says.
+    pub written: Timestamp,
     /// The log's name.
     pub origin: String,
     /// The key the log verifies under, in note form.
@@ -284,6 +286,7 @@ impl Work {
             }),
             Change::Entry(entry) => {
                 self.size = entry.index + 1;
+                self.written = entry.at;
                 let booking_id = entry.booking_id.as_ref();
                 if let Some(chain) = booking_id.and_then(|id| self.chains.get_mut(id)) {
                     chain.entries = entry.seq + 1;

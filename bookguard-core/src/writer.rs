@@ -253,27 +253,24 @@ impl Writer {
             return Ok(outcomes);
         }
         let parcels = parcels(&work, &changes);
-        let writes = Writes::collect(commands, &changes)?;
-        let now = commands
-            .iter()
-            .map(|command| command.at.ms())
-            .max()
-            .unwrap_or(0);
+        let writes = Writes::collect(commands, &changes, &self.desk.seal)?;
+        let written = work.written.ms();
         let signer = self.desk.log.signer(&work.origin)?;
-        let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, now));
-        let append = append.as_ref().map(|(checkpoint, keep_at)| Append {
+        let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, written));
+        let append = append.as_ref().map(|(checkpoint, keep)| Append {
             from: head,
             to,
             log: (&work.origin, &work.vkey),
             tiles: &tiles,
             checkpoint,
-            keep_at: *keep_at,
+            written,
+            keep: *keep,
         });
         commit(conn, &writes, &answers, append.as_ref())?;
         // Before anybody is told: what an answer says was published, and is remembered whatever becomes of the database.
         self.desk.log.note(seen.as_deref(), now_seen);
-        if let Some(at) = append.and_then(|append| append.keep_at) {
-            self.kept_at = at;
+        if append.is_some_and(|append| append.keep) {
+            self.kept_at = written;
         }
         self.tree = tree;
         self.origin = work.origin;
@@ -329,13 +326,10 @@ impl Writer {
 
     /// The signed checkpoint of the new head, and whether it is one to keep: the first under a name, and one per second
     /// in which the log grew.
-    fn sign(&self, signer: &Signer, from: Head, to: Head, now: i64) -> (String, Option<i64>) {
+    fn sign(&self, signer: &Signer, from: Head, to: Head, written: i64) -> (String, bool) {
         let renamed = signer.name() != self.origin;
-        let keep = from.size == 0 || renamed || now - self.kept_at >= 1_000;
-        (
-            Checkpoint::sign(signer, to.size, to.root),
-            keep.then_some(now),
-        )
+        let keep = from.size == 0 || renamed || written - self.kept_at >= 1_000;
+        (Checkpoint::sign(signer, to.size, to.root), keep)
     }
 
     /// Completes every reply with the head, and writes out those to be remembered.

@@ -2,9 +2,10 @@
 //!
 //! A key is looked up by the SHA-256 of its text, and what was found is kept for [`limits::KEY_CACHE_MS`] so that a
 //! revoked key dies within that time on every node; on this one it dies at once ([`Keys::forget`]).
-//! Invariant: an answer read from the store before a revocation is never kept after it.
+//! Invariants: an answer read from the store before a revocation is never kept after it; a row that the service did not write
+//! is nobody's key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bookguard_core::error::Error;
@@ -12,6 +13,7 @@ use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ApiKeySecret, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, unauthorized};
+use bookguard_core::store::read::KeyFound;
 use poem::http::header::HeaderMap;
 use subtle::ConstantTimeEq as _;
 
@@ -32,6 +34,8 @@ struct Seen {
     unknown: HashMap<u64, Entry<()>>,
     /// Counts revocations on this node.
     revocations: u64,
+    /// Forged rows that the operator was told of.
+    forged: HashSet<ApiKeyId>,
 }
 
 struct Entry<T> {
@@ -70,8 +74,35 @@ impl Keys {
         let found = asked
             .await
             .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
+        let found = match found {
+            KeyFound::Owned { partner_id, key } => Some(Authority::Partner {
+                partner_id,
+                api_key_id: key.api_key_id,
+                scopes: key.scopes,
+            }),
+            KeyFound::Unknown => None,
+            KeyFound::Forged(api_key_id) => {
+                self.tell(service, api_key_id);
+                None
+            }
+        };
         self.keep(&hash, found.clone(), asked_at, revocations);
         found.ok_or_else(unauthorized)
+    }
+
+    /// Tells the operator, once, that somebody came with a key whose row the service did not write.
+    fn tell(&self, service: &Service, api_key_id: ApiKeyId) {
+        let mut seen = self.seen();
+        if seen.forged.len() >= UNKNOWN {
+            seen.forged.clear();
+        }
+        if seen.forged.insert(api_key_id) {
+            drop(seen);
+            service.report(&format!(
+                "API key {api_key_id} was refused: its row in the database was written or changed by somebody without the ledger \
+                 key. Run `bookguard ledger verify`, and find out who can write to the database"
+            ));
+        }
     }
 
     /// Forgets a key that was revoked here.
@@ -174,16 +205,9 @@ fn presented(headers: &HeaderMap) -> Option<ApiKeySecret> {
     ApiKeySecret::parse(value.to_str().ok()?)
 }
 
-fn look_up(service: &Service, hash: &Hash) -> Result<Option<Authority>, Error> {
-    let owner = service
-        .reader()?
-        .key_by_hash(hash)
-        .map_err(|e| service.fault(&e))?;
-    Ok(owner.map(|owner| Authority::Partner {
-        partner_id: owner.partner_id,
-        api_key_id: owner.key.api_key_id,
-        scopes: owner.key.scopes,
-    }))
+fn look_up(service: &Service, hash: &Hash) -> Result<KeyFound, Error> {
+    let mut reader = service.reader()?;
+    reader.key_by_hash(hash).map_err(|e| service.fault(&e))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
@@ -24,7 +25,7 @@ use crate::mcp;
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
-use crate::skew::Skew;
+use crate::skew::{Skew, Steps};
 
 /// What deliveries in flight get to end in, even when requests took all the time there was.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
@@ -344,6 +345,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
     let mut turn = tokio::time::interval(HOUSEKEEPING);
     let mut sync = tokio::time::interval(GUARD_SYNC);
     sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut steps = Steps::default();
     loop {
         let service = Arc::clone(&service);
         let work: Box<dyn FnOnce() + Send> = tokio::select! {
@@ -354,7 +356,15 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                     drop(service.forget_expired_answers());
                 })
             }
-            _ = sync.tick() => Box::new(move || service.sync_guard()),
+            _ = sync.tick() => {
+                // A clock that is set by hand has nothing to do with the time that passes.
+                if let Clock::System = service.clock()
+                    && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
+                {
+                    service.report(&news);
+                }
+                Box::new(move || service.sync_guard())
+            }
         };
         let _ = tokio::task::spawn_blocking(work).await;
     }

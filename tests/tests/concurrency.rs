@@ -430,7 +430,7 @@ async fn a_review_decided_by_many_at_once_is_decided_once() {
 /// The whole database agrees with its ledger.
 async fn verified(house: &House) {
     let service = house.server().service().clone();
-    let report = tokio::task::spawn_blocking(move || service.verify_ledger(|_, _| {}));
+    let report = tokio::task::spawn_blocking(move || service.verify_ledger(false, |_, _| {}));
     let report = report.await.unwrap().unwrap();
     assert_eq!(report.findings, []);
 }

@@ -149,6 +149,51 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
         );
         stop_and_code(server.terminate().await);
 
+        // Who checks the database is told the same, unless it is known to be a backup; or nobody remembers.
+        let found = site.command(["ledger", "verify"]).run().await;
+        assert_eq!(found.code, Some(6), "{found:?}");
+        assert!(found.stderr.contains("ledger_rolled_back"), "{found:?}");
+        let report: Value = serde_json::from_str(&found.stdout).unwrap();
+        let (guard, finding) = (&report["guard"], &report["findings"][0]);
+        assert_eq!(
+            (
+                &guard["code"],
+                &guard["seen"]["size"],
+                &guard["found"]["size"]
+            ),
+            (&"ledger_rolled_back".into(), &5.into(), &2.into()),
+            "{report}"
+        );
+        assert_eq!(
+            (&report["verified"], &finding["what"]),
+            (&false.into(), &guard["code"])
+        );
+        let backup = site
+            .command(["ledger", "verify", "--backup"])
+            .run()
+            .await
+            .json();
+        let said = backup["guard"]["said"].as_str().unwrap();
+        assert!(
+            backup["verified"] == true && said.contains("5 were published"),
+            "{backup}"
+        );
+        let alone = site.command(["ledger", "verify", "--guard-file"]);
+        let alone = alone
+            .arg(site.folder().join("none.seen"))
+            .run()
+            .await
+            .json();
+        let said = alone["guard"]["said"].as_str().unwrap();
+        assert!(
+            alone["verified"] == true && said.starts_with("no guard file"),
+            "{alone}"
+        );
+        assert!(
+            said.ends_with("whether entries were lost cannot be said"),
+            "{alone}"
+        );
+
         // The same from the start, before anybody asks.
         let server = Serving::start(&site, &[]).await;
         assert_eq!(times(&server.stderr(), "the ledger is rolled back"), 1);

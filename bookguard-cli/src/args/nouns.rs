@@ -175,7 +175,11 @@ pub enum EvidenceCommand {
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
     /// Check the whole ledger and every row against it (on the database only)
-    Verify,
+    Verify {
+        /// The database is a backup: that it lacks what was published after it was made is told, and no fault
+        #[arg(long)]
+        backup: bool,
+    },
     /// After the database lost what was published: go on with what is left, as a new log that says so (on the database
     /// only)
     AcceptRollback {

@@ -62,7 +62,7 @@ fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
         "{file}: {} bytes in {:.2} s.\n\
          The ledger {} with {} entries and the root {}.\n\
          Keep {key} in another place: it is not in the backup, which is of no use without it. To check the backup:\n  \
-         bookguard ledger verify --db {file}{flag}",
+         bookguard ledger verify --backup --db {file}{flag}",
         grouped(made.bytes),
         made.elapsed.as_secs_f64(),
         made.origin,

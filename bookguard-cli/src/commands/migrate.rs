@@ -33,7 +33,7 @@ pub fn run(place: &Place, args: &MigrateArgs, screen: &Screen) -> Result<(), Fai
     }
     let from = named(&args.from, "--from", "BOOKGUARD_MIGRATE_FROM")?;
     if args.reopen {
-        return reopen(&from, args.yes, screen);
+        return reopen(&from, args, screen);
     }
     let to = named(&args.to, "--to", "BOOKGUARD_MIGRATE_TO")?;
     go(place, &from, &to, screen)
@@ -155,26 +155,39 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn reopen(database: &Database, yes: bool, screen: &Screen) -> Result<(), Failure> {
+fn reopen(database: &Database, args: &MigrateArgs, screen: &Screen) -> Result<(), Failure> {
+    let to = args.to.clone();
+    let to = to.or_else(|| environment("BOOKGUARD_MIGRATE_TO").map(Database::from));
+    let unseen = args.risk_two_histories;
     let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
     if let Some(place) = &moved_to {
+        let risk = if unseen {
+            " If it cannot be looked at, this goes on all the same: should it ever have been written, or ever be, one ledger \
+             has two histories, and partners will be shown both."
+        } else {
+            ""
+        };
         consent::ask(
             &format!(
-                "The ledger of {database} was moved to {place}. If it was written there only once, or ever will be, then taking \
-                 writes here again makes two histories under one name, and partners will be shown both."
+                "The ledger of {database} was moved to {place}. If nothing was written there since, {database} takes writes again, \
+                 and {place} none from then on.{risk}"
             ),
-            yes,
+            args.yes,
         )?;
     }
     // What was not moved is refused there, in the same words whether it was asked or not.
-    let place = block_in_place(|| transfer::reopen(database)).map_err(failure)?;
-    let database = database.to_string();
+    let opened = block_in_place(|| transfer::reopen(database, to.as_ref(), unseen));
+    let opened = opened.map_err(failure)?;
+    let (database, place) = (database.to_string(), opened.moved_to);
     match screen.format {
-        Format::Json => {
-            screen.json(&json!({"reopened": database, "wasMovedTo": place}).to_string())
-        }
+        Format::Json => screen.json(
+            &json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen}).to_string(),
+        ),
+        Format::Table if opened.seen => output::print(&format!(
+            "{database} takes writes again; its ledger goes on here and not in {place}, where nothing was written."
+        )),
         Format::Table => output::print(&format!(
-            "{database} takes writes again; its ledger goes on here and not in {place}."
+            "{database} takes writes again. {place} could not be looked at and is not closed: never serve it again."
         )),
     }
 }

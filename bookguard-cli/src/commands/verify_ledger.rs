@@ -17,9 +17,10 @@ use crate::text::plain;
 /// Checks the ledger of a database.
 ///
 /// Errors: [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
-pub fn run(service: &Service, screen: &Screen) -> Result<(), Failure> {
+pub fn run(service: &Service, backup: bool, screen: &Screen) -> Result<(), Failure> {
     let mut bar = Bar::new();
-    let report = block_in_place(|| service.verify_ledger(|done, total| bar.draw(done, total)));
+    let report =
+        block_in_place(|| service.verify_ledger(backup, |done, total| bar.draw(done, total)));
     bar.clear();
     let report = report?;
     let rate = report.entries_per_second().round() as u64;
@@ -39,6 +40,13 @@ pub fn run(service: &Service, screen: &Screen) -> Result<(), Failure> {
             if report.more > 0 {
                 lines.push(format!("… and {} more", grouped(report.more)));
             }
+            let warning = screen.style.bold("warning");
+            let warnings = report.warnings.iter();
+            lines.extend(warnings.map(|it| format!("{warning} {}", plain(&it.to_string()))));
+            if report.more_warnings > 0 {
+                lines.push(format!("… and {} more", grouped(report.more_warnings)));
+            }
+            lines.push(format!("Guard: {}.", plain(&report.guard.to_string())));
             lines.push(format!(
                 "{} entries, {} bookings and {} events checked in {:.2} s ({} entries/s).",
                 grouped(report.entries),
@@ -56,6 +64,12 @@ pub fn run(service: &Service, screen: &Screen) -> Result<(), Failure> {
             }
             output::print(&lines.join("\n"))?;
         }
+    }
+    if let Some(rollback) = &report.guard.rollback {
+        return conclude(
+            false,
+            &format!("The ledger is rolled back (ledger_rolled_back): {rollback}."),
+        );
     }
     let things = if found == 1 { "thing is" } else { "things are" };
     conclude(

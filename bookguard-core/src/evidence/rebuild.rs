@@ -196,7 +196,7 @@ fn notification(fact: &Told, booking_id: BookingId) -> Result<Notification, Vec<
             "The end of a delivery is one of another booking.".to_owned()
         ));
     }
-    same_time(fact, "settledAt", read.settled_at).map_err(one)?;
+    not_after(fact, "settledAt", read.settled_at).map_err(one)?;
     Ok(read)
 }
 
@@ -212,7 +212,7 @@ pub fn acceptance(fact: &Told) -> Result<Acceptance, Vec<String>> {
     let members = Map::from_iter(fact.fields.clone());
     let read = exactly::<Acceptance>(&Value::Object(members), "an acceptance");
     let read = read.map_err(|fault| vec![fault])?;
-    same_time(fact, "acceptedAt", read.accepted_at).map_err(|fault| vec![fault])?;
+    not_after(fact, "acceptedAt", read.accepted_at).map_err(|fault| vec![fault])?;
     Ok(read)
 }
 
@@ -279,12 +279,12 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
         set("policy", json!(policy));
     }
     let recorded: Booking = exactly(&Value::Object(members), "a booking")?;
-    same_time(created, "createdAt", recorded.created_at)?;
+    not_after(created, "createdAt", recorded.created_at)?;
     let mut booking = recorded.clone();
     let mut locked = None;
     if let Some(Since { fact, moves }) = history.protected {
         let at: Timestamp = exactly(&fact.fields[PROTECTED_AT], "a time")?;
-        same_time(fact, PROTECTED_AT, at)?;
+        not_after(fact, PROTECTED_AT, at)?;
         booking.protect(at);
         let fact = exactly(&fact.fields[TERMS], "terms")?;
         locked = Some(Since { fact, moves });
@@ -324,7 +324,7 @@ fn rescheduled(
 ) -> Result<Rescheduling, String> {
     let members = Map::from_iter(fact.fields.clone());
     let rescheduling: Rescheduling = exactly(&Value::Object(members), "a change of date")?;
-    same_time(fact, "rescheduledAt", rescheduling.rescheduled_at)?;
+    not_after(fact, "rescheduledAt", rescheduling.rescheduled_at)?;
     let goes_on = rescheduling
         .amendments
         .split_last()
@@ -342,9 +342,9 @@ fn rescheduled(
 fn end(booking: &mut Booking, ending: &Ending<&Told>) -> Result<Ended, String> {
     let members = Map::from_iter(ending.canceled.fields.clone());
     let cancellation: Cancellation = exactly(&Value::Object(members), "a cancellation")?;
-    same_time(ending.canceled, "canceledAt", cancellation.canceled_at)?;
+    not_after(ending.canceled, "canceledAt", cancellation.canceled_at)?;
     let resolved = resolution_of(ending.resolved)?;
-    same_time(ending.resolved, "canceledAt", resolved.canceled_at)?;
+    not_after(ending.resolved, "canceledAt", resolved.canceled_at)?;
     let expected = Resolution::of(
         &cancellation,
         resolved.evaluation.clone(),
@@ -374,7 +374,7 @@ fn decided_of(fact: &Told, pending: &Resolution) -> Result<Resolution, String> {
     let decided = resolution_of(fact)?;
     let refused = || "The second resolution is no decision of what the first left open.".to_owned();
     let decision = decided.decision.clone().ok_or_else(refused)?;
-    same_time(fact, "decidedAt", decision.decided_at)?;
+    not_after(fact, "decidedAt", decision.decided_at)?;
     let expected = pending.decided_as(decision, decided.resolution_id, decided.evaluation.clone());
     if pending.status != ResolutionStatus::PendingReview || decided != expected {
         return Err(refused());
@@ -396,9 +396,13 @@ fn resolution_of(fact: &Told) -> Result<Resolution, String> {
     Ok(resolution)
 }
 
-fn same_time(fact: &Told, name: &str, at: Timestamp) -> Result<(), String> {
-    if at != fact.at {
-        return Err(format!("{name} is not the time of the entry that says so."));
+/// That a fact's own time, which is the clock's, is not after that of its entry. It may be before it: entries never have an
+/// earlier time than the one before them, and the clock may have been ahead until then.
+fn not_after(fact: &Told, name: &str, at: Timestamp) -> Result<(), String> {
+    if at > fact.at {
+        return Err(format!(
+            "{name} is after the time of the entry that says so."
+        ));
     }
     Ok(())
 }

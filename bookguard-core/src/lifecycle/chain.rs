@@ -1,4 +1,7 @@
 //! A chain of ledger entries, a booking's or one of the log's own, continued by one command: each entry names the one before.
+//!
+//! Invariant: no entry of the log has an earlier time than the one before it. A command's time was taken before its turn, and the
+//! clock may have been set back since; then the entry has the time of the one before it, and the fact in it says the clock's.
 
 use std::sync::Arc;
 
@@ -27,6 +30,8 @@ struct Place {
     seq: u64,
     prev: Hash,
     index: u64,
+    /// The time of the log's last entry.
+    not_before: Timestamp,
 }
 
 impl Chain {
@@ -55,6 +60,7 @@ impl Chain {
                 seq: 0,
                 prev: Hash::ZERO,
                 index: work.size,
+                not_before: work.written,
             },
             at,
             dice: ChaCha12Rng::from_seed(*seed),
@@ -75,6 +81,7 @@ impl Chain {
             seq: self.next.seq + 1,
             prev: entry.hash,
             index: self.next.index + 1,
+            not_before: entry.at,
             ..self.next
         };
         Ok(entry)
@@ -97,6 +104,7 @@ pub(super) fn first(
         seq: 0,
         prev: Hash::ZERO,
         index: work.size,
+        not_before: work.written,
     };
     entry(place, at, Arc::clone(fact))
 }
@@ -126,10 +134,12 @@ fn after(work: &Work, booking_id: BookingId) -> Result<Place, Error> {
         seq: chain.entries,
         prev: chain.tip,
         index: work.size,
+        not_before: work.written,
     })
 }
 
 fn entry(place: Place, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
+    let at = at.max(place.not_before);
     let leaf = Leaf {
         commit: fact.commit,
         prev: place.prev,
@@ -147,6 +157,7 @@ fn entry(place: Place, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
         index: place.index,
         booking_id: place.booking_id,
         seq: place.seq,
+        at,
         hash: leaf_hash(&leaf),
         leaf,
         fact,

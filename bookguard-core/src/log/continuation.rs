@@ -110,7 +110,7 @@ impl Continuation {
             vkey: values.vkey,
             at: values.continued_at,
         };
-        if (leaf.seq, entry.seq, leaf.t) != (0, 0, continuation.at.ms()) {
+        if (leaf.seq, entry.seq) != (0, 0) || leaf.t < continuation.at.ms() {
             return Err("its leaf or its row has another time or place than it says".to_owned());
         }
         if entry.index != continuation.found.head.size {

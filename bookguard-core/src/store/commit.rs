@@ -1,7 +1,8 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
-use super::{endpoints, policies, recoveries, retention};
+use super::seal::Seal;
+use super::{endpoints, keys, policies, recoveries, retention};
 use crate::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
@@ -25,8 +26,10 @@ pub(crate) struct Append<'a> {
     pub tiles: &'a [Tile],
     /// The signed checkpoint of `to`.
     pub checkpoint: &'a str,
-    /// When it was signed, if it is one to keep for good.
-    pub keep_at: Option<i64>,
+    /// The time of the last entry.
+    pub written: i64,
+    /// Whether the checkpoint is one to keep for good.
+    pub keep: bool,
 }
 
 /// An answer to be remembered: its key, the request's digest, and the sealed body.
@@ -41,7 +44,7 @@ pub(crate) struct Answered {
 #[derive(Default)]
 pub(crate) struct Writes<'a> {
     partners: Vec<(&'a Partner, &'a [u8])>,
-    keys: Vec<(PartnerId, &'a NewKey)>,
+    keys: Vec<(PartnerId, &'a NewKey, String, [[u8; 32]; 2])>,
     policies: Vec<(PartnerId, &'a KeptPolicy)>,
     bookings: Vec<(&'a NewBooking, &'a Entry)>,
     entries: Vec<&'a Entry>,
@@ -76,7 +79,11 @@ pub(crate) struct Writes<'a> {
 
 impl<'a> Writes<'a> {
     /// Sorts the changes of a batch by table. `commands` hold the prepared rows that changes name by index.
-    pub fn collect(commands: &'a [Command], changes: &'a [Change]) -> Result<Self, StoreError> {
+    pub fn collect(
+        commands: &'a [Command],
+        changes: &'a [Change],
+        seal: &Seal,
+    ) -> Result<Self, StoreError> {
         let mut writes = Self::default();
         let mut created: Option<&'a NewBooking> = None;
         let mut protected = Vec::new();
@@ -106,7 +113,7 @@ impl<'a> Writes<'a> {
                     at,
                     leaf_index,
                 } => protected.push((*booking_id, at.ms(), *leaf_index)),
-                other => writes.add(other),
+                other => writes.add(other, seal),
             }
         }
         keep_last(&mut writes.chains, |(booking_id, _)| *booking_id);
@@ -131,7 +138,7 @@ impl<'a> Writes<'a> {
         Ok(writes)
     }
 
-    fn add(&mut self, change: &'a Change) {
+    fn add(&mut self, change: &'a Change, seal: &Seal) {
         match change {
             // The head's own columns are written with it, and of an acceptance there is only the entry.
             Change::BookingAdded { .. }
@@ -144,11 +151,13 @@ impl<'a> Writes<'a> {
                 "UPDATE partner SET status = $1 WHERE id = $2",
                 vec![(*status as i64).into(), partner_id.into()],
             )),
-            Change::KeyAdded { partner_id, key } => self.keys.push((*partner_id, key)),
-            Change::KeyRevoked { api_key_id, at } => self.single.push(Statement::new(
-                "UPDATE api_key SET revoked_ms = $1 WHERE id = $2",
-                vec![at.ms().into(), api_key_id.into()],
-            )),
+            Change::KeyAdded { partner_id, key } => {
+                let (body, codes) = keys::born(seal, partner_id, key);
+                self.keys.push((*partner_id, key, body, codes));
+            }
+            Change::KeyRevoked { api_key_id, at } => {
+                self.single.push(keys::revoked(seal, api_key_id, *at));
+            }
             Change::PolicyAdded { partner_id, kept, versions } => {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));
@@ -257,17 +266,17 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
             ])
         },
     );
-    if let Some(at) = append.keep_at {
+    if append.keep {
         statements.push(Statement::new(
             "INSERT INTO checkpoint (size, at_ms, note) VALUES ($1, $2, $3) ON CONFLICT (size) DO NOTHING",
-            vec![int(append.to.size), at.into(), append.checkpoint.into()],
+            vec![int(append.to.size), append.written.into(), append.checkpoint.into()],
         ));
     }
     // A head that stands elsewhere makes the size null, which its column refuses: the engine itself undoes the batch,
     // and nobody has to look at a result before the commit that travels with it.
     statements.push(Statement::new(
         "UPDATE head SET size = CASE WHEN size = $1 AND root = $2 THEN CAST($3 AS BIGINT) END, root = $4, checkpoint = $5, \
-         origin = $6, vkey = $7 WHERE id = 1",
+         origin = $6, vkey = $7, written_ms = $8 WHERE id = 1",
         vec![
             int(append.from.size),
             append.from.root.as_bytes().into(),
@@ -276,6 +285,7 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
             append.checkpoint.into(),
             append.log.0.into(),
             append.log.1.into(),
+            append.written.into(),
         ],
     ));
 }
@@ -304,14 +314,16 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     }
     insert(
         &mut statements,
-        "INSERT INTO api_key (id, partner_id, hash, body) VALUES {}",
+        keys::INSERT,
         &writes.keys,
-        |(partner_id, key), args| {
+        |(partner_id, key, body, [mac, standing]), args| {
             args.extend([
                 (&key.key.api_key_id).into(),
                 partner_id.into(),
                 (&key.hash).into(),
-                json(&key.key).into(),
+                body.as_str().into(),
+                mac.into(),
+                standing.into(),
             ]);
         },
     );
@@ -563,7 +575,7 @@ fn int(n: u64) -> Arg<'static> {
     Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-fn json<T: serde::Serialize>(value: &T) -> String {
+pub(super) fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value)
         .expect("the model's own types always serialize: their map keys are strings")
 }

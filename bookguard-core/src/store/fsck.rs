@@ -23,6 +23,8 @@ pub(super) mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,7 @@ use serde::Serialize;
 
 use super::conn::{Conn, Row, Statement, StoreError};
 use super::{Seal, Store};
+use crate::guard::{Rollback, Seen};
 use crate::log::Log;
 use crate::model::{EndpointId, EventId, Timestamp};
 
@@ -49,6 +52,53 @@ pub struct Finding {
     pub place: String,
     /// What is wrong with it.
     pub detail: String,
+}
+
+/// The database beside what was last published of its ledger.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// The file that remembers it.
+    pub file: PathBuf,
+    /// The head it remembers; `None` without such a file.
+    pub seen: Option<Arc<Seen>>,
+    /// How the database lacks what was published, which is among the findings too.
+    pub rollback: Option<Rollback>,
+    /// The same of a backup, which may lack what came after it.
+    pub behind: Option<Rollback>,
+}
+
+impl fmt::Display for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        match (&self.seen, &self.rollback, &self.behind) {
+            (None, ..) => write!(
+                f,
+                "no guard file ({file}): whether entries were lost cannot be said"
+            ),
+            (_, Some(rollback), _) => write!(f, "ledger_rolled_back: {rollback}"),
+            (_, _, Some(behind)) => write!(f, "a backup of an earlier moment: {behind}"),
+            (Some(seen), ..) => write!(
+                f,
+                "the {} entries of log {} that were last published, according to {file}, are in it",
+                seen.size, seen.origin
+            ),
+        }
+    }
+}
+
+impl Serialize for Guarded {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let head = |seen: &Seen| serde_json::json!({"origin": seen.origin, "size": seen.size, "root": seen.root.to_string()});
+        let lapse = self.rollback.as_ref().or(self.behind.as_ref());
+        serde_json::json!({
+            "file": self.file,
+            "seen": self.seen.as_deref().map(head),
+            "found": lapse.map(|lapse| head(&lapse.found)),
+            "code": self.rollback.is_some().then_some("ledger_rolled_back"),
+            "said": self.to_string(),
+        })
+        .serialize(serializer)
+    }
 }
 
 impl fmt::Display for Finding {
@@ -71,6 +121,12 @@ pub struct LedgerReport {
     pub findings: Vec<Finding>,
     /// Findings beyond those.
     pub more: u64,
+    /// What does not fit together in time, which a clock that was wrong can cause; at most the first thousand.
+    pub warnings: Vec<Finding>,
+    /// Warnings beyond those.
+    pub more_warnings: u64,
+    /// What was last published of it.
+    pub guard: Guarded,
     /// How long it took.
     #[serde(skip)]
     pub elapsed: Duration,
@@ -91,17 +147,23 @@ impl LedgerReport {
     }
 }
 
-/// Checks the whole database. `progress` is told how many of how many steps are done, a few times a second at most.
+/// Checks the whole database; of a `backup` it is no finding that it lacks what came after it. `progress` is told how many of how many steps are done, a few times a second at most.
 ///
 /// Errors: when the database cannot be read at all; damage of any other kind is in the report.
 pub(crate) fn verify(
     store: &Store,
     seal: &Seal,
     log: &Log,
-    now: Timestamp,
+    (now, backup): (Timestamp, bool),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerReport, StoreError> {
     let began = Instant::now();
+    // Asked before the snapshot is taken: whatever was published by then is in it, if all is well.
+    let guard = Guarded {
+        file: log.guard().path().to_owned(),
+        seen: log.guard().latest(),
+        ..Guarded::default()
+    };
     let mut conn = store.checker()?;
     conn.begin(&[])?;
     let mut check = Check {
@@ -109,6 +171,8 @@ pub(crate) fn verify(
         seal,
         log,
         now,
+        backup,
+        guard,
         findings: Findings::default(),
         progress: Progress {
             tell: progress,
@@ -121,7 +185,7 @@ pub(crate) fn verify(
         absent: HashMap::new(),
     };
     check.run(store)?;
-    let (counts, findings) = (check.counts, check.findings);
+    let (counts, findings, guard) = (check.counts, check.findings, check.guard);
     conn.rollback();
     Ok(LedgerReport {
         entries: counts.entries,
@@ -129,6 +193,9 @@ pub(crate) fn verify(
         events: counts.events,
         findings: findings.kept,
         more: findings.more,
+        warnings: findings.warnings,
+        more_warnings: findings.more_warnings,
+        guard,
         elapsed: began.elapsed(),
     })
 }
@@ -140,6 +207,9 @@ struct Check<'a> {
     log: &'a Log,
     /// When the check began.
     now: Timestamp,
+    /// Whether the database is a backup.
+    backup: bool,
+    guard: Guarded,
     findings: Findings,
     progress: Progress<'a>,
     counts: Counts,
@@ -290,6 +360,8 @@ fn spelled<T: Serialize>(row: &Row, column: usize, document: &T) -> bool {
 struct Findings {
     kept: Vec<Finding>,
     more: u64,
+    warnings: Vec<Finding>,
+    more_warnings: u64,
     /// Deleted endpoints with the first event that should have gone there, unless they were gone already.
     absent: HashMap<EndpointId, EventId>,
 }
@@ -304,6 +376,19 @@ impl Findings {
             what,
             place: place.into(),
             detail: detail.into(),
+        });
+    }
+
+    /// Something that does not fit together in time: a clock that was wrong can cause it, so it is a warning.
+    fn doubt(&mut self, what: &'static str, place: impl Into<String>, detail: impl fmt::Display) {
+        if self.warnings.len() == KEPT_FINDINGS {
+            self.more_warnings += 1;
+            return;
+        }
+        self.warnings.push(Finding {
+            what,
+            place: place.into(),
+            detail: format!("{detail}. A clock that was wrong at the time can cause this"),
         });
     }
 
@@ -324,10 +409,42 @@ impl Findings {
         }
     }
 
+    /// What is said of one thing.
+    fn of(&mut self, what: &'static str, place: String) -> Notes<'_> {
+        Notes {
+            findings: self,
+            what,
+            place,
+        }
+    }
+
     fn append(&mut self, other: Self) {
         self.more += other.more;
+        self.more_warnings += other.more_warnings;
+        let room = KEPT_FINDINGS - self.warnings.len();
+        self.more_warnings += other.warnings.len().saturating_sub(room) as u64;
+        self.warnings.extend(other.warnings.into_iter().take(room));
         for finding in other.kept {
             self.add(finding.what, finding.place, finding.detail);
         }
+    }
+}
+
+/// What is said of one thing.
+struct Notes<'a> {
+    findings: &'a mut Findings,
+    what: &'static str,
+    place: String,
+}
+
+impl Notes<'_> {
+    /// It is not as it must be.
+    fn fault(&mut self, detail: impl Into<String>) {
+        self.findings.add(self.what, self.place.clone(), detail);
+    }
+
+    /// As [`Findings::doubt`].
+    fn doubt(&mut self, detail: impl fmt::Display) {
+        self.findings.doubt(self.what, self.place.clone(), detail);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::keys::{self, keys_where};
 use super::seal::Seal;
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
@@ -18,7 +19,7 @@ use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
 use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED, RECOVERIES_BEGUN, RECOVERIES_MS};
 use crate::model::{
-    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
+    ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
     PartnerId, PartnerStatus, RecoveryId, Timestamp,
 };
 use crate::policy::Resolution;
@@ -249,6 +250,7 @@ pub(crate) fn begin(
         size: head.head.size,
         origin: head.origin.clone(),
         vkey: head.vkey.clone(),
+        written: head.written,
         ..Work::default()
     };
     for (reader, rows) in readers.into_iter().zip(rest) {
@@ -278,7 +280,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT partner_id, revoked_ms, body FROM api_key WHERE partner_id IN ({}) AND revoked_ms IS NULL",
+            keys_where!("partner_id IN ({}) AND revoked_ms IS NULL"),
             &needs.key_owners,
         ),
         read_live_key,
@@ -287,13 +289,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         keys_in(policies::LATEST, &needs.policy_owners),
         policies::read_latest,
     );
-    ask(
-        keys_in(
-            "SELECT partner_id, revoked_ms, body FROM api_key WHERE id IN ({})",
-            &needs.keys,
-        ),
-        read_key,
-    );
+    ask(keys_in(keys_where!("id IN ({})"), &needs.keys), read_key);
     ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
     ask(
         keys_in(
@@ -480,24 +476,23 @@ fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), Store
     Ok(())
 }
 
-pub(crate) fn key(row: &Row, revoked: usize, body: usize) -> Result<ApiKey, StoreError> {
-    let mut key: ApiKey = row.json(body)?;
-    key.revoked_at = row.maybe_int(revoked)?.map(Timestamp::from_ms);
-    Ok(key)
-}
-
 fn read_live_key(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    if let Some(state) = work.partners.get_mut(&row.id(0)?) {
+    let Some((partner_id, key)) = keys::read(row, loading.seal)? else {
+        return Ok(());
+    };
+    if let Some(state) = work.partners.get_mut(&partner_id) {
         state.live_keys += 1;
     }
-    read_key(work, loading, row)
-}
-
-fn read_key(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let partner_id = row.id(0)?;
-    let key = key(row, 1, 2)?;
     work.keys
         .insert(key.api_key_id, KeyState { partner_id, key });
+    Ok(())
+}
+
+fn read_key(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    if let Some((partner_id, key)) = keys::read(row, loading.seal)? {
+        work.keys
+            .insert(key.api_key_id, KeyState { partner_id, key });
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
 use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
@@ -16,7 +17,8 @@ use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
-    ApiKey, BookingId, BookingStatus, EndpointId, Partner, PartnerId, ResolutionId, Timestamp,
+    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerId, ResolutionId,
+    Timestamp,
 };
 use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
@@ -86,13 +88,20 @@ impl StoredEntry {
     }
 }
 
-/// A key's owner, found by the key's hash.
+/// What the store knows of a key, by the key's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyOwner {
-    /// Whose.
-    pub partner_id: PartnerId,
-    /// The key.
-    pub key: ApiKey,
+pub enum KeyFound {
+    /// A key, not revoked.
+    Owned {
+        /// Whose.
+        partner_id: PartnerId,
+        /// The key.
+        key: ApiKey,
+    },
+    /// None, or a revoked one.
+    Unknown,
+    /// A row that Bookguard did not write so: it opens nothing.
+    Forged(ApiKeyId),
 }
 
 pub(super) type Read<T> = Result<T, StoreError>;
@@ -146,18 +155,18 @@ impl<'a> Reader<'a> {
     }
 
     /// The key with this hash, unless it is revoked.
-    pub fn key_by_hash(&mut self, hash: &[u8; 32]) -> Read<Option<KeyOwner>> {
+    pub fn key_by_hash(&mut self, hash: &[u8; 32]) -> Read<KeyFound> {
         let row = self.first(
-            "SELECT partner_id, revoked_ms, body FROM api_key WHERE hash = $1 AND revoked_ms IS NULL",
+            keys_where!("hash = $1 AND revoked_ms IS NULL"),
             vec![hash.into()],
         )?;
-        row.map(|row| {
-            Ok(KeyOwner {
-                partner_id: row.id(0)?,
-                key: load::key(&row, 1, 2)?,
-            })
+        let Some(row) = row else {
+            return Ok(KeyFound::Unknown);
+        };
+        Ok(match keys::read(&row, self.seal)? {
+            Some((partner_id, key)) => KeyFound::Owned { partner_id, key },
+            None => KeyFound::Forged(row.id(0)?),
         })
-        .transpose()
     }
 
     /// One partner.
@@ -179,23 +188,34 @@ impl<'a> Reader<'a> {
         rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
     }
 
-    /// A partner's keys, newest first, from below `before`.
+    /// A partner's keys, newest first, from below `before`; rows that are not genuine are left out.
     pub fn keys(
         &mut self,
         partner_id: &PartnerId,
-        before: Option<crate::model::ApiKeyId>,
+        before: Option<ApiKeyId>,
         rows: u32,
     ) -> Read<Vec<ApiKey>> {
-        let before = before.unwrap_or(crate::model::ApiKeyId::from_bytes([0xff; 16]));
-        let rows = self.all(
-            "SELECT revoked_ms, body FROM api_key WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
-            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
-        )?;
-        rows.iter().map(|row| load::key(row, 0, 1)).collect()
+        let mut before = before.unwrap_or(ApiKeyId::from_bytes([0xff; 16]));
+        let mut found = Vec::new();
+        loop {
+            let page = self.all(
+                keys_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
+                vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
+            )?;
+            for row in &page {
+                found.extend(keys::read(row, self.seal)?.map(|(_, key)| key));
+            }
+            found.truncate(rows as usize);
+            let short = found.len() < rows as usize && page.len() == rows as usize;
+            match page.last().filter(|_| short) {
+                Some(last) => before = last.id(0)?,
+                None => return Ok(found),
+            }
+        }
     }
 
     /// The owner of a key by its id.
-    pub fn key_owner(&mut self, api_key_id: &crate::model::ApiKeyId) -> Read<Option<PartnerId>> {
+    pub fn key_owner(&mut self, api_key_id: &ApiKeyId) -> Read<Option<PartnerId>> {
         let row = self.first(
             "SELECT partner_id FROM api_key WHERE id = $1",
             vec![api_key_id.into()],

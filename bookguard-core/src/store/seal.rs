@@ -1,4 +1,5 @@
-//! Secrets at rest: ChaCha20-Poly1305 under a key derived from the server's own key file.
+//! Secrets at rest: ChaCha20-Poly1305 under a key derived from the server's own key file; and codes that tell rows which the
+//! service wrote from others: HMAC-SHA256 under another.
 //!
 //! A copied database opens no signing secret and no remembered answer. The row's id is authenticated with the
 //! secret, so that a sealed secret moved to another row does not open.
@@ -12,9 +13,12 @@ use crate::entropy;
 
 const NONCE_BYTES: usize = 12;
 
-/// Seals and opens. Debug shows nothing of the key.
+/// Seals and opens. Debug shows nothing of the keys.
 #[derive(Clone)]
-pub struct Seal(ChaCha20Poly1305);
+pub struct Seal {
+    cipher: ChaCha20Poly1305,
+    codes: Hmac<Sha256>,
+}
 
 impl std::fmt::Debug for Seal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -23,21 +27,36 @@ impl std::fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// A seal under a key derived from `seed` (the ledger key's). One file to keep safe, two keys that tell
-    /// nothing of each other.
+    /// A seal under keys derived from `seed` (the ledger key's). One file to keep safe, and keys that tell nothing of each
+    /// other.
     pub fn derive(seed: &[u8; 32]) -> Self {
-        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(seed)
-            .expect("HMAC takes a key of any length");
-        mac.update(b"bookguard seal/1");
-        let key: [u8; 32] = mac.finalize().into_bytes().into();
-        Self(ChaCha20Poly1305::new(&key.into()))
+        let derived = |purpose: &[u8]| -> [u8; 32] {
+            let mut mac = keyed(seed);
+            mac.update(purpose);
+            mac.finalize().into_bytes().into()
+        };
+        Self {
+            cipher: ChaCha20Poly1305::new(&derived(b"bookguard seal/1").into()),
+            codes: keyed(&derived(b"bookguard rows/1")),
+        }
+    }
+
+    /// The code of these parts in this order: whoever does not hold the key cannot make it for others.
+    pub(crate) fn code(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = self.codes.clone();
+        for part in parts {
+            // Their lengths, so that no two lists of parts are the same bytes.
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
     }
 
     /// Seals `secret` for the row named `owner`.
     pub fn seal(&self, owner: &[u8], secret: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_BYTES] = entropy::bytes();
         let sealed = self
-            .0
+            .cipher
             .encrypt(
                 &Nonce::from(nonce),
                 Payload {
@@ -52,7 +71,7 @@ impl Seal {
     /// Opens what was sealed for `owner`; `None` when it was not, or is damaged.
     pub fn open(&self, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-        self.0
+        self.cipher
             .decrypt(
                 &Nonce::from(*nonce),
                 Payload {
@@ -64,9 +83,23 @@ impl Seal {
     }
 }
 
+fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
+    <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("HMAC takes a key of any length")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_is_of_its_parts_and_its_key() {
+        let seal = Seal::derive(&[7; 32]);
+        let code = seal.code(&[b"ab", b"c"]);
+        assert_eq!(code, Seal::derive(&[7; 32]).code(&[b"ab", b"c"]));
+        assert_ne!(code, seal.code(&[b"a", b"bc"]));
+        assert_ne!(code, seal.code(&[b"ab", b"c", b""]));
+        assert_ne!(code, Seal::derive(&[8; 32]).code(&[b"ab", b"c"]));
+    }
 
     #[test]
     fn a_secret_opens_only_where_and_as_it_was_sealed() {

@@ -168,7 +168,7 @@ fn a_commit_that_fails_as_such_leaves_nothing() {
     let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
     let mut conn = store.writer().unwrap();
     let orphan = Statement::new(
-        "INSERT INTO api_key (id, partner_id, hash, body) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO api_key (id, partner_id, hash, body, mac, standing) VALUES ($1, $2, $3, $4, $1, $1)",
         vec![vec![1].into(), vec![2].into(), vec![3].into(), "{}".into()],
     );
     conn.begin(&[]).unwrap();

@@ -6,8 +6,9 @@
 //! as moved, durably, before the target is committed; between the two there is a moment in which neither can be written,
 //! and none in which both can. If that commit fails and certainly nothing is there, the mark is taken away again. A source
 //! left marked by a transfer that was killed is read by the next one to the same place; for anything else the mark is taken
-//! away by an operator's word alone ([`reopen`]).
+//! away by an operator's word, and only if nothing was written in the other place ([`reopen`]).
 
+mod back;
 mod copy;
 mod table;
 
@@ -24,6 +25,7 @@ use crate::error::Error;
 use crate::guard::{Rollback, Seen};
 use crate::ledger::Hash;
 use crate::log::Log;
+pub use back::{Reopened, reopen};
 use table::TABLES;
 
 /// What was moved. The log goes on in its new place under the same name and key.
@@ -62,7 +64,8 @@ impl Transferred {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
     /// What was asked makes no sense with these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
-    /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `target_not_empty`.
+    /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `other_target`, `target_not_empty`, `target_not_seen`,
+    /// `target_written`.
     Refused(Error),
     /// The source is damaged, or the copy is not what the source is.
     NotVerified(String),
@@ -164,31 +167,6 @@ pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
     let stored = Store::open(database, false).and_then(|store| store.head());
     let stored = stored.map_err(|e| failed(database, &e))?;
     Ok(stored.and_then(|head| head.moved_to))
-}
-
-/// Takes away the mark of a transfer that came to nothing, so that the database is written again. Only somebody who
-/// knows that the log does not go on in the other place may ask for it; where it went is given back.
-///
-/// Errors: as [`TransferError`] says.
-pub fn reopen(database: &Database) -> Result<String, TransferError> {
-    let at = |e: StoreError| failed(database, &e);
-    let store = Store::open(database, false).map_err(at)?;
-    let mut conn = store.writer().map_err(at)?;
-    conn.begin(&[]).map_err(at)?;
-    let stored = head(&mut *conn).map_err(at)?;
-    let Some(place) = stored.and_then(|head| head.moved_to) else {
-        conn.rollback();
-        return Err(refused(
-            "not_moved",
-            format!("{database}: its ledger was not moved anywhere; there is nothing to take back"),
-        ));
-    };
-    let unmarked = conn.commit(&[mark(None)]);
-    if unmarked.is_err() {
-        conn.rollback();
-    }
-    unmarked.map_err(at)?;
-    Ok(place)
 }
 
 /// Whether the log of `from` may be moved to `place` with this key; and whether that was tried before.

@@ -265,7 +265,8 @@ fn a_head_moved_outside_the_write_turn_stops_the_batch() {
         tiles: &[],
         checkpoint: "",
         log: ("", ""),
-        keep_at: None,
+        written: 0,
+        keep: false,
     };
     let refused = commit(&mut *conn, &Writes::default(), &[], Some(&append));
     assert_eq!(refused, Err(StoreError::HeadMoved));

@@ -74,7 +74,7 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     }
     // It verifies with the key, and says what it holds.
     let key = site.file().with_extension("db.key");
-    let verified = bookguard(["ledger", "verify", "--db"])
+    let verified = bookguard(["ledger", "verify", "--backup", "--db"])
         .arg(&copy)
         .arg("--ledger-key")
         .arg(&key)

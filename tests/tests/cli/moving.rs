@@ -51,8 +51,9 @@ fn migrate(from: &Site, to: &Site) -> CommandLine {
         .arg(key(from))
 }
 
-fn reopen(site: &Site) -> CommandLine {
-    bookguard(["migrate", "--reopen", "--from", &text(site.db())])
+fn reopen(from: &Site, to: &Site) -> CommandLine {
+    let (source, target) = (text(from.db()), text(to.db()));
+    bookguard(["migrate", "--reopen", "--from", &source, "--to", &target])
 }
 
 /// What the operator does with the key.
@@ -155,6 +156,11 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         to.verify(3).await;
 
         only_reads(&from, &acme, &id).await;
+        // Something was written in the new place, so whoever says yes, and whatever is risked, the old one stays closed.
+        let back = reopen(&from, &to).arg("--yes").arg("--risk-two-histories");
+        refused(&back.run().await, 5, &["target_written", "two histories"]);
+        refused(&from.command(["health"]).run().await, 9, &["ledger_moved"]);
+        assert_eq!(to.command(["health"]).run().await.string("status"), "ok");
     })
     .await;
 }
@@ -173,13 +179,46 @@ async fn only_reads(site: &Site, acme: &Partner, booking: &str) {
     assert!(said.contains("was moved to"), "{said}");
     let health = site.command(["health"]).run().await;
     refused(&health, 9, &["ledger_moved"]);
-    // Brought back by somebody who says so, and by nobody else.
-    refused(&reopen(site).run().await, 2, &["--yes", "two histories"]);
-    let back = reopen(site).arg("--yes").run().await.json();
-    assert!(back["wasMovedTo"].is_string(), "{back}");
-    assert_eq!(site.command(["health"]).run().await.string("status"), "ok");
-    let again = reopen(site).arg("--yes").run().await;
-    refused(&again, 5, &["not_moved", "nothing to take back"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_writes() {
+    on_every_route(async |engine, other| {
+        let (from, to) = (Site::new(engine), Site::new(other));
+        let server = Serving::start(&from, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let id = acme.book().await;
+        assert_eq!(server.terminate().await.0, Some(0));
+        migrate(&from, &to).run().await.json();
+        take_key(&from, &to);
+        // A server in the new place, which nobody asked for anything yet.
+        let there = Serving::start(&to, &[]).await;
+        refused(
+            &reopen(&from, &to).run().await,
+            2,
+            &["--yes", "none from then on"],
+        );
+        let back = reopen(&from, &to).arg("--yes").run().await.json();
+        assert!(back["wasMovedTo"].is_string(), "{back}");
+        assert_eq!(back["closed"], true, "{back}");
+        let caller = acme.caller.at(there.url());
+        moved_away(&caller.post("/v1/bookings", &samples::booking()).await);
+        assert_eq!(
+            caller.get(&format!("/v1/bookings/{id}")).await.ok(200)["bookingId"],
+            id
+        );
+        let here = Serving::start(&from, &[]).await;
+        let caller = acme.caller.at(here.url());
+        let booked = caller.post("/v1/bookings", &samples::booking()).await;
+        assert_eq!(booked.status, 201, "{}", booked.text());
+        for server in [here, there] {
+            assert_eq!(server.terminate().await.0, Some(0));
+        }
+        let again = reopen(&from, &to).arg("--yes").run().await;
+        refused(&again, 5, &["not_moved", "nothing to take back"]);
+        from.verify(2).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -253,8 +292,9 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
         acme.book().await;
         assert_eq!(server.terminate().await.0, Some(0));
         from.tamper(ballast(engine));
-        let whole = migrate(&from, &Site::new(other)).run().await.json();
-        reopen(&from).arg("--yes").run().await.json();
+        let first = Site::new(other);
+        let whole = migrate(&from, &first).run().await.json();
+        reopen(&from, &first).arg("--yes").run().await.json();
         let (to, mut killed) = (Site::new(other), 0);
         for kill in 0..KILLS {
             let mut seen = 0;

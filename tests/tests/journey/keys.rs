@@ -11,7 +11,8 @@ use bookguard_core::ops::{self, Action, Operation, Request};
 use bookguard_core::service::{self, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_server::config::Config;
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::house::House;
 use bookguard_tests::samples;
 use serde_json::{Value, json};
@@ -304,4 +305,65 @@ async fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() 
         administer::<RevokeApiKey>(&house, &id).await.unwrap();
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_key_written_or_changed_in_the_database_opens_nothing() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let made = async |scopes: &[&str]| {
+            let body = json!({"scopes": scopes});
+            acme.caller.post("/v1/api-keys", &body).await
+        };
+        let narrow = made(&["bookings:read"]).await;
+        let (stolen, revoked) = (made(&["bookings:read"]).await, made(&["bookings:read"]).await);
+        let status = async |key: &str, path: &str| {
+            house.caller().with_key(key).get(path).await.status
+        };
+        for key in [&narrow, &stolen, &revoked] {
+            assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 200);
+        }
+        let path = format!("/v1/api-keys/{}", revoked.string("apiKeyId"));
+        acme.caller.delete(&path).await.ok(200);
+        let id = |key: &Reply| literal(engine, &key.string("apiKeyId"));
+        // More scopes, another owner, life after its end; and one that is written from another's columns.
+        let site = house.site();
+        let owner = "SELECT partner_id FROM api_key WHERE id = ";
+        let others = literal(engine, &other.key_id);
+        site.tamper(&format!(
+            "UPDATE api_key SET body = replace(body, 'bookings:read', 'api-keys:write') WHERE id = {};
+             UPDATE api_key SET partner_id = ({owner}{others}) WHERE id = {};
+             UPDATE api_key SET revoked_ms = NULL WHERE id = {};",
+            id(&narrow),
+            id(&stolen),
+            id(&revoked),
+        ));
+        house.advance(5_000);
+        for key in [&narrow, &stolen, &revoked] {
+            assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 401);
+            // Nor are they there for anybody else.
+            let listed = acme.caller.get("/v1/api-keys").await.ok(200);
+            assert!(!listed.to_string().contains(&key.string("apiKeyId")), "{listed}");
+        }
+        assert_eq!(status(&acme.key, "/v1/bookings").await, 200);
+        let site = house.close().await;
+        let found = site.command(["ledger", "verify"]).run().await;
+        assert_eq!(found.code, Some(6), "{found:?}");
+        for (key, code) in [(&narrow, "mac"), (&stolen, "mac"), (&revoked, "standing")] {
+            let place = format!("api_key {} field {code}", key.string("apiKeyId"));
+            assert!(found.stdout.contains(&place), "{place}: {found:?}");
+        }
+    })
+    .await;
+}
+
+/// The id of a key as SQL writes its column.
+fn literal(engine: Engine, id: &str) -> String {
+    let id = ApiKeyId::parse(id).unwrap();
+    let hex: String = id.as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+    match engine {
+        Engine::Sqlite => format!("x'{hex}'"),
+        Engine::Postgres => format!("'\\x{hex}'"),
+    }
 }

@@ -229,8 +229,9 @@ fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>
         Some(entry) => Some(Timestamp::parse(entry.plain("protectedAt")?)?),
         None => None,
     };
-    let times = created.leaf.t == created_at.ms()
-        && protected.map(|entry| entry.leaf.t) == protected_at.map(Timestamp::ms);
+    // The clock may have been set back before it; an entry never has an earlier time than the one before it.
+    let times = created.leaf.t >= created_at.ms()
+        && protected.map(|entry| entry.leaf.t) >= protected_at.map(Timestamp::ms);
     times.then_some(Story {
         booking_id: BookingId::parse(created.plain("bookingId")?)?,
         partner_id: PartnerId::parse(created.plain("partnerId")?)?,

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::event::Told;
 use super::page::{Belongings, Receiver};
-use super::{CLOCK_SLACK_MS, Findings, settled, spelled};
+use super::{CLOCK_SLACK_MS, Findings, Notes, settled, spelled};
 use crate::change::{Content, DeliveryState, Phase};
 use crate::evidence::Notification;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
@@ -34,46 +34,50 @@ pub(super) fn check_all(
             }
         };
         met.push(endpoint_id);
-        let mut fault = |detail: String| {
-            let place = format!(
-                "delivery of event {} to endpoint {endpoint_id}",
-                event.event_id
-            );
-            findings.add("delivery", place, detail);
-        };
+        let place = format!(
+            "delivery of event {} to endpoint {endpoint_id}",
+            event.event_id
+        );
+        let mut notes = findings.of("delivery", place);
         let Some(receiver) = receivers.iter().find(|r| r.endpoint_id == endpoint_id) else {
-            fault("the endpoint is not one of the event's partner".to_owned());
+            notes.fault("the endpoint is not one of the event's partner".to_owned());
             continue;
         };
         // What it took before that was changed is not known any more.
         let known = receiver.since.is_none_or(|at| event.clearly_after(at));
         if known && !receiver.subscribes(event.event_type) {
-            fault(format!("the endpoint takes no {}", event.event_type.word()));
+            let detail = format!("the endpoint takes no {}", event.event_type.word());
+            match receiver.since {
+                None => notes.fault(detail),
+                Some(_) => notes.doubt(detail),
+            }
         }
         if event.clearly_before(receiver.created_at) && event.retries == 0 && state.begun.is_none()
         {
-            fault(
-                "the endpoint was made after the event, and nobody retried or recovered the event"
-                    .to_owned(),
+            notes.doubt(
+                "the endpoint was made after the event, and nobody retried or recovered the event",
             );
         }
         if receiver
             .deleted_at
             .is_some_and(|at| event.clearly_after(at))
         {
-            fault("the endpoint was deleted before the event".to_owned());
+            notes.doubt("the endpoint was deleted before the event");
         }
         if receiver.is_off_since_then(event) && event.retries == 0 {
-            fault("the endpoint was disabled before the event".to_owned());
+            notes.doubt("the endpoint was disabled before the event");
         }
-        if let Some(begun) = state.begun
-            && !event.may_begin_anew(begun, &endpoint_id, belongings)
-        {
-            fault(format!(
+        if let Some(begun) = state.begun {
+            let detail = format!(
                 "its schedule begins anew at {begun}, when nobody retried or recovered the event"
-            ));
+            );
+            match event.may_begin_anew(begun, &endpoint_id, belongings) {
+                Some(true) => {}
+                Some(false) => notes.doubt(detail),
+                None => notes.fault(detail),
+            }
         }
-        let attempts = attempts(belongings, event, &endpoint_id, &mut fault);
+        let attempts = attempts(belongings, event, &endpoint_id, &mut notes);
         let untried = |begun: i64| {
             let first = attempts.first();
             first.is_none_or(|first| first.started_at.saturating_sub(CLOCK_SLACK_MS) > begun)
@@ -82,21 +86,21 @@ pub(super) fn check_all(
             && event.content.body().is_some()
             && receiver.must_have(event)
         {
-            fault("its schedule begins anew, and it had not failed before".to_owned());
+            notes.doubt("its schedule begins anew, and it had not failed before");
         }
         match &event.content {
-            Content::Whole(_) => judge(event, &state, &attempts, belongings.now, &mut fault),
-            Content::Pruned(_) => judge_pruned(&state, &attempts, &mut fault),
+            Content::Whole(_) => judge(event, &state, &attempts, belongings.now, &mut notes),
+            Content::Pruned(_) => judge_pruned(&state, &attempts, &mut notes),
         }
         let own: Vec<_> = (settled.iter().copied())
             .filter(|(_, n)| n.endpoint_id == endpoint_id)
             .collect();
-        settled::compare(event, &state, &attempts, &own, &mut fault);
+        settled::compare(event, &state, &attempts, &own, &mut notes);
         let over = state.phase != Phase::Pending && state.due.is_none();
         // What waited for an endpoint that is deleted ends with its event, and has no outcome.
         let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
         if over && own.is_empty() && !ended {
-            fault("it is over, and the ledger does not say how it ended".to_owned());
+            notes.fault("it is over, and the ledger does not say how it ended".to_owned());
         }
     }
     for (index, n) in settled {
@@ -150,30 +154,37 @@ impl Receiver {
 }
 
 impl Told {
-    /// Whether the schedule of a delivery to the endpoint may have begun then: by hand, or by a recovery.
+    /// Whether the schedule of a delivery to the endpoint may have begun then: by hand, or by a recovery; `None` when nobody
+    /// retried or recovered the event at any time.
     fn may_begin_anew(
         &self,
         begun: Timestamp,
         endpoint_id: &EndpointId,
         belongings: &Belongings<'_>,
-    ) -> bool {
+    ) -> Option<bool> {
         let now = belongings.now.ms().saturating_add(CLOCK_SLACK_MS);
-        let by_hand = self.retries > 0 && begun >= self.at && begun.ms() <= now;
+        let by_hand = (self.retries > 0).then(|| begun >= self.at && begun.ms() <= now);
+        let recoveries = belongings.recoveries(&self.partner_id).iter();
+        let recovered = recoveries.filter(|r| {
+            r.covers(&self.event_id)
+                && (r.after_seq + 1..=r.reached_seq).contains(&self.seq)
+                && r.endpoint_id.is_none_or(|only| only == *endpoint_id)
+        });
+        let then = recovered.map(|r| {
+            let last = r.finished_at.map_or(now, |at| at.ms() + CLOCK_SLACK_MS);
+            (r.created_at.ms()..=last).contains(&begun.ms())
+        });
         by_hand
-            || belongings.recoveries(&self.partner_id).iter().any(|r| {
-                let last = r.finished_at.map_or(now, |at| at.ms() + CLOCK_SLACK_MS);
-                r.covers(&self.event_id)
-                    && (r.after_seq + 1..=r.reached_seq).contains(&self.seq)
-                    && r.endpoint_id.is_none_or(|only| only == *endpoint_id)
-                    && (r.created_at.ms()..=last).contains(&begun.ms())
-            })
+            .into_iter()
+            .chain(then)
+            .reduce(|any, one| any || one)
     }
 }
 
 impl Findings {
     /// The endpoint takes such events and was there when this one happened.
     pub(super) fn missing_delivery(&mut self, event_id: EventId, endpoint_id: EndpointId) {
-        self.add(
+        self.doubt(
             "delivery",
             format!("delivery of event {event_id} to endpoint {endpoint_id}"),
             "it is missing: the endpoint takes such events and was there when this one happened",
@@ -190,7 +201,7 @@ fn attempts(
     belongings: &Belongings<'_>,
     event: &Told,
     endpoint_id: &EndpointId,
-    fault: &mut impl FnMut(String),
+    notes: &mut Notes<'_>,
 ) -> Vec<Attempt> {
     let mut attempts = Vec::new();
     let own = belongings
@@ -198,22 +209,22 @@ fn attempts(
         .filter(|row| row.id(1).is_ok_and(|id: EndpointId| id == *endpoint_id));
     for (number, row) in (1_i64..).zip(own) {
         if row.int(2) != Ok(number) {
-            fault(format!("attempt {number} is missing"));
+            notes.fault(format!("attempt {number} is missing"));
             break;
         }
         match row.json::<Attempt>(3) {
             Ok(attempt) => {
                 if !spelled(row, 3, &attempt) {
-                    fault(format!(
+                    notes.fault(format!(
                         "attempt {number} is spelled in another way than Bookguard does"
                     ));
                 }
                 if let Some(why) = contradiction(&attempt) {
-                    fault(format!("attempt {number} contradicts itself: {why}"));
+                    notes.fault(format!("attempt {number} contradicts itself: {why}"));
                 }
                 attempts.push(attempt);
             }
-            Err(why) => fault(format!("attempt {number} cannot be read: {why}")),
+            Err(why) => notes.fault(format!("attempt {number} cannot be read: {why}")),
         }
     }
     attempts
@@ -267,7 +278,7 @@ fn judge(
     state: &DeliveryState,
     attempts: &[Attempt],
     now: Timestamp,
-    fault: &mut impl FnMut(String),
+    notes: &mut Notes<'_>,
 ) {
     let charged = |attempt: &&Attempt| !attempt.uncharged;
     // Of one that was under way when the schedule began anew it is not known whether it was settled before.
@@ -279,16 +290,15 @@ fn judge(
         charged().filter(may).count(),
         charged().filter(must).count(),
     );
-    if attempts
-        .iter()
-        .any(|attempt| is_wrongly_charged(event, attempt))
-    {
-        fault(
-            "an attempt counts for the schedule that must not, or the other way round".to_owned(),
-        );
+    let wrongly = "an attempt counts for the schedule that must not, or the other way round";
+    if attempts.iter().any(|a| a.uncharged && a.delivered()) {
+        notes.fault(wrongly);
+    }
+    if attempts.iter().any(|a| is_charged_early(event, a)) {
+        notes.doubt(wrongly);
     }
     if state.attempts as usize != attempts.len() {
-        fault(format!(
+        notes.fault(format!(
             "row says {} attempts, {} are stored",
             state.attempts,
             attempts.len()
@@ -297,13 +307,18 @@ fn judge(
     // An attempt by hand does not count, so each manual retry may have left one out.
     let fewest = certain.saturating_sub(usize::try_from(event.retries).unwrap_or(usize::MAX));
     if !(fewest..=count).contains(&(state.charged as usize)) {
-        fault(format!(
+        let detail = format!(
             "row says {} attempts count, the attempts say {count}",
             state.charged
-        ));
+        );
+        // Which of them came after the schedule began anew, clocks say.
+        match state.begun.is_some() && state.charged as usize <= charged().count() {
+            true => notes.doubt(detail),
+            false => notes.fault(detail),
+        }
     }
     if attempts.iter().rev().skip(1).any(Attempt::delivered) {
-        fault("it was attempted again after it was delivered".to_owned());
+        notes.fault("it was attempted again after it was delivered".to_owned());
     }
     let phase = match attempts.last() {
         Some(last) if last.delivered() => Phase::Delivered,
@@ -311,13 +326,15 @@ fn judge(
         None => Phase::Pending,
     };
     if state.phase != phase {
-        fault(format!(
+        notes.fault(format!(
             "row says {:?}, its attempts say {phase:?}",
             state.phase
         ));
     }
-    if let Some(why) = wrong_due(event, state, attempts.last(), now) {
-        fault(why);
+    match wrong_due(event, state, attempts.last(), now) {
+        Some(Wrong::Anyway(why)) => notes.fault(why),
+        Some(Wrong::ByTheClock(why)) => notes.doubt(why),
+        None => {}
     }
 }
 
@@ -335,23 +352,22 @@ fn age(event: &Told, attempt: &Attempt) -> i64 {
 
 /// A fault of ours counts once its event is old, other failures unless the endpoint was suspended then, which nothing else
 /// tells; what arrived counts.
-fn is_wrongly_charged(event: &Told, attempt: &Attempt) -> bool {
-    match attempt.uncharged {
-        true => attempt.delivered(),
-        false => attempt.is_ours() && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS,
-    }
+fn is_charged_early(event: &Told, attempt: &Attempt) -> bool {
+    !attempt.uncharged
+        && attempt.is_ours()
+        && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS
 }
 
 /// Of a pruned event's delivery only where it stood is left: nothing is due, and the counts agree with each other.
-fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], fault: &mut impl FnMut(String)) {
+fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'_>) {
     if !attempts.is_empty() {
         let stored = attempts.len();
-        fault(format!(
+        notes.fault(format!(
             "the event was pruned, and {stored} attempts are stored"
         ));
     }
     if state.due.is_some() || state.lease.is_some() {
-        fault("the event was pruned, and it is to be sent all the same".to_owned());
+        notes.fault("the event was pruned, and it is to be sent all the same".to_owned());
     }
     let least = match state.phase {
         Phase::Pending => 0..=0,
@@ -359,11 +375,19 @@ fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], fault: &mut impl Fn
     };
     let counted = state.phase != Phase::Delivered || state.charged > 0;
     if !least.contains(&state.attempts) || state.charged > state.attempts || !counted {
-        fault(format!(
+        notes.fault(format!(
             "row says {:?} after {} attempts, of which {} count",
             state.phase, state.attempts, state.charged
         ));
     }
+}
+
+/// What is wrong with when a delivery is due.
+enum Wrong {
+    /// Whatever clocks said.
+    Anyway(&'static str),
+    /// By times alone.
+    ByTheClock(String),
 }
 
 /// What is wrong with when the delivery is due next.
@@ -372,17 +396,20 @@ fn wrong_due(
     state: &DeliveryState,
     last: Option<&Attempt>,
     now: Timestamp,
-) -> Option<String> {
+) -> Option<Wrong> {
+    let anyway = |why| Some(Wrong::Anyway(why));
+    let by_the_clock = |why: String| Some(Wrong::ByTheClock(why));
     let over = last.is_some_and(Attempt::delivered);
     let due = match (state.due, state.lease) {
-        (None, Some(_)) => return Some("it is under a lease that has no end".to_owned()),
-        (Some(_), _) if over => return Some("it is over, and due all the same".to_owned()),
+        (None, Some(_)) => return anyway("it is under a lease that has no end"),
+        (Some(_), _) if over => return anyway("it is over, and due all the same"),
         (None, None) if over => return None,
         (Some(due), Some(_)) => {
             // Taken by a courier, at some time after the event, or under way when its schedule began anew.
             let early = due.ms() < event.at.ms() + LEASE_MS
                 || state.begun.is_some_and(|begun| due <= begun);
-            return early.then(|| "its lease ends before it can have begun".to_owned());
+            let why = || by_the_clock("its lease ends before it can have begun".to_owned());
+            return early.then(why).flatten();
         }
         (due, None) => due,
     };
@@ -395,8 +422,13 @@ fn wrong_due(
     let Some(last) = last else {
         let from = state.begun.unwrap_or(event.at);
         let since = from.ms()..=given_back.max(from.ms());
-        return (!due.is_some_and(|due| since.contains(&due.ms())))
-            .then(|| format!("no attempt was made, and it is not due since {from}"));
+        return match due {
+            None => anyway("no attempt was made, and none is due"),
+            Some(due) if since.contains(&due.ms()) => None,
+            Some(_) => by_the_clock(format!(
+                "no attempt was made, and it is not due since {from}"
+            )),
+        };
     };
     let end = ended(last);
     let begun = state.begun_at(&event.event_id).ms();
@@ -405,16 +437,22 @@ fn wrong_due(
     let may_be_renewed = state.begun.is_some() && begun >= end.saturating_sub(CLOCK_SLACK_MS);
     let delay = |random| Schedule::default().next_delay(state.charged as usize, last, random);
     match (due, delay(0).zip(delay(u64::MAX))) {
-        (None, _) if renewed => Some("it was to be delivered once more, and is not due".to_owned()),
+        (None, _) if renewed => {
+            by_the_clock("it was to be delivered once more, and is not due".to_owned())
+        }
         (Some(due), later) if may_be_renewed => {
             let latest = later.map_or(end, |(_, high)| end.saturating_add_unsigned(high));
             let latest = latest.saturating_add(CLOCK_SLACK_MS).max(given_back);
-            (!(end.saturating_sub(CLOCK_SLACK_MS)..=latest).contains(&due.ms()))
-                .then(|| format!("it is due at {due}, which is not since it was recovered"))
+            match (end.saturating_sub(CLOCK_SLACK_MS)..=latest).contains(&due.ms()) {
+                true => None,
+                false => by_the_clock(format!(
+                    "it is due at {due}, which is not since it was recovered"
+                )),
+            }
         }
         (None, None) => None,
-        (None, Some(_)) => Some("the schedule has another attempt, and none is due".to_owned()),
-        (Some(_), None) => Some("the schedule has no further attempt, and one is due".to_owned()),
+        (None, Some(_)) => anyway("the schedule has another attempt, and none is due"),
+        (Some(_), None) => anyway("the schedule has no further attempt, and one is due"),
         (Some(due), Some((low, high))) => {
             let first = end.saturating_add_unsigned(low) - CLOCK_SLACK_MS;
             // After a fault of ours the wait grows with the delivery's age.
@@ -423,8 +461,12 @@ fn wrong_due(
                 false => 0,
             };
             let latest = end.saturating_add_unsigned(high) + grown + CLOCK_SLACK_MS;
-            (!(first..=latest.max(given_back)).contains(&due.ms()))
-                .then(|| format!("it is due at {due}, which is not when the schedule has it"))
+            match (first..=latest.max(given_back)).contains(&due.ms()) {
+                true => None,
+                false => by_the_clock(format!(
+                    "it is due at {due}, which is not when the schedule has it"
+                )),
+            }
         }
     }
 }

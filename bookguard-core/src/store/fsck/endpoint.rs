@@ -46,7 +46,12 @@ impl Check<'_> {
         let fitting = match endpoint.status {
             _ if deleted.is_some() => endpoint.status == EndpointStatus::Disabled,
             EndpointStatus::Active | EndpointStatus::Failing | EndpointStatus::Suspended => {
-                gone.is_none_or(|at| at <= changed + CLOCK_SLACK_MS)
+                if gone.is_some_and(|at| at > changed + CLOCK_SLACK_MS) {
+                    let place = format!("endpoint {id} field status");
+                    let detail = "its receiver answered 410 Gone after it was last changed, and it is not disabled";
+                    self.findings.doubt("endpoint", place, detail);
+                }
+                true
             }
             EndpointStatus::Disabled => since.is_some(),
             EndpointStatus::Gone => may_be_gone,
@@ -61,18 +66,25 @@ impl Check<'_> {
             self.findings
                 .add("endpoint", format!("endpoint {id} field status"), detail);
         }
-        if let Some(why) = contradiction(endpoint.health()) {
-            self.findings
-                .add("endpoint", format!("endpoint {id} field failures"), why);
+        let mut notes = (self.findings).of("endpoint", format!("endpoint {id} field failures"));
+        match contradiction(endpoint.health()) {
+            Some(why) => notes.fault(why),
+            None if suspended_early(endpoint.health()) => {
+                notes.doubt("it is suspended, and has not failed long enough");
+            }
+            None => {}
         }
         let secrets = self.secrets_of(id.as_bytes())?;
-        let in_order = secrets
+        let mut notes = (self.findings).of("secret", format!("secret of endpoint {id}"));
+        if secrets
             .iter()
-            .all(|term| term.made.ms() >= made.ms() - CLOCK_SLACK_MS && born_in_force(*term, made));
+            .any(|term| term.made.ms() < made.ms() - CLOCK_SLACK_MS)
+        {
+            notes.doubt("a signing secret of its own was made before it");
+        }
+        let in_order = secrets.iter().all(|term| born_in_force(*term, made));
         if secrets.is_empty() == (born.own_secret && deleted.is_none()) || !in_order {
-            let detail = "its own signing secrets are not those it says it has";
-            self.findings
-                .add("secret", format!("secret of endpoint {id}"), detail);
+            notes.fault("its own signing secrets are not those it says it has");
         }
         Ok(())
     }
@@ -93,12 +105,18 @@ fn contradiction(health: EndpointHealth) -> Option<&'static str> {
             "a suspended endpoint is tried again some time, and no verified one otherwise",
         );
     }
-    let probe_at = health.probe_at.filter(|_| suspended)?;
-    let long = health
-        .failing_since
-        .is_some_and(|since| probe_at.ms() - since.ms() >= SUSPENDED_AFTER_MS - CLOCK_SLACK_MS);
-    (health.failures < WARNING_FAILURES || !long)
-        .then_some("it is suspended, and has not failed often or long enough")
+    (suspended && health.failures < WARNING_FAILURES)
+        .then_some("it is suspended, and has not failed often enough")
+}
+
+/// Whether an endpoint was suspended sooner after its failures began than it may be.
+fn suspended_early(health: EndpointHealth) -> bool {
+    // An endpoint that is not verified yet has a next attempt as well.
+    let suspended = health.status == EndpointStatus::Suspended;
+    let times = health.probe_at.zip(health.failing_since);
+    times
+        .filter(|_| suspended)
+        .is_some_and(|(probe, since)| probe.ms() - since.ms() < SUSPENDED_AFTER_MS - CLOCK_SLACK_MS)
 }
 
 #[cfg(test)]
@@ -144,7 +162,8 @@ mod tests {
                 probe_at: probe.map(Timestamp::from_ms),
                 unverified_since: None,
             };
-            assert_eq!(contradiction(health).is_none(), good, "{health:?}");
+            let fine = contradiction(health).is_none() && !suspended_early(health);
+            assert_eq!(fine, good, "{health:?}");
         }
     }
 }

@@ -189,7 +189,7 @@ fn check_pruned(event: &Told, pruned: &Pruned, story: &Story<'_>, findings: &mut
     }
     if pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
         let detail = format!("{} is too soon after the event, {}", pruned.at, event.at);
-        findings.add("event", place("pruned_ms"), detail);
+        findings.doubt("event", place("pruned_ms"), detail);
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::continued::Names;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
+use crate::guard::Lapse;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};
-use crate::store::head;
 use crate::store::tree::read_tile;
+use crate::store::{StoredHead, head};
 
 /// The walk along the log.
 struct Walk {
@@ -23,6 +24,8 @@ struct Walk {
     ahead: Vec<Kept>,
     /// The size after which more checkpoints are to be fetched; `None` when there are none.
     fetched: Option<i64>,
+    /// The time of the last leaf.
+    written: i64,
     /// When the latest checkpoint was kept.
     kept_at: Option<i64>,
     /// Checkpoints whose root is not the tree's.
@@ -52,6 +55,7 @@ impl Check<'_> {
             tiles: 0,
             ahead: Vec::new(),
             fetched: Some(i64::MIN),
+            written: 0,
             kept_at: None,
             foreign: Vec::new(),
             pending: Vec::new(),
@@ -83,7 +87,7 @@ impl Check<'_> {
             self.progress.step(rows.len() as u64);
         }
         self.end_of_log(&mut walk)?;
-        self.rest_of_log(&walk.names, Some((size, walk.tree.root())))
+        self.rest_of_log(&walk.names, Some((size, walk.tree.root(), walk.written)))
     }
 
     /// Meets the next leaf. What it says is checked with its booking.
@@ -101,6 +105,11 @@ impl Check<'_> {
             );
         }
         if let Some(t) = written {
+            if t < walk.written {
+                let detail = "its time is before that of the entry before it";
+                self.findings.add("entry", format!("entry {index}"), detail);
+            }
+            walk.written = t;
             pace(walk, index, t);
         }
         walk.pending.push(leaf_hash(bytes));
@@ -164,8 +173,7 @@ impl Check<'_> {
                 Ok(_) => {}
             }
             // It was kept with the batch that wrote the entry before it.
-            let off = written.is_some_and(|t| kept.at < t || kept.at - t > CLOCK_SLACK_MS);
-            if off {
+            if written.is_some_and(|t| kept.at != t) {
                 self.findings.add(
                     "checkpoint",
                     format!("checkpoint {} at_ms", kept.size),
@@ -262,7 +270,7 @@ impl Check<'_> {
     fn rest_of_log(
         &mut self,
         names: &Names,
-        computed: Option<(u64, Hash)>,
+        computed: Option<(u64, Hash, i64)>,
     ) -> Result<(), StoreError> {
         if self.count("SELECT COUNT(*) FROM head")? > 1 {
             self.findings
@@ -279,7 +287,15 @@ impl Check<'_> {
             .same("head", || place("vkey"), &stored.vkey, &key.to_string());
         self.findings
             .same("head", || place("origin"), &stored.origin, &origin);
-        if let Some((size, root)) = computed {
+        let gone_on = self.gone_on(&stored);
+        self.guard("the log", gone_on)?;
+        if let Some((size, root, written)) = computed {
+            self.findings.same(
+                "head",
+                || place("written_ms"),
+                &stored.written.ms(),
+                &written,
+            );
             self.findings
                 .same("head", || place("size"), &stored.head.size, &size);
             self.findings
@@ -290,7 +306,8 @@ impl Check<'_> {
                 .findings
                 .add("head", place("checkpoint"), why.to_string()),
             Ok(said) => {
-                let (size, root) = computed.unwrap_or((stored.head.size, stored.head.root));
+                let known = computed.map(|(size, root, _)| (size, root));
+                let (size, root) = known.unwrap_or((stored.head.size, stored.head.root));
                 if (said.size, said.root) != (size, root) {
                     self.findings.add(
                         "head",
@@ -303,6 +320,33 @@ impl Check<'_> {
                 }
             }
         }
+        Ok(())
+    }
+}
+
+impl Check<'_> {
+    /// Whether the head goes on from what was last published, as the guard's file remembers it: what a server would say.
+    fn gone_on(&mut self, stored: &StoredHead) -> Result<(), StoreError> {
+        let seen = self.guard.seen.clone();
+        let Some(rollback) = self.log.check(self.conn, None, seen.as_deref(), stored)? else {
+            return Ok(());
+        };
+        if self.backup && rollback.lapse == Lapse::Behind {
+            self.guard.behind = Some(rollback);
+            return Ok(());
+        }
+        self.findings.add(
+            "ledger_rolled_back",
+            "head",
+            format!(
+                "{rollback} (root {} according to {}). A server reads this database and refuses every write. If it is a backup, say \
+                 --backup; else bring back the database that holds them, or accept the loss with `bookguard ledger \
+                 accept-rollback`",
+                rollback.seen.root,
+                self.log.guard().path().display()
+            ),
+        );
+        self.guard.rollback = Some(rollback);
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Partners, their keys, secrets and counts; policies; remembered answers; the schema's number.
 //!
 //! None of them is in the ledger but the policies, which are by their hash. They are held to themselves and to each other:
-//! an id tells when it was made, a secret opens only where it was sealed, a count counts what is there.
+//! an id tells when it was made, a secret opens only where it was sealed, a key's row carries codes that only the service
+//! can make, a count counts what is there.
 
 use super::endpoint::ENDPOINTS;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
@@ -10,7 +11,8 @@ use crate::model::id::Noun;
 use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
-use crate::store::{MIGRATIONS, endpoints, load, recoveries, retention};
+use crate::store::keys::keys_where;
+use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention};
 use crate::webhook::SecretTerm;
 
 pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
@@ -25,7 +27,7 @@ impl Check<'_> {
         )?;
         self.each(
             "SELECT COUNT(*) FROM api_key",
-            "SELECT id, partner_id, hash, revoked_ms, body FROM api_key WHERE id > $1 ORDER BY id LIMIT $2",
+            keys_where!("id > $1 ORDER BY id LIMIT $2"),
             Self::api_key,
         )?;
         self.each("SELECT COUNT(*) FROM endpoint", ENDPOINTS, Self::endpoint)?;
@@ -157,24 +159,29 @@ impl Check<'_> {
                 format!("row says {said}; there are {events}, numbered {first} to {last}"),
             );
         }
-        let whole = match self.secrets_of(id.as_bytes())?.as_slice() {
-            [] => false,
-            terms => terms.iter().all(|term| {
-                term.made >= partner.created_at && born_in_force(*term, partner.created_at)
-            }),
-        };
-        if !whole {
-            let detail =
-                "its signing secrets are not the one made with it, or those that replaced that";
-            self.findings
-                .add("secret", format!("secret of partner {id}"), detail);
+        let terms = self.secrets_of(id.as_bytes())?;
+        let mut notes = (self.findings).of("secret", format!("secret of partner {id}"));
+        let born = |term: &SecretTerm| born_in_force(*term, partner.created_at);
+        if terms.is_empty() || !terms.iter().all(born) {
+            notes.fault(
+                "its signing secrets are not the one made with it, or those that replaced that",
+            );
+        }
+        if terms.iter().any(|term| term.made < partner.created_at) {
+            notes.doubt("a signing secret was made before it");
         }
         Ok(())
     }
 
     fn api_key(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: crate::model::ApiKeyId = row.id(0)?;
-        let key = load::key(row, 3, 4)?;
+        if let Some(code) = keys::forgery(row, self.seal)? {
+            let detail = "Bookguard did not write this row so: it, or its revocation, was written or changed by somebody without \
+                          the ledger key. It opens nothing; delete it";
+            self.findings
+                .add("api_key", format!("api_key {id} field {code}"), detail);
+        }
+        let key = keys::document(row)?;
         let stored: crate::model::ApiKey = row.json(4)?;
         identity(
             &mut self.findings,
@@ -324,7 +331,7 @@ impl Check<'_> {
         {
             let detail = format!("{at} is before it was made, {made}");
             self.findings
-                .add(what, format!("{what} {id} field {field}"), detail);
+                .doubt(what, format!("{what} {id} field {field}"), detail);
         }
     }
 }

@@ -168,7 +168,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn take(&mut self, checked: Checked, parts: &mut BTreeMap<usize, Findings>) {
+    fn take(&mut self, mut checked: Checked, parts: &mut BTreeMap<usize, Findings>) {
         self.counts.add(&checked.counts);
         self.progress.step(checked.counts.entries);
         for (endpoint_id, at) in checked.gone {
@@ -179,16 +179,23 @@ impl Check<'_> {
         for (endpoint_id, event_id) in checked.findings.absent.iter() {
             self.absent.entry(*endpoint_id).or_insert(*event_id);
         }
-        let found = checked.findings.kept.len() as u64;
-        if found == 0 {
-            return;
-        }
         // Enough is known of a database that is damaged all over.
-        let held: usize = parts.values().map(|part| part.kept.len()).sum();
-        if held < KEPT_FINDINGS {
+        let (mut held, mut doubts) = (0, 0);
+        for part in parts.values() {
+            held += part.kept.len();
+            doubts += part.warnings.len();
+        }
+        let found = &mut checked.findings;
+        if held >= KEPT_FINDINGS {
+            self.findings.more += std::mem::take(&mut found.kept).len() as u64;
+        }
+        if doubts >= KEPT_FINDINGS {
+            self.findings.more_warnings += std::mem::take(&mut found.warnings).len() as u64;
+        }
+        if !(found.kept.is_empty() && found.warnings.is_empty())
+            || found.more + found.more_warnings > 0
+        {
             parts.insert(checked.number, checked.findings);
-        } else {
-            self.findings.more += found + checked.findings.more;
         }
     }
 }

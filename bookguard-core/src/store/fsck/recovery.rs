@@ -45,8 +45,9 @@ impl Check<'_> {
             .finished_at
             .is_some_and(|at| at < made || at.ms() > now)
         {
-            fault(
-                "finished_ms",
+            self.findings.doubt(
+                "recovery",
+                format!("recovery {id} field finished_ms"),
                 "it is not between when the recovery began and now",
             );
         }

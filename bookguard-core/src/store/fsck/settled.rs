@@ -5,6 +5,7 @@
 
 use sha2::{Digest as _, Sha256};
 
+use super::Notes;
 use super::event::Told;
 use crate::change::{Content, DeliveryState, Phase};
 use crate::evidence::Notification;
@@ -16,12 +17,12 @@ pub(super) fn compare(
     state: &DeliveryState,
     attempts: &[Attempt],
     own: &[&(u64, Notification)],
-    fault: &mut impl FnMut(String),
+    notes: &mut Notes<'_>,
 ) {
     let last = own.last().map(|(index, _)| *index);
     if state.settled_leaf != last {
         let word = |leaf: Option<u64>| leaf.map_or_else(|| "none".to_owned(), |n| n.to_string());
-        fault(format!(
+        notes.fault(format!(
             "row says that entry {} tells how it ended, the ledger says {}",
             word(state.settled_leaf),
             word(last)
@@ -29,12 +30,12 @@ pub(super) fn compare(
     }
     for (index, said) in own {
         if let Some(why) = differs(event, state, attempts, said) {
-            fault(format!("entry {index} says how it ended: {why}"));
+            notes.fault(format!("entry {index} says how it ended: {why}"));
         }
     }
     let accepted = own.last().is_some_and(|(_, said)| said.delivered());
     if accepted != (state.phase == Phase::Delivered) {
-        fault(format!(
+        notes.fault(format!(
             "row says {:?}, the ledger says that it was {}",
             state.phase,
             if accepted { "accepted" } else { "not accepted" }

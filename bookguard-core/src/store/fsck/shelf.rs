@@ -78,18 +78,10 @@ impl Check<'_> {
         if now.version != expected {
             fault("version", format!("number {expected} belongs here"));
         }
-        let made = Timestamp::from_ms(now.made_ms);
         match same {
-            Some(before) if now.made_ms < before.made_ms - CLOCK_SLACK_MS => {
-                fault("made_ms", format!("{made} is before the version before it"));
-            }
             Some(before) if before.latest != 0 => {
                 let detail = format!("version {} is marked as the latest", before.version);
                 fault("latest", detail);
-            }
-            // An id tells when it was made, and nobody puts a policy before.
-            None if now.made_ms < now.partner_id.made_at().ms() - CLOCK_SLACK_MS => {
-                fault("made_ms", format!("{made} is before its partner was made"));
             }
             _ => {}
         }
@@ -103,6 +95,17 @@ impl Check<'_> {
         });
         if !says_so {
             fault("hash", "its text is not that of this version".to_owned());
+        }
+        // An id tells when it was made, and nobody puts a policy before.
+        let (since, what) = match same {
+            Some(before) => (before.made_ms, "the version before it"),
+            None => (now.partner_id.made_at().ms(), "its partner was made"),
+        };
+        if now.made_ms < since - CLOCK_SLACK_MS {
+            let place = format!("{} field made_ms", now.place());
+            let made = Timestamp::from_ms(now.made_ms);
+            let detail = format!("{made} is before {what}");
+            self.findings.doubt("policy_version", place, detail);
         }
     }
 

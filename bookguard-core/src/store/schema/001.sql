@@ -27,12 +27,15 @@ CREATE TABLE secret (
     PRIMARY KEY (owner, made_ms)
 ) STRICT;
 
+-- mac and standing are codes under the sealing key: over id, partner, hash and body, and over id and revoked_ms.
 CREATE TABLE api_key (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     hash        BLOB    NOT NULL UNIQUE,
     revoked_ms  INTEGER,
-    body        TEXT    NOT NULL
+    body        TEXT    NOT NULL,
+    mac         BLOB    NOT NULL,
+    standing    BLOB    NOT NULL
 ) STRICT;
 CREATE INDEX api_key_by_partner ON api_key (partner_id, id);
 CREATE INDEX api_key_live ON api_key (partner_id) WHERE revoked_ms IS NULL;
@@ -105,7 +108,7 @@ CREATE TABLE tile (
 ) STRICT;
 
 -- One row: where the log stands. Every commit moves it from exactly what it loaded, unless the log goes on elsewhere:
--- moved_to names the database it was moved to.
+-- moved_to names the database it was moved to. written_ms is the time of its last entry: no later one has an earlier time.
 CREATE TABLE head (
     id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     origin      TEXT    NOT NULL,
@@ -113,6 +116,7 @@ CREATE TABLE head (
     size        INTEGER NOT NULL,
     root        BLOB    NOT NULL,
     checkpoint  TEXT    NOT NULL,
+    written_ms  INTEGER NOT NULL DEFAULT 0,
     moved_to    TEXT
 ) STRICT;
 

@@ -26,6 +26,15 @@ struct Sum {
 }
 
 impl Sum {
+    fn of(table: &Table, conn: &mut dyn Conn) -> Result<Self, StoreError> {
+        let mut sum = Self::default();
+        table.read(conn, |rows| {
+            sum.add(&rows);
+            Ok::<_, StoreError>(true)
+        })?;
+        Ok(sum)
+    }
+
     fn add(&mut self, rows: &[Row]) {
         self.rows += rows.len() as u64;
         for cell in rows.iter().flat_map(|row| &row.0) {
@@ -92,6 +101,21 @@ pub(super) fn copy(
     }
     check.root(head)?;
     Ok(counts)
+}
+
+/// The first table that does not hold the same in both; `None` when all do.
+pub(super) fn difference(
+    source: &mut dyn Conn,
+    target: &mut dyn Conn,
+) -> Result<Option<&'static str>, Trouble> {
+    for table in &TABLES {
+        let here = Sum::of(table, source).map_err(Trouble::Source)?;
+        let there = Sum::of(table, target).map_err(Trouble::Target)?;
+        if (here.rows, here.digest.finalize()) != (there.rows, there.digest.finalize()) {
+            return Ok(Some(table.name));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads the source on a thread of its own and writes the target on this one.

@@ -63,10 +63,10 @@ macro_rules! table {
 
 /// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
 pub(super) const TABLES: [Table; 18] = [
-    table!(head (id) origin vkey size root checkpoint),
+    table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms settings body),
     table!(secret (owner made_ms) from_ms sealed),
-    table!(api_key (id) partner_id hash revoked_ms body),
+    table!(api_key (id) partner_id hash revoked_ms body mac standing),
     table!(policy (hash) body),
     table!(policy_version (partner_id policy_id version) made_ms latest hash),
     table!(booking (id) partner_id status event_ms protected_ms protected_leaf rescheduled_leaf canceled_ms

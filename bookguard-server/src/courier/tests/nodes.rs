@@ -251,7 +251,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         let service = Arc::clone(&bench.node.service);
         let clean = async || {
             let service = Arc::clone(&service);
-            let report = waiting(move || service.verify_ledger(|_, _| {})).await;
+            let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
             assert_eq!(report.unwrap().findings, []);
         };
         let submit = async |ask| {

@@ -43,7 +43,7 @@ impl Bench {
 
     pub fn verify(&self) -> LedgerReport {
         let (service, _) = &self.service;
-        service.verify_ledger(|_, _| {}).unwrap()
+        service.verify_ledger(false, |_, _| {}).unwrap()
     }
 
     /// What is found after `sql` changed one row of a table; `None` when the schema does not let it.
@@ -52,7 +52,10 @@ impl Bench {
         if !matches!(changed, Ok(1..)) {
             return None;
         }
-        let mut findings = self.verify().findings;
+        let report = self.verify();
+        let mut findings = report.findings;
+        // What does not fit together in time is told, too.
+        findings.extend(report.warnings);
         if findings.is_empty() {
             findings.extend(self.refusal());
         }
