@@ -22,6 +22,7 @@ use crate::model::{
 use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
 use crate::service::Registration;
 use crate::session::Session;
+use crate::text::is_invisible;
 use crate::webhook::Secret;
 
 /// `POST /v1/partners/register`
@@ -142,7 +143,7 @@ fn email(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.text(limits::EMAIL_CHARS)?;
     let plain = text
         .chars()
-        .all(|c| !c.is_whitespace() && !"<>,;:\"()[]\\".contains(c));
+        .all(|c| !c.is_whitespace() && !is_invisible(c) && !"<>,;:\"()[]\\".contains(c));
     let parts = text.split_once('@');
     let good = plain
         && parts.is_some_and(|(local, host)| {
@@ -530,6 +531,10 @@ mod tests {
             ("a@example..com", false),
             ("a@.example.com", false),
             ("<a@example.com>", false),
+            ("a\u{202e}@example.com", false),
+            ("می\u{200c}خ@example.com", false),
+            ("a@exa\u{200b}mple.com", false),
+            ("a\u{e0041}@example.com", false),
         ] {
             let body = format!(r#"{{"name":"n","businessType":"b","contactEmail":"{address}"}}"#);
             assert_eq!(NewPartner::read(body.as_bytes()).is_ok(), good, "{address}");
