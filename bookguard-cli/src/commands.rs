@@ -21,6 +21,7 @@ mod verify_ledger;
 
 pub use verify::{Check, lines};
 
+use bookguard_core::model::DeliveryStatus;
 use bookguard_core::ops::acceptances::GetDisclosure;
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
@@ -82,7 +83,7 @@ async fn on_target(place: &Place, command: Command, screen: &Screen) -> Result<(
         Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
         Command::WebhookEvents(EventsCommand::Retry { .. })
         | Command::WebhookEndpoints(EndpointsCommand::Test { .. })
-        | Command::Mcp => Purpose::Retry,
+        | Command::Mcp => Purpose::Wait,
         _ => Purpose::Work,
     };
     let target = Target::open(settings::place(place, &environment)?, purpose)?;
@@ -316,12 +317,17 @@ async fn webhook_events(
             &target.call::<GetEvent>(at(&event_id)).await?,
             events::event,
         ),
-        EventsCommand::Retry { event_id, once } => screen.show(
-            &target
-                .call::<RetryEvent>(once_only(at(&event_id), once))
-                .await?,
-            events::retried,
-        ),
+        EventsCommand::Retry { event_id, once } => {
+            let request = once_only(at(&event_id), once);
+            let answer = target.call::<RetryEvent>(request).await?;
+            screen.show(&answer, events::retried)?;
+            match answer.output.retry_status {
+                DeliveryStatus::Failed => Err(Failure::NotDelivered(format!(
+                    "The event was not accepted by every endpoint. See why with \"bookguard webhook-events get {event_id}\"."
+                ))),
+                _ => Ok(()),
+            }
+        }
         EventsCommand::Recover(args) => recover::run(target, args, screen).await,
         EventsCommand::Recoveries(command) => recover::show(target, command, screen).await,
         EventsCommand::Prune {

@@ -45,4 +45,4 @@ mod skew;
 pub mod watch;
 
 pub use documents::{openapi, openapi_json};
-pub use server::{Server, run, terminated};
+pub use server::{Server, run, runs_on, terminated};

@@ -60,12 +60,17 @@ pub(super) async fn run(
         EndpointsCommand::Disable { endpoint_id } => {
             update(target, &endpoint_id, &json!({"enabled": false}), screen).await
         }
-        EndpointsCommand::Test { endpoint_id, once } => screen.show(
-            &target
-                .call::<TestEndpoint>(once_only(at(&endpoint_id), once))
-                .await?,
-            events::tested,
-        ),
+        EndpointsCommand::Test { endpoint_id, once } => {
+            let request = once_only(at(&endpoint_id), once);
+            let answer = target.call::<TestEndpoint>(request).await?;
+            screen.show(&answer, events::tested)?;
+            match answer.output.delivered {
+                true => Ok(()),
+                false => Err(Failure::NotDelivered(
+                    "The endpoint did not accept the test.".to_owned(),
+                )),
+            }
+        }
         EndpointsCommand::RotateSecret {
             endpoint_id,
             rotation: args,
