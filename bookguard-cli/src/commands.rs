@@ -25,7 +25,7 @@ use bookguard_core::model::DeliveryStatus;
 use bookguard_core::ops::acceptances::GetDisclosure;
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::ops::event_log::ListEvents;
+use bookguard_core::ops::event_log::{ListAllEvents, ListEvents};
 use bookguard_core::ops::events::{GetEvent, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
@@ -145,10 +145,14 @@ async fn partners(
                 nouns::registration,
             )
         }
-        PartnersCommand::List(args) => screen.show(
-            &target.call::<ListPartners>(page(args)).await?,
-            nouns::partners,
-        ),
+        PartnersCommand::List { status, page: args } => {
+            let mut request = page(args);
+            add(&mut request, "status", status);
+            screen.show(
+                &target.call::<ListPartners>(request).await?,
+                nouns::partners,
+            )
+        }
         PartnersCommand::Approve { partner_id } => screen.show(
             &target.call::<ApprovePartner>(at(&partner_id)).await?,
             nouns::registration,
@@ -306,11 +310,24 @@ async fn webhook_events(
     screen: &Screen,
 ) -> Result<(), Failure> {
     match command {
-        EventsCommand::List { which, wait, limit } => {
+        EventsCommand::List {
+            which,
+            wait,
+            limit,
+            cursor,
+        } => {
             let mut request = events_of(&which);
             add(&mut request, "wait", wait);
             add(&mut request, "limit", limit);
-            screen.show(&target.call::<ListEvents>(request).await?, events::log)
+            add(&mut request, "cursor", cursor);
+            if target.is_for_all() && which.booking.is_none() {
+                screen.show(
+                    &target.call::<ListAllEvents>(request).await?,
+                    events::of_all,
+                )
+            } else {
+                screen.show(&target.call::<ListEvents>(request).await?, events::log)
+            }
         }
         EventsCommand::Tail { which } => tail::run(target, which, screen).await,
         EventsCommand::Get { event_id } => screen.show(

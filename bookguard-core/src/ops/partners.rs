@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 use super::{
-    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
-    query, query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
+    ids_cursor, paging, path_id, query, query_choice, query_one, read, write,
 };
 use crate::command::{
     Ask, DefaultPolicy, NewKey, PartnerUpdate, Registration as Registered, Reply,
@@ -439,7 +439,15 @@ impl Operation for ListPartners {
         access: Access::Administrator,
         status: 200,
         body: Body::None,
-        query: &[LIMIT, ids_cursor::<noun::Partner>()],
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only partners in this status: pending, approved or active.",
+                form: QueryForm::Words("PartnerStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Partner>(),
+        ],
         refusals: &[],
         tag: "Partners",
         summary: "All partners",
@@ -449,9 +457,14 @@ impl Operation for ListPartners {
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Partner>>, Error> {
         let page = paging(request)?;
+        let mut faults = Vec::new();
+        let status = query_choice(request, "status", &PartnerStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
         Ok(read(move |session| {
             let rows = query(session, |reader| {
-                reader.partners(page.before, page.limit + 1)
+                reader.partners(status, page.before, page.limit + 1)
             })?;
             Ok(Page::of(rows, page.limit, |partner| {
                 partner.partner_id.to_string()

@@ -8,6 +8,7 @@
 //! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
 //! | `secrets` | where keys may come from |
 //! | `serving` | what `serve` says and leaves alone when it cannot serve |
+//! | `lists` | what the administrator lists across partners |
 //! | `log` | whether events are shown as they happen |
 //! | `recoveries` | whether what was missed is delivered once more |
 //! | `disk` | a disk that is full |
@@ -22,6 +23,7 @@ mod backup;
 mod cancellation;
 mod codes;
 mod disk;
+mod lists;
 mod log;
 mod moving;
 mod printing;
