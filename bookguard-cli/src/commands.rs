@@ -21,10 +21,11 @@ mod verify_ledger;
 
 pub use verify::{Check, lines};
 
+use bookguard_core::model::DeliveryStatus;
 use bookguard_core::ops::acceptances::GetDisclosure;
 use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::ops::event_log::ListEvents;
+use bookguard_core::ops::event_log::{ListAllEvents, ListEvents};
 use bookguard_core::ops::events::{GetEvent, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
@@ -82,7 +83,7 @@ async fn on_target(place: &Place, command: Command, screen: &Screen) -> Result<(
         Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
         Command::WebhookEvents(EventsCommand::Retry { .. })
         | Command::WebhookEndpoints(EndpointsCommand::Test { .. })
-        | Command::Mcp => Purpose::Retry,
+        | Command::Mcp => Purpose::Wait,
         _ => Purpose::Work,
     };
     let target = Target::open(settings::place(place, &environment)?, purpose)?;
@@ -144,10 +145,14 @@ async fn partners(
                 nouns::registration,
             )
         }
-        PartnersCommand::List(args) => screen.show(
-            &target.call::<ListPartners>(page(args)).await?,
-            nouns::partners,
-        ),
+        PartnersCommand::List { status, page: args } => {
+            let mut request = page(args);
+            add(&mut request, "status", status);
+            screen.show(
+                &target.call::<ListPartners>(request).await?,
+                nouns::partners,
+            )
+        }
         PartnersCommand::Approve { partner_id } => screen.show(
             &target.call::<ApprovePartner>(at(&partner_id)).await?,
             nouns::registration,
@@ -305,23 +310,41 @@ async fn webhook_events(
     screen: &Screen,
 ) -> Result<(), Failure> {
     match command {
-        EventsCommand::List { which, wait, limit } => {
+        EventsCommand::List {
+            which,
+            wait,
+            limit,
+            cursor,
+        } => {
             let mut request = events_of(&which);
             add(&mut request, "wait", wait);
             add(&mut request, "limit", limit);
-            screen.show(&target.call::<ListEvents>(request).await?, events::log)
+            add(&mut request, "cursor", cursor);
+            if target.is_for_all() && which.booking.is_none() {
+                screen.show(
+                    &target.call::<ListAllEvents>(request).await?,
+                    events::of_all,
+                )
+            } else {
+                screen.show(&target.call::<ListEvents>(request).await?, events::log)
+            }
         }
         EventsCommand::Tail { which } => tail::run(target, which, screen).await,
         EventsCommand::Get { event_id } => screen.show(
             &target.call::<GetEvent>(at(&event_id)).await?,
             events::event,
         ),
-        EventsCommand::Retry { event_id, once } => screen.show(
-            &target
-                .call::<RetryEvent>(once_only(at(&event_id), once))
-                .await?,
-            events::retried,
-        ),
+        EventsCommand::Retry { event_id, once } => {
+            let request = once_only(at(&event_id), once);
+            let answer = target.call::<RetryEvent>(request).await?;
+            screen.show(&answer, events::retried)?;
+            match answer.output.retry_status {
+                DeliveryStatus::Failed => Err(Failure::NotDelivered(format!(
+                    "The event was not accepted by every endpoint. See why with \"bookguard webhook-events get {event_id}\"."
+                ))),
+                _ => Ok(()),
+            }
+        }
         EventsCommand::Recover(args) => recover::run(target, args, screen).await,
         EventsCommand::Recoveries(command) => recover::show(target, command, screen).await,
         EventsCommand::Prune {

@@ -21,7 +21,7 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
-    let _ = write!(io::stderr(), "{what}\nType yes to go on: ");
+    let _ = write!(io::stderr(), "{what}\nGo on? [y/N] ");
     if agreed(io::stdin().lock()) {
         Ok(())
     } else {
@@ -33,7 +33,11 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
 
 fn agreed(mut answers: impl BufRead) -> bool {
     let mut answer = String::new();
-    answers.read_line(&mut answer).is_ok() && answer.trim().eq_ignore_ascii_case("yes")
+    let read = answers.read_line(&mut answer).is_ok();
+    let answer = answer.trim();
+    read && ["y", "yes"]
+        .iter()
+        .any(|yes| answer.eq_ignore_ascii_case(yes))
 }
 
 #[cfg(test)]
@@ -41,12 +45,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_yes_is_a_yes() {
+    fn only_y_and_yes_are_a_yes() {
         for (answer, yes) in [
             ("yes\n", true),
             (" YES \r\n", true),
             ("yes", true),
-            ("y\n", false),
+            ("y\n", true),
+            ("Y", true),
+            ("ye\n", false),
+            ("yy\n", false),
             ("no\n", false),
             ("\n", false),
             ("", false),

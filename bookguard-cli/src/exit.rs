@@ -16,7 +16,7 @@ pub enum Exit {
     NotFound = 3,
     /// No key, a wrong one, or one that may not.
     Auth = 4,
-    /// Refused by a rule, or invalid.
+    /// Refused by a rule, or invalid; a retry or a test that failed.
     Refused = 5,
     /// A signature, packet or ledger does not verify.
     NotVerified = 6,

@@ -26,6 +26,8 @@ pub enum Failure {
     NoKey,
     /// Something does not verify; what, has been shown.
     NotVerified(String),
+    /// A retry or a test that failed; how, has been shown.
+    NotDelivered(String),
     /// The server cannot be reached, or the database's server.
     Unreachable(String),
     /// What answers is no Bookguard, or a broken one.
@@ -144,6 +146,7 @@ impl Failure {
             Self::Refused(refusal) => refusal.kind.into(),
             Self::NoKey => Exit::Auth,
             Self::NotVerified(_) => Exit::NotVerified,
+            Self::NotDelivered(_) => Exit::Refused,
             Self::Unreachable(_) => Exit::Unreachable,
             Self::BadAnswer(_) => Exit::Server,
             Self::Unexpected(_) => Exit::Unexpected,
@@ -209,6 +212,7 @@ impl Failure {
             Self::NotVerified(message) => {
                 ("Verification failed", own("verification_failed", message))
             }
+            Self::NotDelivered(message) => ("Not delivered", own("not_delivered", message)),
             Self::Unreachable(message) => ("Unreachable", own("unreachable", message)),
             Self::BadAnswer(message) => ("Bad answer", own("bad_answer", message)),
             Self::Unexpected(message) => ("Unexpected", own("unexpected", message)),
@@ -291,6 +295,11 @@ mod tests {
                 Failure::NotVerified("m".to_owned()),
                 Exit::NotVerified,
                 "error: m (verification_failed)",
+            ),
+            (
+                Failure::NotDelivered("m".to_owned()),
+                Exit::Refused,
+                "error: m (not_delivered)",
             ),
             (
                 Failure::Unreachable("m".to_owned()),

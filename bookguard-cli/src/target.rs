@@ -29,8 +29,8 @@ pub enum Purpose {
     Work,
     /// To begin: the database is made when it is not there.
     Begin,
-    /// To deliver from here: an event, a test, or all that comes of a longer stay.
-    Retry,
+    /// To wait for what becomes of a delivery: of an event, of a test, or during a longer stay.
+    Wait,
 }
 
 /// What an operation answered.
@@ -92,6 +92,21 @@ impl Target {
         match self {
             Self::Local(local) => Ok(local),
             Self::Remote(_) => Err(only_here(what)),
+        }
+    }
+
+    /// Whether this is the administrator, acting for no partner in particular.
+    pub fn is_for_all(&self) -> bool {
+        matches!(self, Self::Local(local) if local.is_for_all())
+    }
+
+    /// Says so when this is a database on which no server runs: then nobody delivers what is done here.
+    ///
+    /// Errors: [`Failure::Refused`] when the database does not answer.
+    pub fn say_if_unserved(&self) -> Result<(), Failure> {
+        match self {
+            Self::Local(local) => local.say_if_unserved(),
+            Self::Remote(_) => Ok(()),
         }
     }
 

@@ -6,26 +6,28 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text on one line, with everything that steers a terminal replaced.
+use bookguard_core::text::{goes_right_to_left, is_hidden};
+
+/// The text on one line, with everything that steers a terminal or hides replaced; isolated from what stands around it where
+/// any of it is written from right to left. To be used once, on what came from elsewhere.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
+    let turns = goes_right_to_left(text);
+    if !turns && !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
     let seen = |c: char| match c {
         '\n' | '\t' => ' ',
-        c if steers(c) => char::REPLACEMENT_CHARACTER,
+        c if is_hidden(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     };
-    Cow::Owned(text.chars().map(seen).collect())
+    let line: String = text.chars().map(seen).collect();
+    Cow::Owned(match turns {
+        true => format!("\u{2068}{line}\u{2069}"),
+        false => line,
+    })
 }
 
-/// Control characters, and the marks of Unicode's bidirectional algorithm that reorder what stands around them.
-fn steers(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// JSON with a member a line, its tokens as they were; characters that steer a terminal are escaped.
+/// JSON with a member a line, its tokens as they were; characters that steer a terminal or hide are escaped.
 ///
 /// `json` must be valid JSON, else the layout means nothing.
 pub fn laid_out(json: &str) -> String {
@@ -38,7 +40,7 @@ pub fn laid_out(json: &str) -> String {
     while let Some(c) = chars.next() {
         if in_string {
             match c {
-                c if steers(c) => escape(&mut out, c),
+                c if is_hidden(c) => escape(&mut out, c),
                 c => out.push(c),
             }
             (in_string, escaped) = (escaped || c != '"', !escaped && c == '\\');
@@ -96,7 +98,9 @@ mod tests {
     fn nothing_that_steers_a_terminal_comes_through() {
         for (text, shown) in [
             ("Zoë & the Ñandús 🎸", "Zoë & the Ñandús 🎸"),
-            ("שלום", "שלום"),
+            ("שלום 50%", "\u{2068}שלום 50%\u{2069}"),
+            ("a\u{200b}b\u{e0041}", "a\u{fffd}b\u{fffd}"),
+            ("👩\u{200d}🚀", "👩\u{200d}🚀"),
             ("a\u{1b}[31mred", "a\u{fffd}[31mred"),
             ("a\u{9b}31m", "a\u{fffd}31m"),
             ("two\nlines\tand\r", "two lines and\u{fffd}"),

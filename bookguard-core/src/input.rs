@@ -30,6 +30,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, FieldError};
 use crate::limits::FAULTS;
+use crate::text::{is_blank, misplaced};
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.
 ///
@@ -154,12 +155,17 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// Text for people: 1 to `max` characters, not only spaces, no control characters.
+    /// Text for people: 1 to `max` characters, something to see among them, and none without a place in it
+    /// ([`text::misplaced`](crate::text::misplaced)).
     pub fn text(&mut self, max: usize) -> Option<String> {
         let text = self.string()?;
         let chars = text.chars().count();
-        if text.trim().is_empty() {
-            return self.fault("empty", "is empty", format!("Send 1 to {max} characters."));
+        if is_blank(&text) {
+            return self.fault(
+                "empty",
+                "is empty",
+                format!("Send 1 to {max} characters, one of them visible."),
+            );
         }
         if chars > max {
             return self.fault(
@@ -168,14 +174,23 @@ impl<'a> Value<'a, '_> {
                 format!("Shorten it to {max} characters."),
             );
         }
-        if let Some(c) = text.chars().find(|c| c.is_control()) {
-            return self.fault(
+        match misplaced(&text) {
+            None => Some(text),
+            Some(c) if c.is_control() => self.fault(
                 "control_character",
                 format!("holds the control character U+{:04X}", u32::from(c)),
                 "Remove control characters, line breaks and tabs included.",
-            );
+            ),
+            Some(c) => self.fault(
+                "hidden_character",
+                format!(
+                    "holds U+{:04X}, which shows nothing there, or changes how the text around it reads",
+                    u32::from(c)
+                ),
+                "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
+                 nothing before them.",
+            ),
         }
-        Some(text)
     }
 
     /// One of a closed set of words.
@@ -338,11 +353,11 @@ impl<'a> Value<'a, '_> {
             let mut pairs = Vec::with_capacity(names.len());
             for name in names {
                 let value = form.take_as_it_is(&name, |v| read(&name, v));
-                if name.is_empty() || name.chars().count() > key_chars || name.chars().any(char::is_control) {
+                if name.is_empty() || name.chars().count() > key_chars || misplaced(&name).is_some() {
                     form.fault_at(
                         &name,
                         "bad_key",
-                        format!("its name must have 1 to {key_chars} characters and no control characters"),
+                        format!("its name must have 1 to {key_chars} characters, and no control or hidden characters"),
                         "Rename the key.",
                     );
                 } else {
@@ -780,6 +795,12 @@ mod tests {
             (r#"{"name":"123456"}"#, &[("/name", "too_long")]),
             (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
             (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
+            (r#"{"name":"a\u202e"}"#, &[("/name", "hidden_character")]),
+            (r#"{"name":"\u200b"}"#, &[("/name", "empty")]),
+            (
+                r#"{"name":"a","map":{"a\u200b":"1"}}"#,
+                &[("/map/a\u{200b}", "bad_key")],
+            ),
             (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
             (r#"{"name":"a","size":1.5}"#, &[("/size", "out_of_range")]),
             (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),

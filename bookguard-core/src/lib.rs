@@ -77,6 +77,7 @@ pub mod session;
 mod shelves;
 #[cfg(feature = "store")]
 pub mod store;
+pub mod text;
 #[cfg(feature = "store")]
 pub mod waiting;
 pub mod webhook;

@@ -62,6 +62,13 @@ impl Presence {
             .then_some(self.own)
     }
 
+    /// How many nodes are there, which need not include this one; `None` where there is no list of nodes.
+    pub(crate) fn count(&self) -> Result<Option<usize>, StoreError> {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = looking.roll.as_mut().map(|roll| roll.present());
+        Ok(present.transpose()?.map(|nodes| nodes.len()))
+    }
+
     /// Answers to this node's name, and says which nodes are gone that held leases; `holders` asks who holds any. `None`
     /// where there is no list of nodes.
     pub(crate) fn look(

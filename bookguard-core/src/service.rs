@@ -316,6 +316,13 @@ impl Service {
         self.presence.look(holders).map_err(|e| self.fault(&e))
     }
 
+    /// How many servers run on the database; `None` where it keeps no list of them, as a file. Blocks.
+    ///
+    /// Errors: `unavailable` when the store does not answer.
+    pub fn servers(&self) -> Result<Option<usize>, Error> {
+        self.presence.count().map_err(|e| self.fault(&e))
+    }
+
     /// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
     /// that delivers, before it holds any itself: whoever held them is gone. Blocks.
     ///

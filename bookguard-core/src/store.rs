@@ -78,6 +78,8 @@ trait Engine: Send + Sync {
 pub(crate) trait Roll: Send {
     /// Puts `own` on the list, if it is not there, for as long as this process lives; and says who is on it.
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError>;
+    /// Who is on it.
+    fn present(&mut self) -> Result<BTreeSet<Node>, StoreError>;
 }
 
 /// The stored head with the log's name and key.

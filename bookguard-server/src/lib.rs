@@ -47,4 +47,4 @@ mod skew;
 pub mod watch;
 
 pub use documents::{openapi, openapi_json};
-pub use server::{Server, Signal, run, signals};
+pub use server::{Server, Signal, run, runs_on, signals};

@@ -379,9 +379,7 @@ async fn retain(service: Arc<Service>, days: u32) {
 
 /// Takes the database for this server alone. Other commands of the program may use it all the same.
 fn lock(db: &Path) -> Result<File, String> {
-    let mut name = db.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
+    let path = lock_path(db);
     let folder = path.parent().unwrap_or(Path::new(".")).display();
     let fail = |e: &std::io::Error| match e.kind() {
         std::io::ErrorKind::NotFound => {
@@ -398,7 +396,7 @@ fn lock(db: &Path) -> Result<File, String> {
         .append(true)
         .open(&path)
         .map_err(|e| fail(&e))?;
-    match file.try_lock() {
+    match take(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(
             "another server is using {} (it holds {}); stop it first, or give this one another database",
@@ -406,6 +404,32 @@ fn lock(db: &Path) -> Result<File, String> {
             path.display()
         )),
         Err(TryLockError::Error(e)) => Err(fail(&e)),
+    }
+}
+
+fn lock_path(db: &Path) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+/// Takes the lock. A command that looks whether a server runs holds it for a moment, so one refusal is not enough.
+fn take(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..5 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+            done => return done,
+        }
+    }
+    file.try_lock()
+}
+
+/// Whether a server runs on the database in this file. A lock that cannot be looked at counts as held.
+#[must_use]
+pub fn runs_on(db: &Path) -> bool {
+    match File::open(lock_path(db)) {
+        Ok(file) => file.try_lock_shared().is_err(),
+        Err(e) => e.kind() != std::io::ErrorKind::NotFound,
     }
 }
 

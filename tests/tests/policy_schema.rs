@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const SPOILED: usize = 8_000;
 
 /// What no schema can know, by the code of the refusal.
-const BEYOND_SCHEMAS: [&str; 8] = [
+const BEYOND_SCHEMAS: [&str; 7] = [
     "time_zone_unknown",
     "currency_unknown",
     "currency_has_no_minor_unit",
@@ -21,7 +21,6 @@ const BEYOND_SCHEMAS: [&str; 8] = [
     "amount_precision",
     "amount_too_large",
     "tiers_not_ordered",
-    "empty",
 ];
 
 struct Judge(Schemas, SchemaIndex);
@@ -375,5 +374,5 @@ fn the_schema_and_the_reader_refuse_the_same_but_for_what_no_schema_can_know() {
         used > SPOILED / 10 && refused > SPOILED / 2,
         "{used} {refused} {beyond:?}"
     );
-    assert!(beyond.len() > 5, "{used} {refused} {beyond:?}");
+    assert!(beyond.len() >= 5, "{used} {refused} {beyond:?}");
 }

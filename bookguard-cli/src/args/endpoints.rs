@@ -28,8 +28,15 @@ pub enum EndpointsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
-    /// List endpoints, newest first
-    List(PageArgs),
+    /// List endpoints, newest first; those of all partners on the database without --partner
+    List {
+        /// Only in this status: active, failing, suspended, disabled or gone
+        #[arg(long)]
+        status: Option<String>,
+        /// Which page.
+        #[command(flatten)]
+        page: PageArgs,
+    },
     /// Show an endpoint
     Get {
         /// The endpoint's id

@@ -28,7 +28,14 @@ pub enum PartnersCommand {
         once: OnceArgs,
     },
     /// List partners, newest first (on the database only)
-    List(PageArgs),
+    List {
+        /// Only in this status: pending, approved or active
+        #[arg(long)]
+        status: Option<String>,
+        /// Which page.
+        #[command(flatten)]
+        page: PageArgs,
+    },
     /// Let a pending partner in; shows its first API key (on the database only)
     Approve {
         /// The partner's id
@@ -105,7 +112,7 @@ pub struct EventsArgs {
 /// What can be done with webhook events.
 #[derive(Debug, Subcommand)]
 pub enum EventsCommand {
-    /// List the partner's events, oldest first
+    /// List the partner's events, oldest first; those of all partners, newest first, on the database without --partner
     List {
         /// What is listed.
         #[command(flatten)]
@@ -116,6 +123,9 @@ pub enum EventsCommand {
         /// Events at a time: 1 to 100 [default: 25]
         #[arg(long, value_name = "N")]
         limit: Option<String>,
+        /// The next page of all partners' events: the cursor the page before ended with
+        #[arg(long, conflicts_with_all = ["after", "booking", "wait"])]
+        cursor: Option<String>,
     },
     /// Show events as they happen, until it is stopped; a server that is away is waited for
     Tail {

@@ -7,7 +7,7 @@ use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint
 use bookguard_core::ops::secrets::RotateEndpointSecret;
 use serde_json::{Value, json};
 
-use super::{at, once_only, page, rotation, with, with_body};
+use super::{add, at, once_only, page, rotation, with, with_body};
 use crate::args::{EndpointUpdateArgs, EndpointsCommand};
 use crate::failure::Failure;
 use crate::output::{Screen, events, nouns};
@@ -42,10 +42,15 @@ pub(super) async fn run(
                 nouns::endpoint_kept,
             )
         }
-        EndpointsCommand::List(args) => screen.show(
-            &target.call::<ListEndpoints>(page(args)).await?,
-            nouns::endpoints,
-        ),
+        EndpointsCommand::List { status, page: args } => {
+            let mut request = page(args);
+            add(&mut request, "status", status);
+            let answer = target.call::<ListEndpoints>(request).await?;
+            match target.is_for_all() {
+                true => screen.show(&answer, nouns::endpoints_of_all),
+                false => screen.show(&answer, nouns::endpoints),
+            }
+        }
         EndpointsCommand::Get { endpoint_id } => screen.show(
             &target.call::<GetEndpoint>(at(&endpoint_id)).await?,
             nouns::endpoint,
@@ -60,12 +65,17 @@ pub(super) async fn run(
         EndpointsCommand::Disable { endpoint_id } => {
             update(target, &endpoint_id, &json!({"enabled": false}), screen).await
         }
-        EndpointsCommand::Test { endpoint_id, once } => screen.show(
-            &target
-                .call::<TestEndpoint>(once_only(at(&endpoint_id), once))
-                .await?,
-            events::tested,
-        ),
+        EndpointsCommand::Test { endpoint_id, once } => {
+            let request = once_only(at(&endpoint_id), once);
+            let answer = target.call::<TestEndpoint>(request).await?;
+            screen.show(&answer, events::tested)?;
+            match answer.output.delivered {
+                true => Ok(()),
+                false => Err(Failure::NotDelivered(
+                    "The endpoint did not accept the test.".to_owned(),
+                )),
+            }
+        }
         EndpointsCommand::RotateSecret {
             endpoint_id,
             rotation: args,

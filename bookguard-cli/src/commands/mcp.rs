@@ -48,7 +48,10 @@ const INTERNAL_ERROR: i32 = -32603;
 /// Errors: [`Failure::Unexpected`] when there are no threads to work with; [`Failure::Closed`] when nobody reads any more.
 pub async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
-        Target::Local(local) => Peer::Here(Box::new(local.desk()?)),
+        Target::Local(local) => {
+            target.say_if_unserved()?;
+            Peer::Here(Box::new(local.desk()?))
+        }
         Target::Remote(remote) => Peer::There(remote.clone()),
     };
     let bridge = Arc::new(Bridge {

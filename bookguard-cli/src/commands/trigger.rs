@@ -57,7 +57,8 @@ pub async fn run(target: &Target, event_type: EventType, screen: &Screen) -> Res
     match screen.format {
         Format::Json => screen.json(&json),
         Format::Table => output::print(&events::happened(&event, screen.style)),
-    }
+    }?;
+    target.say_if_unserved()
 }
 
 async fn latest(

@@ -1,11 +1,11 @@
 //! Webhook events, their deliveries and attempts: how they are shown.
 
 use bookguard_core::command::RetryResult;
-use bookguard_core::model::{Delivery, Event};
+use bookguard_core::model::{Delivery, Event, Page};
 use bookguard_core::ops::event_log::EventLog;
 use bookguard_core::ops::events::{AttemptRecord, EventWithAttempts};
 
-use super::sheet::{Style, list, record, time};
+use super::sheet::{Style, list, more, record, time};
 
 /// A piece of the log.
 pub fn log(log: &EventLog, style: Style) -> String {
@@ -36,6 +36,35 @@ pub fn log(log: &EventLog, style: Style) -> String {
         text.push_str(&format!("\n\nMore: --after {}", log.next_after));
     }
     text
+}
+
+/// A page of all partners' events.
+pub fn of_all(page: &Page<Event>, style: Style) -> String {
+    let rows = page.data.iter().map(|event| {
+        [
+            event
+                .partner_id
+                .map_or_else(String::new, |id| id.to_string()),
+            event.seq.to_string(),
+            event.event_id.to_string(),
+            event.event_type.word().to_owned(),
+            event.status.word().to_owned(),
+            event.retry_count.to_string(),
+            time(event.timestamp),
+            event.next_attempt_at.map_or_else(|| "-".to_owned(), time),
+        ]
+    });
+    let header = [
+        "PARTNER",
+        "NO",
+        "EVENT",
+        "TYPE",
+        "STATUS",
+        "RETRIES",
+        "AT",
+        "NEXT ATTEMPT",
+    ];
+    list(style, "events", header, rows.collect()) + &more(page.next_cursor.as_deref())
 }
 
 /// An event as it happens, on one line.

@@ -201,6 +201,26 @@ pub fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
     list(style, "webhook endpoints", header, rows.collect()) + &more(page.next_cursor.as_deref())
 }
 
+/// A page of all partners' endpoints.
+pub fn endpoints_of_all(page: &Page<Endpoint>, style: Style) -> String {
+    let rows = page.data.iter().map(|endpoint| {
+        [
+            endpoint
+                .partner_id
+                .map_or_else(String::new, |id| id.to_string()),
+            endpoint.endpoint_id.to_string(),
+            word(&endpoint.status),
+            endpoint.failures.to_string(),
+            endpoint.url.clone(),
+            time(endpoint.created_at),
+        ]
+    });
+    let header = [
+        "PARTNER", "ENDPOINT", "STATUS", "FAILURES", "ADDRESS", "CREATED",
+    ];
+    list(style, "webhook endpoints", header, rows.collect()) + &more(page.next_cursor.as_deref())
+}
+
 fn types(endpoint: &Endpoint) -> String {
     let words: Vec<&str> = endpoint
         .events

@@ -1,9 +1,11 @@
 //! Operations on a database file, as its administrator, in this process.
 //!
 //! The service's own writer does the writing, under the database's write turn, so a server may run on the same file
-//! meanwhile. What has to be delivered is left to that server, or to the next one; a manual retry is attempted from here,
-//! because its caller waits for the outcome, and so is all that `mcp` does, which stays as long as a server might.
+//! meanwhile. Invariant: no event is delivered from here. Where webhooks may go, and through which proxy, are the server's
+//! settings; what is due is left to the server that runs, or to the next one, and a retry waits for what that server settles.
+//! Only a test, of which nothing is recorded, is sent from here, and only where no server runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use bookguard_core::command::Answer as Written;
 use bookguard_core::error::Error;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::PartnerId;
-use bookguard_core::ops::{self, Action, Operation, Request, Writing};
+use bookguard_core::ops::{self, Action, Awaits, Operation, Request, Writing};
 use bookguard_core::outbox::Outbox;
 use bookguard_core::service::{self, Closing, Registration, Service};
 use bookguard_core::session::{Authority, Session};
@@ -19,6 +21,7 @@ use bookguard_core::webhook::Secret;
 use bookguard_server::config::Config;
 use bookguard_server::courier::{self, Awaited, Courier, endpoint_rule};
 use bookguard_server::mcp::desk::Desk;
+use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
 
@@ -26,13 +29,18 @@ use super::{Answer, Purpose};
 use crate::failure::Failure;
 use crate::output::say;
 
-/// How long an attempt that is still running may hold up the end of the command, once its caller has an answer.
+/// How long a test that is still running may hold up the end of the command.
 const LAST_ATTEMPT: Duration = Duration::from_secs(15);
+
+const UNSERVED: &str = "No server runs on this database, and only a server delivers webhooks: what is due is sent once one runs \
+     (bookguard serve).";
 
 /// A database file that is worked on.
 pub struct Local {
     session: Session,
     closing: Closing,
+    /// The database, where it is a file.
+    file: Option<PathBuf>,
     courier: Option<Arc<Courier>>,
     retention_days: u32,
     report: fn(&str),
@@ -47,14 +55,14 @@ impl Local {
         partner_id: Option<PartnerId>,
         purpose: Purpose,
     ) -> Result<Self, Failure> {
-        let (outbox, parcels) = Outbox::new();
-        let outbox = Arc::new(outbox);
+        let file = config.db.file().map(ToOwned::to_owned);
         let rules = config.webhooks.clone();
         let (retention_days, report) = (config.retention_days, config.report);
         let proxy = config.webhook_proxy;
         let opening = service::Config {
             create: purpose == Purpose::Begin,
-            outbox: (purpose == Purpose::Retry).then(|| Arc::clone(&outbox)),
+            // Without one, what is to be delivered is born in nobody's hands.
+            outbox: None,
             endpoint_rule: endpoint_rule(rules.clone()),
             verifies_endpoints: config.verifies_endpoints,
             public_url: config
@@ -78,15 +86,17 @@ impl Local {
             say(begun);
         }
         let courier = match purpose {
-            Purpose::Retry => {
-                // Only what this command leases: what else is due belongs to a server.
+            Purpose::Wait => {
+                // It is handed nothing and claims nothing; it waits for outcomes and sends tests.
+                let (outbox, parcels) = Outbox::new();
                 let settings = courier::Settings {
                     claims: false,
                     proxy,
                     ..courier::Settings::new(rules, config.report)
                 };
-                let courier = Courier::start(Arc::clone(&service), outbox, parcels, settings)
-                    .map_err(|e| Failure::Unexpected(e.to_string()))?;
+                let courier =
+                    Courier::start(Arc::clone(&service), Arc::new(outbox), parcels, settings)
+                        .map_err(|e| Failure::Unexpected(e.to_string()))?;
                 Some(Arc::new(courier))
             }
             Purpose::Begin | Purpose::Work => None,
@@ -98,9 +108,32 @@ impl Local {
         Ok(Self {
             session,
             closing,
+            file,
             courier,
             retention_days,
             report,
+        })
+    }
+
+    /// Whether it acts for no partner in particular.
+    pub fn is_for_all(&self) -> bool {
+        self.session.authority == Authority::Administrator { partner_id: None }
+    }
+
+    /// Says so if no server runs on the database.
+    ///
+    /// Errors: [`Failure::Refused`] when the database does not answer.
+    pub fn say_if_unserved(&self) -> Result<(), Failure> {
+        if !self.has_server()? {
+            say(UNSERVED);
+        }
+        Ok(())
+    }
+
+    fn has_server(&self) -> Result<bool, Failure> {
+        Ok(match &self.file {
+            Some(file) => runs_on(file),
+            None => block_in_place(|| self.service().servers())?.is_some_and(|servers| servers > 0),
         })
     }
 
@@ -116,7 +149,7 @@ impl Local {
 
     /// The Model Context Protocol, on this database and for the partner it acts for. Give it back before [`Self::close`].
     ///
-    /// Errors: [`Failure::Unexpected`] when it was not opened to deliver from here, or there are no threads to be had.
+    /// Errors: [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
     pub fn desk(&self) -> Result<Desk, Failure> {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
@@ -160,14 +193,22 @@ impl Local {
         let Writing { command, awaits } = writing;
         let key = command.remember.as_ref().map(|remember| remember.key);
         let awaited = match (&self.courier, awaits) {
-            (Some(courier), Some(awaits)) => Some((courier, courier.ready(awaits)?)),
+            (Some(courier), Some(awaits)) => {
+                let served = self.has_server()?;
+                may_send(&awaits, served)?;
+                Some((courier, courier.ready(awaits)?, served))
+            }
             _ => None,
         };
         let written = self.session.service.submit_patiently(command).await?;
         let fresh = matches!(written, Written::Fresh(_));
         let body = ops::finish_write::<O>(written)?.body;
         match awaited {
-            Some((courier, awaited)) if fresh => self.answer(courier, awaited, key, body).await,
+            Some((_, Awaited::Outcome(_), false)) if fresh => {
+                say(UNSERVED);
+                Ok(body)
+            }
+            Some((courier, awaited, _)) if fresh => self.answer(courier, awaited, key, body).await,
             _ => Ok(body),
         }
     }
@@ -204,5 +245,22 @@ impl Local {
         } = self;
         drop((session, courier));
         block_in_place(|| closing.wait());
+    }
+}
+
+/// A test shows what becomes of a delivery: beside a server that is what the server's settings make of it, not those here.
+fn may_send(awaits: &Awaits, served: bool) -> Result<(), Failure> {
+    match awaits {
+        Awaits::Outcome(_) => Ok(()),
+        Awaits::Test(_) if served => Err(Error::conflict(
+            "server_running",
+            "A server runs on this database, and a test is sent by the server, with its settings. Ask the server: repeat the \
+             command with --url and a key of the partner.",
+        )
+        .into()),
+        Awaits::Test(_) => {
+            say("No server runs on this database: the test is sent from here, with the settings given here.");
+            Ok(())
+        }
     }
 }

@@ -35,6 +35,7 @@ fn id<N: crate::model::id::Noun>(n: u8) -> Id<N> {
 fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
     Endpoint {
         endpoint_id: id(n),
+        partner_id: None,
         url: format!("https://example.com/{n}"),
         events: events.to_vec(),
         description: None,

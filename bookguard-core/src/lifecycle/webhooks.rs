@@ -134,6 +134,8 @@ pub(super) fn retry(
              {\"enabled\": true}. Then retry.",
         ));
     };
+    let woken = retry.wake(partner, &changes);
+    changes.extend(woken);
     let retries = event.retries + 1;
     changes.push(Change::EventRetried { event_id, retries });
     let reply = RetryResult {
@@ -226,6 +228,40 @@ impl Retry<'_> {
             endpoint_id,
             state,
         }
+    }
+
+    /// Suspended endpoints of deliveries that are left to a claim: one may try now, as one in the courier's hands would.
+    fn wake(&self, partner: &PartnerState, changes: &[Change]) -> Vec<Change> {
+        let left = |endpoint_id: EndpointId| {
+            changes.iter().any(|change| match change {
+                Change::DeliveryMoved {
+                    endpoint_id: id,
+                    state,
+                    ..
+                }
+                | Change::DeliveryAdded {
+                    endpoint_id: id,
+                    state,
+                    ..
+                } => *id == endpoint_id && state.lease.is_none(),
+                _ => false,
+            })
+        };
+        let asleep = partner.endpoints.iter().filter(|endpoint| {
+            endpoint.status == EndpointStatus::Suspended
+                && endpoint
+                    .next_probe_at
+                    .is_some_and(|probe_at| probe_at > self.at)
+                && left(endpoint.endpoint_id)
+        });
+        let woken = asleep.map(|endpoint| Change::EndpointFared {
+            endpoint_id: endpoint.endpoint_id,
+            health: EndpointHealth {
+                probe_at: Some(self.at),
+                ..endpoint.health()
+            },
+        });
+        woken.collect()
     }
 
     /// Deliveries to the endpoints of today that have not had one; `None` when there is no such endpoint. All of an event's

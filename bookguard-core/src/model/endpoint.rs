@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{EndpointId, EventType, Timestamp};
+use super::{EndpointId, EventType, PartnerId, Timestamp};
 use crate::limits::MOVED_MS;
 
 /// Where an endpoint stands.
@@ -24,6 +24,15 @@ pub enum EndpointStatus {
 }
 
 impl EndpointStatus {
+    /// All statuses with their words.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("active", Self::Active),
+        ("failing", Self::Failing),
+        ("suspended", Self::Suspended),
+        ("disabled", Self::Disabled),
+        ("gone", Self::Gone),
+    ];
+
     /// Whether events that happen now are for it.
     pub fn takes_events(self) -> bool {
         match self {
@@ -74,6 +83,10 @@ impl EndpointHealth {
 pub struct Endpoint {
     /// The endpoint's id.
     pub endpoint_id: EndpointId,
+    /// Whose it is, where the administrator lists what all partners have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip))]
+    pub partner_id: Option<PartnerId>,
     /// Where events are posted.
     pub url: String,
     /// The types it receives; all of them when empty.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BookingId, EndpointId, EventId, Timestamp};
+use super::{BookingId, EndpointId, EventId, PartnerId, Timestamp};
 
 /// The event types of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +116,10 @@ pub struct Delivery {
 pub struct Event {
     /// The event's id; receivers deduplicate by it.
     pub event_id: EventId,
+    /// Whose it is, where the administrator lists what all partners have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip))]
+    pub partner_id: Option<PartnerId>,
     /// What happened.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]

@@ -20,6 +20,15 @@ pub enum PartnerStatus {
     Active,
 }
 
+impl PartnerStatus {
+    /// All statuses with their words.
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("pending", Self::Pending),
+        ("approved", Self::Approved),
+        ("active", Self::Active),
+    ];
+}
+
 /// A partner as `GET /v1/partners/me` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]

@@ -1,8 +1,8 @@
 //! Webhook endpoints.
 
 use super::{
-    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
-    query, query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
+    ids_cursor, paging, path_id, query, query_choice, query_one, read, write,
 };
 use crate::command::{Ask, EndpointKept, NewSecret, Reply};
 use crate::entropy;
@@ -11,7 +11,7 @@ use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::model::{Endpoint, EndpointId, EndpointStatus, EventType, Page, Scope};
-use crate::session::Session;
+use crate::session::{Authority, Session};
 use crate::webhook::Secret;
 
 /// `POST /v1/webhook-endpoints`
@@ -62,6 +62,7 @@ impl Operation for CreateEndpoint {
         let own_secret = new.own_secret == Some(true);
         let endpoint = Endpoint {
             endpoint_id,
+            partner_id: None,
             url: new.url,
             events: new.events.unwrap_or_default(),
             description: new.description,
@@ -183,7 +184,15 @@ impl Operation for ListEndpoints {
         access: Access::Scope(Scope::WebhooksRead),
         status: 200,
         body: Body::None,
-        query: &[LIMIT, ids_cursor::<noun::Endpoint>()],
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only endpoints in this status: active, failing, suspended, disabled or gone.",
+                form: QueryForm::Words("EndpointStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Endpoint>(),
+        ],
         refusals: &[],
         tag: "Webhooks",
         summary: "List webhook endpoints",
@@ -192,11 +201,20 @@ impl Operation for ListEndpoints {
     type Output = Page<Endpoint>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Endpoint>>, Error> {
-        let partner_id = session.partner_id()?;
+        // Everybody's, for the administrator who acts for none.
+        let partner_id = match &session.authority {
+            Authority::Administrator { partner_id } => *partner_id,
+            _ => Some(session.partner_id()?),
+        };
         let page = paging(request)?;
+        let mut faults = Vec::new();
+        let status = query_choice(request, "status", &EndpointStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
         Ok(read(move |session| {
             let rows = query(session, |reader| {
-                reader.endpoints(&partner_id, page.before, page.limit + 1)
+                reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)
             })?;
             Ok(Page::of(rows, page.limit, |endpoint| {
                 endpoint.endpoint_id.to_string()

@@ -1,6 +1,8 @@
 //! A partner's events as one log in the order of their numbers: what a partner without an endpoint reads, and what one
 //! with endpoints checks that it missed nothing with.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, Watch,
-    events, query, query_choice, query_fault, query_one, query_value, read_page_limit,
-    whole_number,
+    events, ids_cursor, paging, query, query_choice, query_fault, query_one, query_value, read,
+    read_page_limit, whole_number,
 };
 use crate::error::{Error, FieldError};
 use crate::limits;
 use crate::model::id::{Noun as _, noun};
-use crate::model::{BookingId, DeliveryStatus, Event, EventType, PartnerId, Scope};
+use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
 use crate::session::{Authority, Session};
 use crate::store::events::EventFilter;
 
@@ -121,6 +123,80 @@ impl Operation for ListEvents {
     }
 }
 
+/// `bookguard webhook-events list` without a partner
+pub struct ListAllEvents;
+
+impl Operation for ListAllEvents {
+    const ROUTE: Route = Route {
+        id: "listAllWebhookEvents",
+        method: Method::Get,
+        path: "/v1/webhook-events",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "type",
+                description: "Only events of this type: booking.created, booking.protected or resolution.created.",
+                form: QueryForm::Words("EventType"),
+            },
+            QueryParam {
+                name: "status",
+                description: "Only events in this status: pending, delivered, failed or no_endpoints.",
+                form: QueryForm::Words("DeliveryStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Event>(),
+        ],
+        refusals: &[],
+        tag: "Webhooks",
+        summary: "All events of all partners",
+        description: "Only for the administrator, on the database itself. Newest first.",
+    };
+    type Output = Page<Event>;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Event>>, Error> {
+        let asked = paging(request)?;
+        let mut faults = Vec::new();
+        let event_type = query_choice(request, "type", &EventType::WORDS, &mut faults);
+        let status = query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(read(move |session| {
+            let now = session.service.clock().now();
+            let (found, secrets, next) = query(session, |reader| {
+                let (found, next) =
+                    reader.all_events(event_type, status, asked.before, asked.limit)?;
+                let mut secrets = BTreeMap::new();
+                for event in &found {
+                    if let Entry::Vacant(place) = secrets.entry(event.partner_id) {
+                        place.insert(reader.secret(&event.partner_id, now)?);
+                    }
+                }
+                Ok((found, secrets, next))
+            })?;
+            let shown = found.iter().map(|event| {
+                let owner = event.partner_id;
+                let secret = secrets.get(&owner).and_then(Option::as_ref);
+                Ok(Event {
+                    partner_id: Some(owner),
+                    ..events::view(event, secret.ok_or_else(|| no_secret(owner))?)?
+                })
+            });
+            Ok(Page {
+                data: shown.collect::<Result<_, Error>>()?,
+                has_more: next.is_some(),
+                next_cursor: next.map(|id| id.to_string()),
+            })
+        }))
+    }
+}
+
+fn no_secret(partner_id: PartnerId) -> Error {
+    Error::internal(format!("partner {partner_id} has no signing secret"))
+}
+
 fn page(
     session: &Session,
     filter: &EventFilter,
@@ -132,12 +208,7 @@ fn page(
         let page = reader.event_log(filter, after, limit)?;
         Ok((page, reader.secret(&filter.partner_id, now)?))
     })?;
-    let secret = secret.ok_or_else(|| {
-        Error::internal(format!(
-            "partner {} has no signing secret",
-            filter.partner_id
-        ))
-    })?;
+    let secret = secret.ok_or_else(|| no_secret(filter.partner_id))?;
     let data = page.events.iter().map(|event| events::view(event, &secret));
     Ok(EventLog {
         data: data.collect::<Result<_, _>>()?,

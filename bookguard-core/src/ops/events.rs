@@ -79,6 +79,7 @@ pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error>
     let deliveries: Vec<Delivery> = event.deliveries.iter().map(delivery).collect();
     Ok(Event {
         event_id: event.event_id,
+        partner_id: None,
         event_type: event.event_type,
         booking_id: event.booking_id,
         // An event happens when its id is made, to the millisecond.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 use super::{
-    Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
-    query, query_one, read, write,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
+    ids_cursor, paging, path_id, query, query_choice, query_one, read, write,
 };
 use crate::command::{
     Ask, DefaultPolicy, NewKey, PartnerUpdate, Registration as Registered, Reply,
@@ -22,6 +22,7 @@ use crate::model::{
 use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
 use crate::service::Registration;
 use crate::session::Session;
+use crate::text::is_invisible;
 use crate::webhook::Secret;
 
 /// `POST /v1/partners/register`
@@ -142,7 +143,7 @@ fn email(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.text(limits::EMAIL_CHARS)?;
     let plain = text
         .chars()
-        .all(|c| !c.is_whitespace() && !"<>,;:\"()[]\\".contains(c));
+        .all(|c| !c.is_whitespace() && !is_invisible(c) && !"<>,;:\"()[]\\".contains(c));
     let parts = text.split_once('@');
     let good = plain
         && parts.is_some_and(|(local, host)| {
@@ -438,7 +439,15 @@ impl Operation for ListPartners {
         access: Access::Administrator,
         status: 200,
         body: Body::None,
-        query: &[LIMIT, ids_cursor::<noun::Partner>()],
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only partners in this status: pending, approved or active.",
+                form: QueryForm::Words("PartnerStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Partner>(),
+        ],
         refusals: &[],
         tag: "Partners",
         summary: "All partners",
@@ -448,9 +457,14 @@ impl Operation for ListPartners {
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Partner>>, Error> {
         let page = paging(request)?;
+        let mut faults = Vec::new();
+        let status = query_choice(request, "status", &PartnerStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
         Ok(read(move |session| {
             let rows = query(session, |reader| {
-                reader.partners(page.before, page.limit + 1)
+                reader.partners(status, page.before, page.limit + 1)
             })?;
             Ok(Page::of(rows, page.limit, |partner| {
                 partner.partner_id.to_string()
@@ -530,6 +544,10 @@ mod tests {
             ("a@example..com", false),
             ("a@.example.com", false),
             ("<a@example.com>", false),
+            ("a\u{202e}@example.com", false),
+            ("می\u{200c}خ@example.com", false),
+            ("a@exa\u{200b}mple.com", false),
+            ("a\u{e0041}@example.com", false),
         ] {
             let body = format!(r#"{{"name":"n","businessType":"b","contactEmail":"{address}"}}"#);
             assert_eq!(NewPartner::read(body.as_bytes()).is_ok(), good, "{address}");

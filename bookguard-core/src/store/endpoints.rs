@@ -3,7 +3,9 @@
 //! An endpoint's document is as it was born but for what its partner changed; where it stands has a column of its own.
 //! Secrets are sealed, each for its owner.
 
-use super::conn::{Row, Statement, StoreError, select_in};
+use std::ops::RangeInclusive;
+
+use super::conn::{Arg, Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::limits::{SECRETS_VALID, WARNING_FAILURES};
@@ -23,6 +25,13 @@ pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE
 
 const SECRETS: &str = "SELECT owner, made_ms, from_ms, sealed FROM secret WHERE owner IN ({})";
 
+const PAGE_OF_PARTNER: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
+     WHERE partner_id = $1 AND id < $2 AND status >= $3 AND status <= $4 AND failures >= $5 AND failures <= $6 \
+     AND deleted_ms IS NULL ORDER BY id DESC LIMIT $7";
+const PAGE_OF_ALL: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
+     WHERE id < $1 AND status >= $2 AND status <= $3 AND failures >= $4 AND failures <= $5 AND deleted_ms IS NULL \
+     ORDER BY id DESC LIMIT $6";
+
 /// Every place an endpoint can stand in, with its number in the store. Whether it is failing, its failures say.
 const STATUSES: [(i64, EndpointStatus); 4] = [
     (0, EndpointStatus::Disabled),
@@ -38,6 +47,20 @@ fn number(status: EndpointStatus) -> i64 {
     };
     let place = STATUSES.iter().find(|(_, known)| *known == status);
     place.expect("the table has every status but Failing").0
+}
+
+/// The numbers and failures that an endpoint in this status has; in any, without one.
+fn stands(status: Option<EndpointStatus>) -> (RangeInclusive<i64>, RangeInclusive<i64>) {
+    let warned = i64::from(WARNING_FAILURES);
+    let failures = match status {
+        Some(EndpointStatus::Active) => 0..=warned - 1,
+        Some(EndpointStatus::Failing) => warned..=i64::MAX,
+        _ => 0..=i64::MAX,
+    };
+    (
+        status.map_or(0..=i64::MAX, |status| number(status)..=number(status)),
+        failures,
+    )
 }
 
 /// How an endpoint fares, from its columns status, failures, failing, probe and unverified, which begin at `from`.
@@ -188,20 +211,38 @@ pub(super) fn secrets_forgotten(owner: &[u8; 16], made_before: Option<Timestamp>
 }
 
 impl Reader<'_> {
-    /// A partner's endpoints, newest first, from below `before`.
+    /// A partner's endpoints, or everybody's and then each with whose it is; newest first, from below `before`.
     pub fn endpoints(
         &mut self,
-        partner_id: &PartnerId,
+        partner_id: Option<&PartnerId>,
+        status: Option<EndpointStatus>,
         before: Option<EndpointId>,
         rows: u32,
     ) -> Read<Vec<Endpoint>> {
         let before = before.unwrap_or(EndpointId::from_bytes([0xff; 16]));
-        let rows = self.all(
-            "SELECT status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE partner_id = $1 AND id < $2 AND deleted_ms IS NULL \
-             ORDER BY id DESC LIMIT $3",
-            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
-        )?;
-        rows.iter().map(|row| read(row, 0)).collect()
+        let (status, failures) = stands(status);
+        let mut args: Vec<Arg<'_>> = partner_id.into_iter().map(Into::into).collect();
+        args.push((&before).into());
+        let bounds = [
+            *status.start(),
+            *status.end(),
+            *failures.start(),
+            *failures.end(),
+            i64::from(rows),
+        ];
+        args.extend(bounds.map(Arg::from));
+        let rows = self.all(partner_id.map_or(PAGE_OF_ALL, |_| PAGE_OF_PARTNER), args)?;
+        let shown = rows.iter().map(|row| {
+            let owner = match partner_id {
+                Some(_) => None,
+                None => Some(row.id(0)?),
+            };
+            Ok(Endpoint {
+                partner_id: owner,
+                ..read(row, 1)?
+            })
+        });
+        shown.collect()
     }
 
     /// One endpoint and its owner, unless it is deleted.

@@ -18,6 +18,8 @@ const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries,
      WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const OF_ALL: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
+     WHERE id < $1 ORDER BY id DESC LIMIT $2";
 const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
      d.begun_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
@@ -145,6 +147,43 @@ impl Reader<'_> {
         }
         page.events = self.whole(page.events)?;
         Ok(page)
+    }
+
+    /// Everybody's events of a type and in a status, newest first, from below `before`, and where the next page begins if there
+    /// may be one. Examined as [`Self::event_log`] does.
+    pub fn all_events(
+        &mut self,
+        event_type: Option<EventType>,
+        status: Option<DeliveryStatus>,
+        before: Option<EventId>,
+        limit: u32,
+    ) -> Read<(Vec<StoredEvent>, Option<EventId>)> {
+        let mut before = before.unwrap_or(EventId::from_bytes([0xff; 16]));
+        let (mut found, mut examined) = (Vec::new(), 0);
+        let next = loop {
+            let rows = self.all(OF_ALL, vec![(&before).into(), i64::from(PIECE).into()])?;
+            let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+            let mut events = self.with_deliveries(events)?.into_iter();
+            for event in events.by_ref() {
+                before = event.event_id;
+                let wanted = event_type.is_none_or(|wanted| wanted == event.event_type)
+                    && status.is_none_or(|wanted| wanted == event.status());
+                if wanted {
+                    found.push(event);
+                    if found.len() == limit as usize {
+                        break;
+                    }
+                }
+            }
+            examined += PIECE;
+            if rows.len() < PIECE as usize && events.len() == 0 {
+                break None;
+            }
+            if found.len() == limit as usize || examined >= EVENTS_EXAMINED {
+                break Some(before);
+            }
+        };
+        Ok((self.whole(found)?, next))
     }
 
     /// The number of a partner's latest event; 0 when it has none.

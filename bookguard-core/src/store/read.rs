@@ -17,8 +17,8 @@ use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
-    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerId, ResolutionId,
-    Timestamp,
+    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerId, PartnerStatus,
+    ResolutionId, Timestamp,
 };
 use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
@@ -179,11 +179,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Partners, newest first, from below `before`.
-    pub fn partners(&mut self, before: Option<PartnerId>, rows: u32) -> Read<Vec<Partner>> {
+    pub fn partners(
+        &mut self,
+        status: Option<PartnerStatus>,
+        before: Option<PartnerId>,
+        rows: u32,
+    ) -> Read<Vec<Partner>> {
         let before = before.unwrap_or(PartnerId::from_bytes([0xff; 16]));
+        let (least, most) = status.map_or((0, i64::MAX), |status| (status as i64, status as i64));
         let rows = self.all(
-            "SELECT status, settings, body FROM partner WHERE id < $1 ORDER BY id DESC LIMIT $2",
-            vec![(&before).into(), i64::from(rows).into()],
+            "SELECT status, settings, body FROM partner WHERE id < $1 AND status >= $2 AND status <= $3 ORDER BY id DESC LIMIT $4",
+            vec![(&before).into(), least.into(), most.into(), i64::from(rows).into()],
         )?;
         rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
     }

@@ -9,6 +9,7 @@
 //! | `secrets` | where keys may come from |
 //! | `serving` | what `serve` says and leaves alone when it cannot serve |
 //! | `signals` | what `serve` does when it is told to end, to end at once, or to read its settings anew |
+//! | `lists` | what the administrator lists across partners |
 //! | `log` | whether events are shown as they happen |
 //! | `recoveries` | whether what was missed is delivered once more |
 //! | `disk` | a disk that is full |
@@ -23,6 +24,7 @@ mod backup;
 mod cancellation;
 mod codes;
 mod disk;
+mod lists;
 mod log;
 mod moving;
 mod printing;

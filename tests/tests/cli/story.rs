@@ -498,50 +498,112 @@ async fn on_a_database_while_a_server_runs_on_it() {
 }
 
 #[tokio::test]
-async fn on_a_database_alone_with_retries_sent_from_here() {
+async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
     on_every_engine(async |engine| {
         let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
         let mut place = Place::Local(Arc::clone(&site), None);
         let (id, _) = tell(&mut place, &receiver, site.folder()).await;
-        let list = async || {
-            place
-                .run(&["webhook-events", "list", "--booking", &id])
-                .await
-                .json()["data"]
-                .clone()
-        };
-        let events = list().await;
-        assert_eq!(
-            (&events[0]["status"], &events[1]["status"]),
-            (&json!("pending"), &json!("pending"))
-        );
+        let list = ["webhook-events", "list", "--booking", &id];
+        let events = place.run(&list).await.json()["data"].clone();
         let event = events[0]["eventId"].as_str().unwrap();
-        receiver.answer(Answer::Status(500));
-        let failed = place.run(&["webhook-events", "retry", event]).await.json();
+        let retried = place.run(&["webhook-events", "retry", event]).await;
+        let outcome = retried.json();
         assert_eq!(
-            (&failed["retryStatus"], &failed["retryCount"]),
-            (&json!("failed"), &json!(1))
+            (&outcome["retryStatus"], &outcome["retryCount"]),
+            (&json!("pending"), &json!(1))
         );
-        receiver.answer(Answer::Status(200));
-        let retried = place.run(&["webhook-events", "retry", event]).await.json();
-        assert_eq!(
-            (&retried["retryStatus"], &retried["retryCount"]),
-            (&json!("delivered"), &json!(2))
+        let said = "No server runs on this database";
+        assert!(retried.stderr.contains(said), "{}", retried.stderr);
+        assert_eq!(receiver.count(), 0, "nothing was sent from here");
+
+        // Of a test nothing is recorded, so it needs no server.
+        let endpoints = place.run(&["webhook-endpoints", "list"]).await.json();
+        let endpoint = endpoints["data"][0]["endpointId"].as_str().unwrap();
+        let test = ["webhook-endpoints", "test", endpoint];
+        let tested = place.run(&test).await;
+        assert_eq!(tested.json()["delivered"], true);
+        assert!(tested.stderr.contains(said), "{}", tested.stderr);
+        receiver.answer_next([Answer::Status(500)]);
+        let failed = place.run(&test).await;
+        assert_eq!(failed.code, Some(5), "{failed:?}");
+        assert!(
+            failed.stderr.contains("(not_delivered)"),
+            "{}",
+            failed.stderr
         );
-        let events = list().await;
-        assert_eq!(
-            (&events[0]["status"], &events[1]["status"]),
-            (&json!("delivered"), &json!("pending"))
-        );
-        assert_eq!(receiver.received().len(), 2);
-        let endpoint =
-            place.run(&["webhook-endpoints", "list"]).await.json()["data"][0]["endpointId"].clone();
-        let deleted = place
-            .run(&["webhook-endpoints", "delete", endpoint.as_str().unwrap()])
-            .await
-            .json();
-        assert_eq!(deleted["enabled"], false);
+
+        let server = Serving::start(&site, &["--dev"]).await;
+        delivered(&place, &id).await;
+        server.terminate().await;
+        let deleted = place.run(&["webhook-endpoints", "delete", endpoint]).await;
+        assert_eq!(deleted.json()["enabled"], false);
         site.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_settings() {
+    on_every_engine(async |engine| {
+        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
+        let server = Serving::start(&site, &["--dev"]).await;
+        let mut place = Place::Local(Arc::clone(&site), None);
+        let partner = register(&mut place).await["partnerId"].clone();
+        let made = place
+            .run(&["webhook-endpoints", "create", &receiver.url()])
+            .await;
+        let endpoint = made.string("endpointId");
+        receiver.answer(Answer::Status(500));
+        let event = place.run(&["trigger", "booking.created"]).await;
+        assert!(!event.stderr.contains("No server runs"), "{}", event.stderr);
+        let event = event.string("eventId");
+        let attempts = async || {
+            let shown = place.run(&["webhook-events", "get", &event]).await.json();
+            shown["attempts"].as_array().unwrap().clone()
+        };
+        until("the first attempt", async || {
+            (attempts().await.len() == 1).then_some(())
+        })
+        .await;
+
+        // Not with --dev: by the settings of this command, nothing may be sent to this machine.
+        let here = |args: &[&str]| {
+            let line = site.command(args.iter().copied()).arg("--partner");
+            line.arg(partner.as_str().unwrap()).run()
+        };
+        let failed = here(&["webhook-events", "retry", &event]).await;
+        assert_eq!(failed.code, Some(5), "{failed:?}");
+        assert!(
+            failed.stdout.contains("\"retryStatus\":\"failed\""),
+            "{}",
+            failed.stdout
+        );
+        assert!(
+            failed.stderr.contains("(not_delivered)"),
+            "{}",
+            failed.stderr
+        );
+        assert_eq!(attempts().await[1]["statusCode"], 500);
+        let refused = here(&["webhook-endpoints", "test", &endpoint]).await;
+        assert_eq!(refused.code, Some(5), "{refused:?}");
+        assert!(
+            refused.stderr.contains("(server_running)"),
+            "{}",
+            refused.stderr
+        );
+        let remote = Place::Remote(
+            server.url().to_owned(),
+            Some(place.run(&["api-keys", "create"]).await.string("apiKey")),
+        );
+        let failed = remote.run(&["webhook-events", "retry", &event]).await;
+        assert_eq!(failed.code, Some(5), "{failed:?}");
+
+        receiver.answer(Answer::Status(200));
+        let retried = here(&["webhook-events", "retry", &event]).await;
+        assert_eq!(retried.string("retryStatus"), "delivered");
+        let attempts = attempts().await;
+        assert_eq!((attempts.len(), receiver.count()), (4, 4), "{attempts:?}");
+        server.terminate().await;
     })
     .await;
 }

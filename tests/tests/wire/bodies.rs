@@ -1,5 +1,6 @@
 //! JSON that is wrong: each fault named by pointer, code and fix; all of them at once; and nothing written.
 
+use bookguard_core::text;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
@@ -326,6 +327,11 @@ async fn what_is_unusual_but_right_is_kept_exactly() {
             ("eventType", "\"e\u{301}\"", json!("e\u{301}")),
             (
                 "eventType",
+                "\"می\u{200c}خواهم 👩\u{200d}🚀\"",
+                json!("می\u{200c}خواهم 👩\u{200d}🚀"),
+            ),
+            (
+                "eventType",
                 r#""a\u002fb \\ \"q\" <script>""#,
                 json!("a/b \\ \"q\" <script>"),
             ),
@@ -468,6 +474,89 @@ async fn a_booking_is_recorded_only_for_the_partner_of_the_key() {
         let body = samples::booking_with(json!({"partnerId": acme.id}));
         let made = acme.caller.post("/v1/bookings", &body).await.ok(201);
         assert_eq!(made["partnerId"], acme.id.as_str());
+    })
+    .await;
+}
+
+/// The pattern of a text for people in the interface document, and what it says of a text.
+fn pattern_of_text() -> impl Fn(&str) -> bool {
+    let document = bookguard_server::openapi();
+    let name = &document["components"]["schemas"]["Party"]["properties"]["name"];
+    let mut compiler = boon::Compiler::new();
+    let schema = json!({"pattern": name["pattern"]});
+    compiler.add_resource("urn:text", schema).unwrap();
+    let mut schemas = boon::Schemas::new();
+    let index = compiler.compile("urn:text", &mut schemas).unwrap();
+    move |text| schemas.validate(&json!(text), index).is_ok()
+}
+
+#[test]
+fn the_pattern_of_a_text_is_what_the_reader_asks_as_far_as_it_goes() {
+    let matches = pattern_of_text();
+    for c in (0..0x1_0000).filter_map(char::from_u32) {
+        let among = format!("a{c}b");
+        assert_eq!(
+            matches(&among),
+            !text::is_hidden(c),
+            "U+{:04X}",
+            u32::from(c)
+        );
+        let alone = c.to_string();
+        let reads = !text::is_blank(&alone) && text::misplaced(&alone).is_none();
+        assert!(!reads || matches(&alone), "U+{:04X} alone", u32::from(c));
+    }
+    for blank in ["", " ", "\u{200d}\u{fe0f}", "\u{2800}", "\u{a0}"] {
+        assert!(!matches(blank), "{blank:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_text_that_a_person_reads_holds_what_hides_or_turns_it() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let booking = acme.book().await;
+        let party = |hidden: &str| json!({"id": "t1", "name": hidden});
+        for (hidden, code) in [
+            ("Acme\u{202e}moc.live", "hidden_character"),
+            ("Acme\u{200b}", "hidden_character"),
+            ("Acme\u{e0041}\u{e0042}", "hidden_character"),
+            ("Ac\u{200d}me", "hidden_character"),
+            ("Acme\n", "control_character"),
+            ("\u{200b}\u{2060}", "empty"),
+            ("\u{301}", "empty"),
+        ] {
+            let partner = |name: &str| {
+                let mut body = samples::partner("Acme");
+                body[name] = hidden.into();
+                body
+            };
+            let policy = json!({"policyId": "p", "name": hidden, "organizer": {"cancel": [{"refund": "100%"}]}});
+            let cancel = format!("/v1/bookings/{booking}/cancel");
+            for (method, path, body, pointer) in [
+                ("POST", "/v1/partners/register", partner("name"), "/name"),
+                ("POST", "/v1/partners/register", partner("businessType"), "/businessType"),
+                ("POST", "/v1/partners/register", partner("contactEmail"), "/contactEmail"),
+                ("POST", "/v1/api-keys", json!({"name": hidden}), "/name"),
+                ("POST", "/v1/bookings", samples::booking_with(json!({"talent": party(hidden)})), "/talent/name"),
+                ("POST", "/v1/bookings", samples::booking_with(json!({"eventType": hidden})), "/eventType"),
+                ("POST", "/v1/bookings", samples::booking_with(json!({"metadata": {"k": hidden}})), "/metadata/k"),
+                ("PUT", "/v1/policies/p", policy, "/name"),
+                ("POST", &cancel, json!({"canceledBy": "organizer", "reason": "other", "note": hidden}), "/note"),
+                (
+                    "POST",
+                    "/v1/webhook-endpoints",
+                    json!({"url": "https://example.com", "description": hidden}),
+                    "/description",
+                ),
+            ] {
+                let reply = acme.caller.send_json(method, path, body.to_string()).await;
+                assert_eq!(reply.status, 400, "{path} {hidden:?}: {}", reply.text());
+                let details = reply.details();
+                let named = details.contains(&(pointer.to_owned(), code.to_owned()));
+                assert!(named, "{path} {hidden:?}: {details:?}");
+            }
+        }
     })
     .await;
 }

@@ -393,3 +393,27 @@ fn its_partner_resumes_it_or_has_another_address_tried_at_once() {
         assert_eq!(endpoint.enabled, after.status != Disabled);
     }
 }
+
+#[test]
+fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
+    let mut work = faring(suspended(60_000));
+    work.room.clear();
+    let retry = command(Ask::RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 9,
+    });
+    for change in changes(decide(&work, &retry, 0)) {
+        work.apply(&change);
+    }
+    let state = work.deliveries[&(id(5), id(7))];
+    assert_eq!((state.due, state.lease), (Some(NOW), None));
+    let claimed = changes(decide(&work, &claim(0), 0));
+    assert!(
+        claimed.iter().any(|change| matches!(
+            change,
+            Change::DeliveryMoved { state, .. } if state.lease == Some(42)
+        )),
+        "{claimed:?}"
+    );
+}

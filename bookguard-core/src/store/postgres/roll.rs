@@ -49,9 +49,7 @@ impl Roll for Locks {
         }
         Ok(present)
     }
-}
 
-impl Locks {
     fn present(&mut self) -> Result<BTreeSet<Node>, StoreError> {
         let rows = self.0.one(Statement::new(PRESENT, vec![NODES.into()]))?;
         let numbers = rows.rows.iter().map(|row| row.int(0));

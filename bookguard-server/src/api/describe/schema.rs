@@ -24,8 +24,10 @@ const PUT_POLICY: &str = "NewPolicy";
 /// What the types have no words for, as a JSON merge patch of the components: what the core's readers ask of a request, and
 /// what its answers keep to.
 const RULES: &str = include_str!("rules.json");
-/// Text for people in a request, as `input::Value::text` reads it: not only white space, no control characters.
-const TEXT: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$";
+/// Text for people in a request, as `input::Value::text` reads it: something to see, and no character of the first plane that has no
+/// place in it. What is beyond that plane, and where joiners and variation selectors may stand, no pattern says that every
+/// program reads alike.
+const TEXT: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff]*[^\\s\\u2800\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff\\u180b-\\u180d\\u180f\\u200c\\u200d\\ufe00-\\ufe0f][^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff]*$";
 
 /// Which way values of a schema travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,222 @@
+//! Text that a person reads: names, notes, mail addresses, the text of policies.
+//!
+//! Who reads a name must see what it is. So a character that shows nothing, or changes how what stands around it reads, has no
+//! place in one: controls, the marks and overrides of writing direction, tags, fillers, spaces of no width, private use (the
+//! classes that PRECIS, RFC 8264, and UTS 39 refuse). Two kinds of invisible characters do belong to ordinary names and are
+//! let through where they do: joiners behind a letter of a script that joins (Persian, Hindi) or an emoji, and variation
+//! selectors behind what has variants (emoji, ideographs). The properties are Unicode's own, from `icu_properties`.
+
+use icu_properties::props::{
+    Alphabetic, BidiClass, BinaryProperty as _, DefaultIgnorableCodePoint, EmojiModifier,
+    EnumeratedProperty as _, ExtendedPictographic, GeneralCategory, Ideographic,
+    IndicSyllabicCategory, JoiningType, NoncharacterCodePoint, VariationSelector,
+};
+
+const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
+/// A pattern of braille without a dot: a sign by its category, and a blank to the eye.
+const BRAILLE_BLANK: char = '\u{2800}';
+
+/// The first character that has no place in such a text; `None` when all have.
+pub fn misplaced(text: &str) -> Option<char> {
+    if text.is_ascii() {
+        return text.chars().find(char::is_ascii_control);
+    }
+    // What a joiner would join, and what a selector would vary.
+    let (mut base, mut before) = (None, None);
+    text.chars().find(|&c| {
+        let placed = match c {
+            _ if JOINERS.contains(&c) => base.is_some_and(joins) && !before.is_some_and(is_joiner),
+            _ if VariationSelector::for_char(c) => before.is_some_and(varies),
+            _ => !is_hidden(c),
+        };
+        if !is_mark(c) && !is_joiner(c) && !VariationSelector::for_char(c) {
+            base = Some(c);
+        }
+        before = Some(c);
+        !placed
+    })
+}
+
+/// Whether a character shows nothing, or changes how what stands around it reads, wherever it stands: not a joiner or a
+/// variation selector, which [`misplaced`] judges by what stands before them.
+pub fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    matches!(
+        GeneralCategory::for_char(c),
+        GeneralCategory::Control
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::PrivateUse
+    ) || matches!(c, '\u{fff9}'..='\u{fffb}')
+        || NoncharacterCodePoint::for_char(c)
+        || DefaultIgnorableCodePoint::for_char(c)
+            && !is_joiner(c)
+            && !VariationSelector::for_char(c)
+}
+
+/// Whether a character is invisible wherever it stands, joiners and variation selectors included.
+pub fn is_invisible(c: char) -> bool {
+    is_hidden(c) || !c.is_ascii() && DefaultIgnorableCodePoint::for_char(c)
+}
+
+/// Whether nobody would see the text: it is empty, or holds nothing but white space, invisible characters and marks that
+/// stand on nothing.
+pub fn is_blank(text: &str) -> bool {
+    let shows = |c: char| {
+        !c.is_whitespace()
+            && c != BRAILLE_BLANK
+            && !is_mark(c)
+            && !c.is_control()
+            && !DefaultIgnorableCodePoint::for_char(c)
+    };
+    !text.chars().any(shows)
+}
+
+/// Whether any of it is written from right to left, so that what stands behind it on the line could change sides.
+pub fn goes_right_to_left(text: &str) -> bool {
+    !text.is_ascii()
+        && text.chars().any(|c| {
+            let class = BidiClass::for_char(c);
+            [
+                BidiClass::RightToLeft,
+                BidiClass::ArabicLetter,
+                BidiClass::ArabicNumber,
+            ]
+            .contains(&class)
+        })
+}
+
+fn is_joiner(c: char) -> bool {
+    JOINERS.contains(&c)
+}
+
+/// Marks without a width of their own.
+fn is_mark(c: char) -> bool {
+    let category = GeneralCategory::for_char(c);
+    matches!(
+        category,
+        GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark
+    )
+}
+
+/// Whether letters change their form by what is joined to this one: Arabic and its like, the scripts of India, emoji.
+fn joins(c: char) -> bool {
+    ExtendedPictographic::for_char(c)
+        || EmojiModifier::for_char(c)
+        || JoiningType::for_char(c) != JoiningType::NonJoining
+        || Alphabetic::for_char(c)
+            && IndicSyllabicCategory::for_char(c) != IndicSyllabicCategory::Other
+}
+
+/// Whether a character may have variants: signs, emoji and digits (for keycaps), ideographs, and letters that join.
+fn varies(c: char) -> bool {
+    let letter = Alphabetic::for_char(c) && !Ideographic::for_char(c) && !joins(c);
+    !letter && !c.is_whitespace() && !is_mark(c) && !is_joiner(c) && !VariationSelector::for_char(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_world_have_their_place() {
+        for name in [
+            "Zoë & the Ñandús",
+            "Zoe\u{308} O’Brien-D'Arcy",
+            "عبد الرحمن",
+            "می\u{200c}خواهم",
+            "ه\u{200d}",
+            "שָׁלוֹם",
+            "東京事変",
+            "葛\u{e0100}城",
+            "ザ・ビートルズ",
+            "방탄소년단",
+            "क\u{94d}\u{200d}ष",
+            "র\u{200d}\u{9cd}য",
+            "นักร้อง",
+            "👩\u{1f3fd}\u{200d}🚀 & 🏳\u{fe0f}\u{200d}🌈",
+            "I \u{2764}\u{fe0f} 1\u{fe0f}\u{20e3}",
+            "👨\u{200d}👩\u{200d}👧",
+            "ᠮᠣᠩᠭᠣᠯ\u{180b}",
+            "R&B / 50% \"live\" <3",
+            "Ελλάδα, Україна, Հայաստան",
+        ] {
+            assert_eq!(misplaced(name), None, "{name:?}");
+            assert!(!is_blank(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn what_hides_or_turns_what_stands_around_it_has_no_place() {
+        for (name, c) in [
+            ("Acme\u{202e}moc.liva", '\u{202e}'),
+            ("\u{2066}Acme\u{2069}", '\u{2066}'),
+            ("Acme\u{200f}", '\u{200f}'),
+            ("עברית\u{200e}", '\u{200e}'),
+            ("a\u{61c}b", '\u{61c}'),
+            ("Ac\u{200b}me", '\u{200b}'),
+            ("\u{feff}Acme", '\u{feff}'),
+            ("Ac\u{ad}me", '\u{ad}'),
+            ("Ac\u{2060}me", '\u{2060}'),
+            ("Acme\u{e0041}\u{e0063}", '\u{e0041}'),
+            ("🏴\u{e0067}\u{e0062}\u{e007f}", '\u{e0067}'),
+            ("Acme\u{3164}", '\u{3164}'),
+            ("Acme\u{ffa0}", '\u{ffa0}'),
+            ("Ac\u{34f}me", '\u{34f}'),
+            ("a\u{2028}b", '\u{2028}'),
+            ("a\nb", '\n'),
+            ("é\u{9b}31m", '\u{9b}'),
+            ("Acme \u{e000}", '\u{e000}'),
+            ("a\u{fff9}b", '\u{fff9}'),
+            ("a\u{1fffe}", '\u{1fffe}'),
+            // Joiners and selectors where they change nothing that is seen.
+            ("Ac\u{200d}me", '\u{200d}'),
+            ("Ac\u{200c}me", '\u{200c}'),
+            ("\u{200d}Acme", '\u{200d}'),
+            ("می\u{200c}\u{200c}خ", '\u{200c}'),
+            ("Acme\u{fe0f}", '\u{fe0f}'),
+            ("❤\u{fe0f}\u{fe0f}", '\u{fe0f}'),
+            ("\u{e0100}葛", '\u{e0100}'),
+            ("a \u{fe0f}", '\u{fe0f}'),
+        ] {
+            assert_eq!(misplaced(name), Some(c), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_nobody_would_see_is_blank() {
+        for text in [
+            "",
+            " ",
+            "\t\n",
+            "\u{200b}",
+            "\u{a0}\u{3000}",
+            "\u{2800}",
+            "\u{3164}",
+            "\u{200d}\u{fe0f}",
+            "\u{301}",
+            "\u{e0041}",
+            "\u{202e}\u{202c}",
+        ] {
+            assert!(is_blank(text), "{text:?}");
+        }
+        for text in [".", "一", "👍", "é", "1"] {
+            assert!(!is_blank(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_could_turn_its_line_is_known() {
+        for (text, turns) in [
+            ("Acme 50%", false),
+            ("Zoë", false),
+            ("שלום", true),
+            ("Acme عربي", true),
+            ("١٢", true),
+        ] {
+            assert_eq!(goes_right_to_left(text), turns, "{text:?}");
+        }
+    }
+}
