@@ -56,7 +56,6 @@ fn answers() -> Vec<(Answer, Outcome)> {
         (Answer::Dripping, body(Some("timeout"), 200)),
         (Answer::HalfClose, body(Some("connection_reset"), 200)),
         (Answer::Silence, ("headers", Some("timeout"), None)),
-        (Answer::Close, ("headers", Some("connection_reset"), None)),
         (Answer::Reset, ("headers", Some("connection_reset"), None)),
     ]
 }

@@ -73,7 +73,8 @@ async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
             (409, "no_endpoints")
         );
         let receiver = Receiver::start().await;
-        let other_types = json!({"url": receiver.url(), "events": ["booking.protected"]});
+        let other = format!("{}?other", receiver.url());
+        let other_types = json!({"url": other, "events": ["booking.protected"]});
         acme.caller
             .post("/v1/webhook-endpoints", &other_types)
             .await
