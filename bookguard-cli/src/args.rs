@@ -245,7 +245,7 @@ pub struct ServeArgs {
     /// Registrations per minute from one network address, on each node; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]
     #[arg(long, value_name = "N")]
     pub registrations_per_minute: Option<u32>,
-    /// A proxy in front of the server, or its subnet: it is believed whose request it brings; may be given several times
+    /// A proxy in front of the server, or its subnet: what it says of a client's address is believed; may be given several times
     /// [env: BOOKGUARD_TRUSTED_PROXIES, separated by commas]
     #[arg(long = "trusted-proxy", value_name = "SUBNET", value_delimiter = ',')]
     pub trusted_proxies: Vec<String>,

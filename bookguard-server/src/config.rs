@@ -70,9 +70,9 @@ pub struct Settings {
     pub rate_limit_burst: Option<u32>,
     /// Registrations per minute from one network address, on each node; 0 switches the limit off.
     pub registrations_per_minute: Option<u32>,
-    /// The proxies in front of the server, such as `10.0.0.0/8`: they are believed whose request they bring.
+    /// The proxies in front of the server, such as `10.0.0.0/8`: what they say of a client's address is believed.
     pub trusted_proxies: Option<Vec<String>>,
-    /// The header in which they say so: `x-forwarded-for` or `forwarded`.
+    /// The header in which they say it: `x-forwarded-for` or `forwarded`.
     pub proxy_header: Option<String>,
     /// Whether webhooks may go over plain http.
     pub webhook_allow_http: Option<bool>,
