@@ -231,6 +231,12 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "too_many_keys");
         }
+        "revokeApiKey" => {
+            let path = operation.path.replace("{apiKeyId}", &filler.key_id);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "last_managing_key");
+        }
         "putPolicy" => {
             let path = operation.path.replace("{policyId}", "firm");
             let reply = ask(&filler.caller, operation, &path, &[]).await;
