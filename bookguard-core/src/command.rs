@@ -775,6 +775,8 @@ pub struct Parcel {
     pub attempts: u32,
     /// Deliveries to this endpoint that may begin per second, if that is limited.
     pub per_second: Option<u32>,
+    /// Whether the last attempt at this endpoint that anybody settled had failed.
+    pub failing: bool,
 }
 
 /// What names a delivery while it is in somebody's hands.

@@ -116,16 +116,37 @@ pub const LEASE_SKEW_MS: i64 = 10_000;
 pub const RECLAIMED: usize = 512;
 /// Deliveries of one endpoint in flight at a time, on each node.
 pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;
+/// The same for an endpoint that has not answered yet: two, so that a first attempt that is lost holds up nothing.
+pub const IN_FLIGHT_PER_NEW_ENDPOINT: usize = 2;
+/// The same for an endpoint that times out or is slow: each attempt holds its place for seconds.
+pub const IN_FLIGHT_PER_TROUBLED_ENDPOINT: usize = 1;
 /// Deliveries of one endpoint held in memory on each node, in flight or queued; the rest wait in the store.
 pub const QUEUED_PER_ENDPOINT: usize = 512;
-/// The same for an endpoint so slow that more would have to be given back before their turn came.
+/// The same for a new endpoint, and for one so slow that more would have to be given back before their turn came.
 pub const QUEUED_PER_SLOW_ENDPOINT: usize = 16;
+/// The same for an endpoint in trouble: the one in flight, and one that follows it at once.
+pub const QUEUED_PER_TROUBLED_ENDPOINT: usize = 2;
+/// Deliveries held in memory on each node for all endpoints that fare well: some 20 MB with their bodies. The share of one partner
+/// alone is a sixth, which is what its endpoints can hold.
+pub const QUEUED: usize = 65_536;
+/// The same for all new endpoints: twice what is in flight, so that what waits has its turn before its lease is too short.
+pub const QUEUED_NEW: usize = 2 * IN_FLIGHT_NEW;
+/// The same for all endpoints in trouble, for the same reason; the rest waits in the store, under no lease.
+pub const QUEUED_TROUBLED: usize = 2 * IN_FLIGHT_TROUBLED;
+/// Endpoints whose ways a node remembers while nothing is held for them, of those that fare well and of those in trouble each: some
+/// 100 bytes each. One that is forgotten is new again.
+pub const ENDPOINTS_REMEMBERED: usize = 16_384;
 /// Milliseconds in which what is held for an endpoint should have been sent: half a lease.
 pub const QUEUE_MS: u64 = 30_000;
 /// Deliveries of one endpoint taken from the store in one claim: keeps the commit that claims them short.
 pub const CLAIMED_PER_ENDPOINT: usize = 128;
-/// Deliveries in flight on one node.
+/// Deliveries in flight on one node to endpoints that fare well.
 pub const IN_FLIGHT: usize = 1_024;
+/// The same to new endpoints, beside those: 250 partners that registered nothing but dead ones at once leave a place for others.
+pub const IN_FLIGHT_NEW: usize = 512;
+/// The same to endpoints in trouble, beside those. With the shortest patience, some 60 of them are tried per second, so that what
+/// 5,000 dead ones cost the writer stays small.
+pub const IN_FLIGHT_TROUBLED: usize = 256;
 /// Bytes kept of an attempt's response.
 pub const RESPONSE_HEAD_BYTES: usize = 1_024;
 /// Bytes read of an attempt's response before it is dropped.
@@ -143,6 +164,12 @@ pub const HANDSHAKE_BYTES: usize = 64 * 1024;
 pub const RESPONSE_PIECES: usize = 512;
 /// Milliseconds one delivery attempt may take, response body included.
 pub const ATTEMPT_MS: u64 = 15_000;
+/// Milliseconds an attempt gets at least, however often its endpoint has timed out: far more than a receiver that works needs.
+pub const ATTEMPT_MS_LEAST: u64 = 3_000;
+/// Of so many attempts at an endpoint that only times out, one gets all the time there is: what is back, and slow, is found by it.
+pub const FULL_PATIENCE_EVERY: u32 = 8;
+/// Milliseconds after which an attempt was slow: its endpoint holds places for as long as a time-out would.
+pub const SLOW_MS: u64 = 2_000;
 /// Milliseconds for which every event is kept whole, whatever is asked: a day, far beyond any difference of clocks.
 pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days after which events are pruned when the operator does not say.

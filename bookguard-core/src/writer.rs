@@ -30,7 +30,7 @@ use crate::store::conn::{Conn, StoreError};
 use crate::store::load::begin;
 use crate::store::tree;
 use crate::waiting::Waiting;
-use crate::work::{Prior, Work};
+use crate::work::{PartnerState, Prior, Work};
 use pace::Pace;
 
 /// Turns after which a writer that met nobody else counts as alone: until then its next turn fetches, in the same
@@ -313,13 +313,11 @@ impl Writer {
         work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
         log.guard().say(work.rollback.as_ref());
         if let Some(outbox) = &self.desk.outbox {
-            let endpoints = work
-                .partners
-                .values()
-                .flat_map(|partner| &partner.endpoints);
-            work.room = endpoints
-                .map(|e| (e.endpoint_id, outbox.room_at_birth(&e.endpoint_id)))
-                .collect();
+            let of = |partner: &PartnerState| {
+                let partner_id = partner.partner.partner_id;
+                outbox.rooms_at_birth(partner_id, &partner.endpoints)
+            };
+            work.room = work.partners.values().flat_map(of).collect();
         }
         Ok((work, head, seen))
     }
@@ -450,11 +448,13 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                     continue;
                 };
                 let partner_id = event.partner_id;
-                let per_second = work.limits.get(endpoint_id).copied().or_else(|| {
-                    let endpoints = &work.partners.get(&partner_id)?.endpoints;
-                    let endpoint = endpoints.iter().find(|e| e.endpoint_id == *endpoint_id)?;
-                    Some(endpoint.rate_limit_per_second)
-                });
+                let endpoints = work.partners.get(&partner_id).map(|p| &p.endpoints);
+                let endpoint =
+                    endpoints.and_then(|all| all.iter().find(|e| e.endpoint_id == *endpoint_id));
+                let per_second = work.limits.get(endpoint_id).copied();
+                let per_second = per_second.or_else(|| endpoint.map(|e| e.rate_limit_per_second));
+                let failures = work.health.get(endpoint_id).map(|health| health.failures);
+                let failures = failures.or_else(|| endpoint.map(|e| e.failures));
                 parcels.push(Parcel {
                     event_id: *event_id,
                     partner_id,
@@ -467,6 +467,7 @@ fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
                     until,
                     attempts: state.attempts,
                     per_second: per_second.flatten(),
+                    failing: failures.is_some_and(|failures| failures > 0),
                 });
             }
             _ => {}

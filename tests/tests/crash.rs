@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::limits::{IN_FLIGHT_PER_ENDPOINT, LEASE_MS};
+use bookguard_core::limits::{IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS};
 use bookguard_core::webhook::verify;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
@@ -231,7 +231,7 @@ impl Killed {
         for _ in 0..HELD {
             acme.book().await;
         }
-        receiver.wait_for(IN_FLIGHT_PER_ENDPOINT).await;
+        receiver.wait_for(IN_FLIGHT_PER_NEW_ENDPOINT).await;
         server.kill().await;
         receiver.answer(Answer::Status(200));
         let at = Instant::now();
@@ -256,7 +256,7 @@ impl Killed {
         assert!(self.at.elapsed() < lease / 2, "{:?}", self.at.elapsed());
         // Only what it had sent comes twice.
         let received = self.receiver.received().len();
-        assert_eq!(received, HELD + IN_FLIGHT_PER_ENDPOINT);
+        assert_eq!(received, HELD + IN_FLIGHT_PER_NEW_ENDPOINT);
         assert_eq!(server.terminate().await.0, Some(0));
         self.site.command(["ledger", "verify"]).run().await.json();
     }
@@ -318,7 +318,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
         // What was on its way when the server was killed came twice at most, and nothing else did.
         let twice = receiver.received().len() - EVENTS;
         assert!(
-            sent <= IN_FLIGHT_PER_ENDPOINT && twice <= sent,
+            sent <= IN_FLIGHT_PER_NEW_ENDPOINT && twice <= sent,
             "{twice} of {sent} came twice"
         );
         site.verify(EVENTS).await;

@@ -183,6 +183,7 @@ fn settle(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>) -
         until: NOW,
         attempts: number - 1,
         per_second: None,
+        failing: false,
     };
     let mut command = outbox::settle(&parcel, attempt(class), at).unwrap();
     if let Ask::Settle { jitter, .. } = &mut command.ask {

@@ -33,6 +33,9 @@ pub struct Reader<'a> {
     seen: Option<Arc<Seen>>,
 }
 
+/// An endpoint that has something due, whose it is, and whether the last attempt at it failed.
+pub type Due = (EndpointId, PartnerId, bool);
+
 /// Which bookings a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct BookingFilter {
@@ -337,7 +340,7 @@ impl<'a> Reader<'a> {
     /// Asked by every node several times a second, so it costs two steps in an index per endpoint for which something
     /// waits, due or not, and nothing for all the others and for what is under way: from one endpoint in the index to
     /// the next, instead of from all endpoints.
-    pub fn endpoints_with_due(&mut self, now: Timestamp) -> Read<Vec<EndpointId>> {
+    pub fn endpoints_with_due(&mut self, now: Timestamp) -> Read<Vec<Due>> {
         let rows = self.all(
             "WITH RECURSIVE waiting (endpoint_id) AS ( \
              SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL ORDER BY endpoint_id LIMIT 1) \
@@ -345,13 +348,15 @@ impl<'a> Reader<'a> {
              SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
                      AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1) \
              FROM waiting w WHERE w.endpoint_id IS NOT NULL) \
-             SELECT w.endpoint_id FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE \
+             SELECT w.endpoint_id, n.partner_id, n.failures FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE \
              (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $1) AND \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
               ORDER BY d.due_ms LIMIT 1) <= $1",
             vec![now.ms().into()],
         )?;
-        rows.iter().map(|row| row.id(0)).collect()
+        rows.iter()
+            .map(|row| Ok((row.id(0)?, row.id(1)?, row.int(2)? > 0)))
+            .collect()
     }
 
     /// Whether a delivery is held beyond the end of its lease at `now`.

@@ -4,12 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::command::{Ask, Registration};
-use crate::entropy;
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
-use crate::model::{
-    BookingId, EndpointId, EventType, Partner, PartnerSettings, PartnerStatus, Timestamp,
-};
+use crate::model::{Partner, PartnerSettings, PartnerStatus, Timestamp};
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
 
@@ -325,37 +322,6 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         .expect("the database never filled up");
     assert!(refused.message.contains("disk is full"), "{refused}");
     assert_eq!(bench.partners(), kept);
-}
-
-#[test]
-fn a_delivery_is_born_in_the_couriers_hands_only_while_there_is_room() {
-    let (outbox, mut received) = Outbox::new();
-    let outbox = Arc::new(outbox);
-    let endpoint_id = EndpointId::new(Timestamp::EPOCH, entropy::bytes());
-    assert_eq!(outbox.room(&endpoint_id), limits::QUEUED_PER_ENDPOINT);
-    let parcel = Parcel {
-        event_id: EventId::new(Timestamp::EPOCH, [1; 10]),
-        partner_id: PartnerId::new(Timestamp::EPOCH, [1; 10]),
-        endpoint_id,
-        booking_id: BookingId::new(Timestamp::EPOCH, [1; 10]),
-        event_type: EventType::BookingCreated,
-        seq: 1,
-        body: Arc::from(&b"{}"[..]),
-        lease: 1,
-        until: Timestamp::EPOCH,
-        per_second: None,
-        attempts: 0,
-    };
-    let births = limits::QUEUED_PER_ENDPOINT - limits::CLAIMED_PER_ENDPOINT;
-    assert_eq!(outbox.room_at_birth(&endpoint_id), births);
-    outbox.hand_over(vec![parcel.clone(); births]);
-    assert_eq!(outbox.room_at_birth(&endpoint_id), 0);
-    assert_eq!(outbox.room(&endpoint_id), limits::CLAIMED_PER_ENDPOINT);
-    outbox.hand_over(vec![parcel; limits::CLAIMED_PER_ENDPOINT]);
-    assert_eq!(outbox.room(&endpoint_id), 0);
-    assert_eq!(received.blocking_recv().unwrap().len(), births);
-    outbox.release(&endpoint_id);
-    assert_eq!(outbox.room(&endpoint_id), 1);
 }
 
 #[test]

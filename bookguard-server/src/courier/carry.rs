@@ -18,12 +18,9 @@ use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
-use super::rota::Ended;
+use super::rota::{Ended, Seat, Turn};
 use super::sender::Sender;
 use super::signing::{self, Destination, Receiver, ReceiverCell};
-
-/// An attempt that takes longer than this holds its place as a timeout does, whatever comes of it.
-const SLOW_MS: u64 = 2_000;
 
 /// The first wait before an outcome that could not be settled is settled again; each further one is twice as long.
 const SETTLE_AGAIN: Duration = Duration::from_millis(100);
@@ -50,7 +47,7 @@ const COMPLAIN: Duration = Duration::from_secs(60);
 
 /// Tells the dispatcher how far a delivery has come, at the latest when it is dropped.
 struct Slip {
-    endpoint_id: EndpointId,
+    seat: Seat,
     notes: UnboundedSender<Note>,
     sent: bool,
 }
@@ -59,7 +56,7 @@ impl Slip {
     fn sent(&mut self, ended: Ended, took_ms: u64) {
         if !std::mem::replace(&mut self.sent, true) {
             // Without a dispatcher there are no queues to keep.
-            let note = Note::Sent(self.endpoint_id, ended, took_ms);
+            let note = Note::Sent(self.seat, ended, took_ms);
             let _ = self.notes.send(note);
         }
     }
@@ -67,8 +64,8 @@ impl Slip {
 
 impl Drop for Slip {
     fn drop(&mut self) {
-        self.sent(Ended::Promptly, 0);
-        let _ = self.notes.send(Note::Done(self.endpoint_id));
+        self.sent(Ended::Unsent, 0);
+        let _ = self.notes.send(Note::Done(self.seat.endpoint_id));
     }
 }
 
@@ -99,9 +96,14 @@ impl Van {
     }
 
     /// Attempts the delivery and settles the outcome.
-    pub(super) async fn carry(self: Arc<Self>, parcel: Parcel, receiver: ReceiverCell) {
+    pub(super) async fn carry(self: Arc<Self>, turn: Turn, receiver: ReceiverCell) {
+        let Turn {
+            parcel,
+            seat,
+            patience,
+        } = turn;
         let mut slip = Slip {
-            endpoint_id: parcel.endpoint_id,
+            seat,
             notes: self.notes.clone(),
             sent: false,
         };
@@ -114,12 +116,15 @@ impl Van {
             }
         };
         let (event_id, body) = (&parcel.event_id, &parcel.body);
-        let attempt = self.attempt(event_id, body, destination).await;
+        let attempt = self
+            .attempt_within(patience, event_id, body, destination)
+            .await;
         let ended = match attempt.class {
+            None => Ended::Accepted,
             Some(FailureClass::Gone) => Ended::Gone,
             Some(FailureClass::Timeout) => Ended::TimedOut,
-            _ if attempt.duration_ms > SLOW_MS => Ended::TimedOut,
-            _ => Ended::Promptly,
+            Some(_) if attempt.is_ours() => Ended::Unsent,
+            Some(_) => Ended::Refused,
         };
         slip.sent(ended, attempt.duration_ms);
         if self.settle(&parcel, attempt).await {
@@ -130,6 +135,19 @@ impl Van {
     /// Signs these bytes and sends them once.
     pub(super) async fn attempt(
         &self,
+        event_id: &EventId,
+        body: &Arc<[u8]>,
+        destination: Option<&Destination>,
+    ) -> Attempt {
+        let patience = self.attempt_time;
+        self.attempt_within(patience, event_id, body, destination)
+            .await
+    }
+
+    /// The same, with no more patience than this.
+    async fn attempt_within(
+        &self,
+        patience: Duration,
         event_id: &EventId,
         body: &Arc<[u8]>,
         destination: Option<&Destination>,
@@ -148,7 +166,10 @@ impl Van {
             return unsent(now, FailureClass::BlockedAddress, why);
         };
         let body = Bytes::from_owner(Arc::clone(body));
-        let attempt = self.sender.send(url, headers, body, now.ms()).await;
+        let attempt = self
+            .sender
+            .send_within(patience, url, headers, body, now.ms())
+            .await;
         self.complain(&attempt);
         attempt
     }

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::carry::Van;
 use super::claim::Claimer;
 use super::relief::relieve;
-use super::rota::{Ended, Rota};
+use super::rota::{Ended, Rota, Seat, Turn};
 use super::signing::Receivers;
 
 /// Notes read at a time.
@@ -29,8 +29,8 @@ const LAST_RETURN: Duration = Duration::from_secs(1);
 /// What the dispatcher is told.
 #[derive(Debug)]
 pub(super) enum Note {
-    /// An attempt at a delivery to this endpoint is over, after so many milliseconds.
-    Sent(EndpointId, Ended, u64),
+    /// The attempt that held this place is over, after so many milliseconds.
+    Sent(Seat, Ended, u64),
     /// A delivery to this endpoint is settled, or given up.
     Done(EndpointId),
     /// These endpoints have more due than there is room for.
@@ -57,9 +57,9 @@ pub(super) struct Dispatcher {
 impl Dispatcher {
     pub(super) fn new(van: Arc<Van>, outbox: Arc<Outbox>) -> Self {
         Dispatcher {
+            rota: Rota::new(van.attempt_time),
             van,
             outbox,
-            rota: Rota::default(),
             receivers: Receivers::default(),
             wake: Arc::default(),
             tasks: JoinSet::new(),
@@ -146,9 +146,10 @@ impl Dispatcher {
 
     fn hear(&mut self, note: Note) {
         match note {
-            Note::Sent(endpoint_id, ended, took_ms) => {
-                if let Some(most) = self.rota.sent(&endpoint_id, ended, took_ms) {
-                    self.outbox.set_most(&endpoint_id, most);
+            Note::Sent(seat, ended, took_ms) => {
+                let endpoint_id = seat.endpoint_id;
+                if let Some((partner_id, terms)) = self.rota.sent(seat, ended, took_ms) {
+                    self.outbox.set(endpoint_id, partner_id, terms);
                     let surplus = self.rota.shed(&endpoint_id);
                     self.put_back(surplus);
                 }
@@ -187,6 +188,9 @@ impl Dispatcher {
         if self.rota.done(&endpoint_id) {
             self.wake.notify_one();
         }
+        for endpoint_id in self.rota.forgotten() {
+            self.outbox.forget(&endpoint_id);
+        }
     }
 
     /// What is queued for an endpoint that takes nothing more stays unsent, and nobody claims it again.
@@ -208,14 +212,15 @@ impl Dispatcher {
         let now = self.van.service.clock().now();
         let mut late = Vec::new();
         let began = Instant::now();
-        while let Some(parcel) = self.rota.next(began) {
-            if self.van.in_time(&parcel, now) {
-                let receiver = self.receivers.of(parcel.endpoint_id, now);
+        while let Some(turn) = self.rota.next(began) {
+            if self.van.in_time(&turn.parcel, now) {
+                let receiver = self.receivers.of(turn.parcel.endpoint_id, now);
                 self.tasks
-                    .spawn(Arc::clone(&self.van).carry(parcel, receiver));
+                    .spawn(Arc::clone(&self.van).carry(turn, receiver));
             } else {
                 // An attempt now could end after somebody else began one.
-                self.rota.sent(&parcel.endpoint_id, Ended::Unsent, 0);
+                let Turn { parcel, seat, .. } = turn;
+                self.rota.sent(seat, Ended::Unsent, 0);
                 if self.rota.done(&parcel.endpoint_id) {
                     self.wake.notify_one();
                 }

@@ -1,21 +1,29 @@
 //! Whose turn it is: the deliveries one node holds, queued per endpoint, and how many of them may be in flight.
 //!
-//! Pure: no clock, no I/O; the dispatcher asks and tells. Invariants: no endpoint has more in flight than its share
-//! and all together no more than the limit; of an endpoint with a rate limit no attempt begins sooner after the last than that
-//! allows, however long nothing was sent; endpoints take turns, so a slow one delays only itself; of an endpoint's
-//! turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise; no more is held for an
+//! Pure: no clock, no I/O; the dispatcher asks and tells. Endpoints that fare well, new ones, and those in trouble work from a pool of
+//! places each (`pool`); which one it is, and how many places an endpoint may have, is said by its `record`, which outlives its queue
+//! (`memory`). Invariants: no endpoint has more in flight than its share, no partner more than its own of a pool, and no pool more than its
+//! places; so dead endpoints, however many, take no place that one that fares well could have. Of an endpoint with a rate limit no attempt
+//! begins sooner after the last than that allows, however long nothing was sent; partners take turns, and so do the endpoints of one;
+//! of an endpoint's turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise; no more is held for an
 //! endpoint than it takes, at the pace of its last attempts, within half a lease.
+
+mod memory;
+mod pool;
+mod record;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bookguard_core::command::Parcel;
-use bookguard_core::limits::{
-    IN_FLIGHT, IN_FLIGHT_PER_ENDPOINT, QUEUE_MS, QUEUED_PER_ENDPOINT, QUEUED_PER_SLOW_ENDPOINT,
-};
-use bookguard_core::model::EndpointId;
-use bookguard_core::outbox::whole_claim;
+use bookguard_core::limits::{IN_FLIGHT, IN_FLIGHT_NEW, IN_FLIGHT_TROUBLED};
+use bookguard_core::model::{EndpointId, PartnerId};
+use bookguard_core::outbox::{Standing, Terms, whole_claim};
 use tokio::time::Instant;
+
+use memory::Memory;
+use pool::Pool;
+use record::Record;
 
 /// First tries go before retries; every this many turns it is the other way round.
 const RETRY_TURN: u32 = 4;
@@ -26,33 +34,75 @@ const PACES: usize = 1_024;
 /// How an attempt ended, as far as its endpoint's queue is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// With an answer, or quickly without one.
-    Promptly,
+    /// The delivery was accepted.
+    Accepted,
+    /// It was refused, or there was no connection.
+    Refused,
     /// At its deadline: it held its place as long as it could.
     TimedOut,
     /// With a 410: the endpoint takes nothing more.
     Gone,
     /// Before it began: the endpoint was deleted or disabled meanwhile.
     Closed,
-    /// Before it began.
+    /// Before it began, or by a fault of ours: it says nothing about the endpoint.
     Unsent,
 }
 
+/// A delivery whose turn it is.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub parcel: Parcel,
+    pub seat: Seat,
+    /// How long the attempt may take.
+    pub patience: Duration,
+}
+
+/// The place it holds, to be given back when the attempt is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat {
+    pub endpoint_id: EndpointId,
+    partner_id: PartnerId,
+    pool: Standing,
+}
+
 /// The queues of all endpoints that have anything here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rota {
     lanes: HashMap<EndpointId, Lane>,
-    /// Endpoints that have something to send and a place to send it, each once, the next one first.
-    turns: VecDeque<EndpointId>,
+    /// Places, and the endpoints that have something to send and may have one.
+    pools: Pools,
+    memory: Memory,
+    /// Endpoints whose ways were forgotten and nobody was told.
+    forgotten: Vec<EndpointId>,
+    /// How long an attempt may take at most.
+    attempt_time: Duration,
     /// Endpoints that have something to send, each once, and the moment before which their rate limit lets nothing begin.
     paced: BTreeSet<(Instant, EndpointId)>,
     /// When an endpoint with a rate limit may begin its next attempt.
     paces: HashMap<EndpointId, Instant>,
-    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct Pools {
+    good: Pool,
+    new: Pool,
+    troubled: Pool,
+}
+
+impl Pools {
+    fn of(&mut self, standing: Standing) -> &mut Pool {
+        match standing {
+            Standing::Good => &mut self.good,
+            Standing::New => &mut self.new,
+            Standing::Troubled => &mut self.troubled,
+        }
+    }
 }
 
 #[derive(Debug)]
 struct Lane {
+    partner_id: PartnerId,
+    record: Record,
     first_tries: VecDeque<Parcel>,
     retries: VecDeque<Parcel>,
     /// First tries sent since the last retry, while retries waited.
@@ -60,35 +110,36 @@ struct Lane {
     in_flight: usize,
     /// Attempts that have ended and are not settled yet.
     settling: usize,
-    /// How many may be in flight. One after a time-out, twice as many after each attempt that ends otherwise: so
-    /// that many dead endpoints together do not hold all places of the node.
-    share: usize,
-    /// Milliseconds an attempt takes, the last ones counting most.
-    takes_ms: u64,
-    /// How many may be held: a power of two, so that it changes seldom.
-    most: usize,
     /// Attempts that may begin per second, as of the last delivery to come.
     per_second: Option<u32>,
-    /// Whether it has its turn, or a moment to wait for.
-    in_turns: bool,
+    waits: Waits,
     /// Whether the store holds more for this endpoint than there was room for.
     backlog: bool,
     gone: bool,
 }
 
+/// What a lane that has something to send waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    No,
+    /// For its turn in the pool of its standing.
+    ForPlace,
+    /// For the moment at which its rate limit lets an attempt begin.
+    ForMoment,
+}
+
 impl Lane {
-    fn new() -> Self {
+    fn new(partner_id: PartnerId, record: Record) -> Self {
         Lane {
+            partner_id,
+            record,
             first_tries: VecDeque::new(),
             retries: VecDeque::new(),
             since_retry: 0,
             in_flight: 0,
             settling: 0,
-            share: IN_FLIGHT_PER_ENDPOINT,
-            takes_ms: 0,
-            most: QUEUED_PER_ENDPOINT,
             per_second: None,
-            in_turns: false,
+            waits: Waits::No,
             backlog: false,
             gone: false,
         }
@@ -102,22 +153,8 @@ impl Lane {
         self.queued() + self.in_flight + self.settling
     }
 
-    /// Takes note of how long an attempt took; the new [`most`](Lane::most) when that changes it.
-    fn pace(&mut self, took_ms: u64) -> Option<usize> {
-        self.takes_ms = (self.takes_ms * 7 + took_ms) / 8;
-        let in_time = (self.share as u64 * QUEUE_MS).checked_div(self.takes_ms);
-        let limited = self
-            .per_second
-            .map_or(u64::MAX, |n| u64::from(n) * QUEUE_MS / 1000);
-        let most = usize::try_from(in_time.unwrap_or(u64::MAX).min(limited))
-            .unwrap_or(usize::MAX)
-            .clamp(QUEUED_PER_SLOW_ENDPOINT, QUEUED_PER_ENDPOINT);
-        let most = 1 << most.ilog2();
-        (std::mem::replace(&mut self.most, most) != most).then_some(most)
-    }
-
     fn may_send(&self) -> bool {
-        self.queued() > 0 && self.in_flight < self.share
+        self.queued() > 0 && self.in_flight < self.record.cap()
     }
 
     fn empty(&mut self) -> impl Iterator<Item = Parcel> + use<> {
@@ -141,89 +178,124 @@ impl Lane {
 }
 
 impl Rota {
+    /// Without queues; an attempt may take so long.
+    pub(super) fn new(attempt_time: Duration) -> Self {
+        Rota {
+            lanes: HashMap::new(),
+            pools: Pools {
+                good: Pool::new(IN_FLIGHT),
+                new: Pool::new(IN_FLIGHT_NEW),
+                troubled: Pool::new(IN_FLIGHT_TROUBLED),
+            },
+            memory: Memory::default(),
+            forgotten: Vec::new(),
+            attempt_time,
+            paced: BTreeSet::new(),
+            paces: HashMap::new(),
+        }
+    }
+
     /// Queues a delivery.
     pub(super) fn add(&mut self, parcel: Parcel) {
-        let endpoint_id = parcel.endpoint_id;
-        let lane = self.lanes.entry(endpoint_id).or_insert_with(Lane::new);
+        let (endpoint_id, partner_id) = (parcel.endpoint_id, parcel.partner_id);
+        let lane = self.lanes.entry(endpoint_id).or_insert_with(|| {
+            let known = self.memory.take(&endpoint_id);
+            let record = known.unwrap_or_else(|| Record::unknown(parcel.failing));
+            Lane::new(partner_id, record)
+        });
         lane.per_second = parcel.per_second;
         if parcel.attempts == 0 {
             lane.first_tries.push_back(parcel);
         } else {
             lane.retries.push_back(parcel);
         }
-        queue_up(lane, endpoint_id, &mut self.turns);
+        queue_up(lane, endpoint_id, &mut self.pools);
     }
 
     /// The delivery to be attempted next, which from now on is in flight; `None` while nothing may be sent.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Parcel> {
-        if self.in_flight >= IN_FLIGHT {
-            return None;
-        }
+    pub(super) fn next(&mut self, now: Instant) -> Option<Turn> {
         while let Some((at, endpoint_id)) = self.paced.first().copied()
             && at <= now
         {
             self.paced.pop_first();
-            self.turns.push_back(endpoint_id);
+            if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
+                lane.waits = Waits::No;
+                queue_up(lane, endpoint_id, &mut self.pools);
+            }
         }
-        while let Some(endpoint_id) = self.turns.pop_front() {
+        let pools = [Standing::Good, Standing::New, Standing::Troubled];
+        pools.into_iter().find_map(|pool| self.next_of(pool, now))
+    }
+
+    fn next_of(&mut self, pool: Standing, now: Instant) -> Option<Turn> {
+        while let Some(endpoint_id) = self.pools.of(pool).call() {
             let Some(lane) = self.lanes.get_mut(&endpoint_id) else {
                 continue;
             };
-            lane.in_turns = false;
+            lane.waits = Waits::No;
             if !lane.may_send() {
                 continue;
             }
             if let Some(at) = self.paces.get(&endpoint_id).filter(|at| **at > now)
                 && lane.per_second.is_some()
             {
-                lane.in_turns = true;
+                lane.waits = Waits::ForMoment;
                 self.paced.insert((*at, endpoint_id));
                 continue;
             }
             let Some(parcel) = lane.take() else { continue };
             lane.in_flight += 1;
-            self.in_flight += 1;
+            let seat = Seat {
+                endpoint_id,
+                partner_id: lane.partner_id,
+                pool,
+            };
+            self.pools.of(pool).begin(seat.partner_id);
             if let Some(per_second) = lane.per_second {
                 let next = now + Duration::from_secs(1) / per_second.max(1);
                 self.paces.insert(endpoint_id, next);
             }
-            queue_up(lane, endpoint_id, &mut self.turns);
+            let patience = lane.record.patience(self.attempt_time);
+            queue_up(lane, endpoint_id, &mut self.pools);
             if self.paces.len() > self.lanes.len() + PACES {
                 self.paces.retain(|_, at| *at > now);
             }
-            return Some(parcel);
+            return Some(Turn {
+                parcel,
+                seat,
+                patience,
+            });
         }
         None
     }
 
     /// When to ask for the next delivery though nothing has happened: a rate limit lets one begin then.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let (at, _) = self.paced.first()?;
-        (self.in_flight < IN_FLIGHT).then_some(*at)
+        self.paced.first().map(|(at, _)| *at)
     }
 
     /// An attempt is over: its place is free, though the delivery is still held until it is [`done`](Self::done). How
-    /// many may be held for the endpoint from now on, when that changes; see [`shed`](Self::shed).
+    /// much is held for the endpoint from now on, when that changes; see [`shed`](Self::shed).
     pub(super) fn sent(
         &mut self,
-        endpoint_id: &EndpointId,
+        seat: Seat,
         ended: Ended,
         took_ms: u64,
-    ) -> Option<usize> {
-        let lane = self.lanes.get_mut(endpoint_id)?;
+    ) -> Option<(PartnerId, Terms)> {
+        self.pools.of(seat.pool).end(seat.partner_id);
+        let lane = self.lanes.get_mut(&seat.endpoint_id)?;
         lane.in_flight -= 1;
         lane.settling += 1;
-        self.in_flight -= 1;
-        lane.share = match ended {
-            Ended::TimedOut => 1,
-            Ended::Unsent | Ended::Closed => lane.share,
-            Ended::Promptly | Ended::Gone => (lane.share * 2).min(IN_FLIGHT_PER_ENDPOINT),
-        };
-        queue_up(lane, *endpoint_id, &mut self.turns);
-        match ended {
-            Ended::Unsent | Ended::Closed => None,
-            Ended::Promptly | Ended::TimedOut | Ended::Gone => lane.pace(took_ms),
+        let before = lane.record.terms();
+        lane.record.note(ended, took_ms, lane.per_second);
+        let terms = lane.record.terms();
+        if terms.standing != before.standing && lane.waits == Waits::ForPlace {
+            lane.waits = Waits::No;
+            let pool = self.pools.of(before.standing);
+            pool.leave(lane.partner_id, seat.endpoint_id);
         }
+        queue_up(lane, seat.endpoint_id, &mut self.pools);
+        (terms != before).then_some((lane.partner_id, terms))
     }
 
     /// What is queued for the endpoint beyond what may be held; the last to come goes first.
@@ -231,7 +303,7 @@ impl Rota {
         let Some(lane) = self.lanes.get_mut(endpoint_id) else {
             return Vec::new();
         };
-        let surplus = lane.queued().saturating_sub(lane.most);
+        let surplus = lane.queued().saturating_sub(lane.record.terms().most);
         std::iter::from_fn(|| {
             lane.first_tries
                 .pop_back()
@@ -242,20 +314,33 @@ impl Rota {
     }
 
     /// A delivery that was [`sent`](Self::sent) is settled, or given back. Says whether the claimer should come: the
-    /// store holds more for this endpoint, and now there is room for a whole claim.
+    /// store holds more for this endpoint, which fares well, and now there is room for a whole claim.
     pub(super) fn done(&mut self, endpoint_id: &EndpointId) -> bool {
         let Some(lane) = self.lanes.get_mut(endpoint_id) else {
             return false;
         };
         lane.settling -= 1;
-        let wanted = lane.backlog && has_room(lane);
+        let good = lane.record.terms().standing == Standing::Good;
+        let wanted = good && lane.backlog && has_room(lane);
         if wanted {
             lane.backlog = false;
         }
-        if lane.held() == 0 {
-            self.lanes.remove(endpoint_id);
+        if lane.held() == 0
+            && let Some(lane) = self.lanes.remove(endpoint_id)
+        {
+            if lane.waits == Waits::ForPlace {
+                let pool = self.pools.of(lane.record.terms().standing);
+                pool.leave(lane.partner_id, *endpoint_id);
+            }
+            self.forgotten
+                .extend(self.memory.keep(*endpoint_id, lane.record));
         }
         wanted
+    }
+
+    /// Endpoints that are new from now on, each told once.
+    pub(super) fn forgotten(&mut self) -> Vec<EndpointId> {
+        std::mem::take(&mut self.forgotten)
     }
 
     /// The endpoint takes nothing more: what was queued for it. `None` when that was known already.
@@ -293,13 +378,15 @@ impl Rota {
 }
 
 fn has_room(lane: &Lane) -> bool {
-    lane.held() + whole_claim(lane.most) <= lane.most
+    let most = lane.record.terms().most;
+    lane.held() + whole_claim(most) <= most
 }
 
-fn queue_up(lane: &mut Lane, endpoint_id: EndpointId, turns: &mut VecDeque<EndpointId>) {
-    if lane.may_send() && !lane.in_turns {
-        lane.in_turns = true;
-        turns.push_back(endpoint_id);
+fn queue_up(lane: &mut Lane, endpoint_id: EndpointId, pools: &mut Pools) {
+    if lane.may_send() && lane.waits == Waits::No {
+        lane.waits = Waits::ForPlace;
+        let pool = pools.of(lane.record.terms().standing);
+        pool.wait(lane.partner_id, endpoint_id);
     }
 }
 

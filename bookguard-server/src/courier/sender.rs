@@ -152,6 +152,20 @@ impl Sender {
         body: Bytes,
         started_at: i64,
     ) -> Attempt {
+        let patience = self.total_timeout;
+        self.send_within(patience, url, headers, body, started_at)
+            .await
+    }
+
+    /// The same, with no more patience than this.
+    pub async fn send_within(
+        &self,
+        patience: Duration,
+        url: &Url,
+        headers: DeliveryHeaders,
+        body: Bytes,
+        started_at: i64,
+    ) -> Attempt {
         let began = Instant::now();
         let progress = Progress::default();
         let mut answer = None;
@@ -162,17 +176,15 @@ impl Sender {
             Ok(Some(request)) => {
                 let exchange =
                     PROGRESS.scope(progress.clone(), self.exchange(request, &mut answer));
-                match tokio::time::timeout(self.total_timeout, exchange).await {
+                match tokio::time::timeout(patience, exchange).await {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(broken)) => Err(Failure::of(
                         &broken,
                         url.scheme() == "https",
                         progress.phase(),
                     )),
-                    Err(_) if progress.is_at_proxy() => {
-                        Err(Failure::proxy_timeout(self.total_timeout))
-                    }
-                    Err(_) => Err(Failure::timeout(self.total_timeout, progress.phase())),
+                    Err(_) if progress.is_at_proxy() => Err(Failure::proxy_timeout(patience)),
+                    Err(_) => Err(Failure::timeout(patience, progress.phase())),
                 }
             }
         };

@@ -7,7 +7,7 @@ mod receiver;
 use std::collections::HashSet;
 
 use bookguard_core::command::{Ask, Command};
-use bookguard_core::limits::{LEASE_MS, LEASE_SKEW_MS, QUEUED_PER_ENDPOINT};
+use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
 use bookguard_core::ops::events::RetryEvent;
 use bookguard_core::outbox;
@@ -17,7 +17,7 @@ use bookguard_core::webhook::{
 use tokio::sync::Notify;
 
 use super::*;
-use bench::{Bench, START_MS, call, outcome};
+use bench::{Bench, START_MS, book, call, endpoint_of, outcome};
 use receiver::{PATIENCE, Receiver, Reply};
 
 const OK: Reply = Reply::Status(200);
@@ -81,9 +81,8 @@ async fn a_failed_delivery_is_due_again_exactly_when_its_schedule_says_so() {
     let next = bench.event(&event_id).await.event.next_attempt_at.unwrap();
 
     bench.set(next.plus_ms(-1));
-    let due = |now| bench.node.service.reader().unwrap().endpoints_with_due(now);
-    assert_eq!(due(next.plus_ms(-1)).unwrap(), []);
-    assert_eq!(due(next).unwrap(), [endpoint_id]);
+    assert_eq!(bench.due(next.plus_ms(-1)), []);
+    assert_eq!(bench.due(next), [endpoint_id]);
     bench.set(next);
     assert_eq!(receiver.hit().await.event_id(), event_id);
     assert_eq!(
@@ -157,7 +156,47 @@ async fn an_endpoint_that_hangs_delays_no_other() {
         began.elapsed() < Duration::from_millis(ATTEMPT_MS),
         "all came before the dead endpoint's first attempt had ended"
     );
-    assert!(dead.surplus().await <= 8);
+    assert!(dead.surplus().await <= IN_FLIGHT_PER_NEW_ENDPOINT);
+}
+
+#[tokio::test]
+async fn the_dead_endpoints_of_other_partners_delay_nobody() {
+    let mut bench = Bench::new().await;
+    let dead = Receiver::start(&[Reply::Hang]).await;
+    let alive = Receiver::start(&[OK]).await;
+    bench.endpoint(&alive.url).await;
+    let _courier = bench.node.courier(true);
+    let mut others = Vec::new();
+    for _ in 0..7 {
+        let other = bench.other_partner().await;
+        for number in 0..20 {
+            endpoint_of(&other, &format!("{}{number}", dead.url)).await;
+        }
+        others.push(other);
+    }
+    for other in &others {
+        book(other, 8).await;
+    }
+    // There is more for them than the node ever has in flight; whatever it gives them, it has given by now.
+    for _ in 0..190 {
+        dead.hit().await;
+    }
+    let began = Instant::now();
+    bench.book(20).await;
+    for _ in 0..20 {
+        alive.hit().await;
+    }
+    // One that just registered is served as well.
+    let newcomer = bench.other_partner().await;
+    let fresh = Receiver::start(&[OK]).await;
+    endpoint_of(&newcomer, &fresh.url).await;
+    book(&newcomer, 1).await;
+    fresh.hit().await;
+    assert!(
+        began.elapsed() < Duration::from_millis(ATTEMPT_MS / 2),
+        "all came before the first attempt at a dead endpoint had ended"
+    );
+    assert!(dead.surplus().await < IN_FLIGHT_NEW);
 }
 
 #[tokio::test]
@@ -174,8 +213,7 @@ async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_
 
     let mut other = bench.other_node(&bench.clock).await;
     let courier = other.courier(true);
-    let due = |now| bench.node.service.reader().unwrap().endpoints_with_due(now);
-    assert_eq!(due(held.until.plus_ms(-1)).unwrap(), []);
+    assert_eq!(bench.due(held.until.plus_ms(-1)), []);
     bench.set(held.until);
     assert_eq!(receiver.hit().await.event_id(), event_id);
     assert_eq!(
@@ -223,10 +261,9 @@ async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
     assert_eq!(bench.event(&left).await.attempts, []);
-    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
     let now = bench.node.service.clock().now();
-    let mut store = bench.node.service.reader().unwrap();
-    assert_eq!(store.endpoints_with_due(now).unwrap(), [endpoint_id]);
+    assert_eq!(bench.due(now), [endpoint_id]);
 }
 
 #[tokio::test]
@@ -259,7 +296,7 @@ async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once
     }
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
-    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
 }
 
 #[tokio::test]
@@ -284,8 +321,8 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
     told.notify_one();
     FAILED.notified().await;
     assert_eq!(
-        bench.node.outbox.room(&endpoint_id),
-        QUEUED_PER_ENDPOINT - 1,
+        bench.node.outbox.count(&endpoint_id),
+        1,
         "held until it is durable"
     );
     rename("elsewhere", "attempt").unwrap();
@@ -296,7 +333,7 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
     assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
-    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
 }
 
 #[tokio::test]
@@ -345,7 +382,7 @@ async fn stopping_lets_what_is_in_flight_end_and_settles_it() {
     tokio::join!(courier.stop(PATIENCE), async { told.notify_one() });
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.status, DeliveryStatus::Delivered);
-    assert_eq!(bench.node.outbox.room(&endpoint_id), QUEUED_PER_ENDPOINT);
+    assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
     courier.stop(PATIENCE).await;
 }
 

@@ -337,6 +337,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
                 until: now,
                 attempts: state.attempts,
                 per_second: None,
+                failing: false,
             };
             let mut settle = outbox::settle(&parcel, attempt(Some(class)), now).unwrap();
             if let Ask::Settle { jitter, .. } = &mut settle.ask {

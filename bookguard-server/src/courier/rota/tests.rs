@@ -1,11 +1,22 @@
 //! The rota's promises, one by one.
 
+mod trouble;
+
 use std::sync::Arc;
 
-use bookguard_core::limits::CLAIMED_PER_ENDPOINT;
+use bookguard_core::limits::{
+    ATTEMPT_MS, CLAIMED_PER_ENDPOINT, IN_FLIGHT_PER_ENDPOINT, QUEUED_PER_ENDPOINT,
+    QUEUED_PER_SLOW_ENDPOINT, QUEUED_PER_TROUBLED_ENDPOINT,
+};
 use bookguard_core::model::{BookingId, EventId, EventType, PartnerId, Timestamp};
 
 use super::*;
+
+const FULL: Duration = Duration::from_millis(ATTEMPT_MS);
+
+fn rota() -> Rota {
+    Rota::new(FULL)
+}
 
 fn endpoint(number: u16) -> EndpointId {
     let mut bytes = [0; 16];
@@ -13,10 +24,16 @@ fn endpoint(number: u16) -> EndpointId {
     EndpointId::from_bytes(bytes)
 }
 
+fn partner(number: u16) -> PartnerId {
+    let mut bytes = [0; 16];
+    bytes[..2].copy_from_slice(&number.to_be_bytes());
+    PartnerId::from_bytes(bytes)
+}
+
 fn parcel(to: u16, event: u8, attempts: u32) -> Parcel {
     Parcel {
         event_id: EventId::from_bytes([event; 16]),
-        partner_id: PartnerId::from_bytes([0; 16]),
+        partner_id: partner(0),
         endpoint_id: endpoint(to),
         booking_id: BookingId::from_bytes([0; 16]),
         event_type: EventType::BookingCreated,
@@ -26,6 +43,7 @@ fn parcel(to: u16, event: u8, attempts: u32) -> Parcel {
         until: Timestamp::from_ms(60_000),
         attempts,
         per_second: None,
+        failing: false,
     }
 }
 
@@ -35,21 +53,64 @@ fn fill(rota: &mut Rota, to: u16, count: usize, attempts: u32) {
     }
 }
 
-fn take_all(rota: &mut Rota) -> Vec<Parcel> {
+/// As many deliveries to an endpoint of this partner.
+fn fill_of(rota: &mut Rota, of: u16, to: u16, count: usize) {
+    for _ in 0..count {
+        rota.add(Parcel {
+            partner_id: partner(of),
+            ..parcel(to, 0, 0)
+        });
+    }
+}
+
+fn take_all(rota: &mut Rota) -> Vec<Turn> {
     std::iter::from_fn(|| rota.next(Instant::now())).collect()
 }
 
+fn seat(to: u16, pool: Standing) -> Seat {
+    Seat {
+        endpoint_id: endpoint(to),
+        partner_id: partner(0),
+        pool,
+    }
+}
+
+fn end(rota: &mut Rota, seat: Seat, ended: Ended, took_ms: u64) -> bool {
+    rota.sent(seat, ended, took_ms);
+    rota.done(&seat.endpoint_id)
+}
+
 fn finish(rota: &mut Rota, to: u16, ended: Ended) -> bool {
-    rota.sent(&endpoint(to), ended, 0);
-    rota.done(&endpoint(to))
+    end(rota, seat(to, Standing::Good), ended, 0)
+}
+
+/// The endpoint accepts what it gets, until it has all its places.
+fn prove(rota: &mut Rota, of: u16, to: u16) {
+    for _ in 0..4 {
+        fill_of(rota, of, to, 1);
+        let turn = rota.next(Instant::now()).unwrap();
+        end(rota, turn.seat, Ended::Accepted, 0);
+    }
+}
+
+fn proven() -> Rota {
+    let mut rota = rota();
+    prove(&mut rota, 0, 1);
+    rota
+}
+
+/// Whose turn it was.
+fn partners(turns: &[Turn]) -> Vec<PartnerId> {
+    turns.iter().map(|turn| turn.parcel.partner_id).collect()
 }
 
 #[test]
 fn no_endpoint_has_more_in_flight_than_its_share_and_a_place_that_becomes_free_is_used() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, 20, 0);
-    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT_PER_ENDPOINT);
-    rota.sent(&endpoint(1), Ended::Promptly, 0);
+    let turns = take_all(&mut rota);
+    assert_eq!(turns.len(), IN_FLIGHT_PER_ENDPOINT);
+    rota.sent(turns[0].seat, Ended::Accepted, 0);
     assert_eq!(take_all(&mut rota).len(), 1, "settling holds no place");
     rota.done(&endpoint(1));
     assert_eq!(take_all(&mut rota).len(), 0);
@@ -57,46 +118,77 @@ fn no_endpoint_has_more_in_flight_than_its_share_and_a_place_that_becomes_free_i
 
 #[test]
 fn all_endpoints_together_have_no_more_in_flight_than_the_limit() {
-    let mut rota = Rota::default();
-    for to in 0..300 {
-        fill(&mut rota, to, 10, 0);
+    let mut rota = rota();
+    for to in 0..1_500 {
+        prove(&mut rota, to, to);
     }
-    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT);
-    finish(&mut rota, 0, Ended::Promptly);
+    for to in 0..1_500 {
+        fill_of(&mut rota, to, to, 10);
+    }
+    let turns = take_all(&mut rota);
+    assert_eq!(turns.len(), IN_FLIGHT);
+    let distinct: std::collections::HashSet<_> = partners(&turns).into_iter().collect();
+    assert_eq!(
+        distinct.len(),
+        IN_FLIGHT,
+        "no partner has two while one has none"
+    );
+    end(&mut rota, turns[0].seat, Ended::Accepted, 0);
     assert_eq!(take_all(&mut rota).len(), 1);
 }
 
 #[test]
-fn endpoints_take_turns_however_much_one_has_queued() {
-    let mut rota = Rota::default();
-    fill(&mut rota, 1, 400, 0);
-    fill(&mut rota, 2, 2, 0);
-    let to: Vec<_> = take_all(&mut rota)
-        .iter()
-        .map(|parcel| parcel.endpoint_id)
-        .collect();
-    assert_eq!(
-        to[..4],
-        [endpoint(1), endpoint(2), endpoint(1), endpoint(2)]
-    );
+fn one_partner_however_busy_leaves_places_to_every_other() {
+    let mut rota = rota();
+    for to in 0..60 {
+        prove(&mut rota, 1, to);
+    }
+    for of in 2..100 {
+        prove(&mut rota, of, 100 + of);
+    }
+    for to in 0..60 {
+        fill_of(&mut rota, 1, to, 20);
+    }
+    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT.div_ceil(6));
+    for of in 2..100 {
+        fill_of(&mut rota, of, 100 + of, 2);
+    }
+    let others = take_all(&mut rota);
+    assert_eq!(others.len(), 98 * 2);
+    assert!(!partners(&others).contains(&partner(1)));
+}
+
+#[test]
+fn partners_take_turns_and_so_do_the_endpoints_of_one() {
+    let mut rota = rota();
+    for (of, to) in [(1, 1), (1, 2), (2, 3)] {
+        prove(&mut rota, of, to);
+    }
+    fill_of(&mut rota, 1, 1, 400);
+    fill_of(&mut rota, 1, 2, 4);
+    fill_of(&mut rota, 2, 3, 4);
+    let turns = take_all(&mut rota);
+    let to: Vec<_> = turns.iter().map(|turn| turn.parcel.endpoint_id).collect();
+    let [one, two, three] = [1, 2, 3].map(endpoint);
+    assert_eq!(to[..8], [one, three, two, three, one, three, two, three]);
 }
 
 #[test]
 fn first_tries_go_before_retries_and_neither_starves() {
-    let mut rota = Rota::default();
+    let mut rota = rota();
     fill(&mut rota, 1, 5, 3);
     fill(&mut rota, 1, 8, 0);
     let mut order = Vec::new();
-    while let Some(parcel) = rota.next(Instant::now()) {
-        order.push(parcel.attempts);
-        finish(&mut rota, 1, Ended::Promptly);
+    while let Some(turn) = rota.next(Instant::now()) {
+        order.push(turn.parcel.attempts);
+        end(&mut rota, turn.seat, Ended::Accepted, 0);
     }
     assert_eq!(order, [0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 3, 3, 3]);
 }
 
 #[test]
 fn an_endpoint_that_times_out_gets_one_place_until_it_answers() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, 40, 0);
     assert_eq!(take_all(&mut rota).len(), 8);
     for _ in 0..7 {
@@ -104,21 +196,23 @@ fn an_endpoint_that_times_out_gets_one_place_until_it_answers() {
         assert_eq!(take_all(&mut rota).len(), 0);
     }
     finish(&mut rota, 1, Ended::TimedOut);
-    assert_eq!(take_all(&mut rota).len(), 1);
-    finish(&mut rota, 1, Ended::Unsent);
-    assert_eq!(take_all(&mut rota).len(), 1);
-    finish(&mut rota, 1, Ended::Promptly);
+    let turns = take_all(&mut rota);
+    assert_eq!(turns.len(), 1);
+    end(&mut rota, turns[0].seat, Ended::Unsent, 0);
+    let turns = take_all(&mut rota);
+    assert_eq!(turns.len(), 1);
+    end(&mut rota, turns[0].seat, Ended::Accepted, 0);
     assert_eq!(take_all(&mut rota).len(), 2);
-    finish(&mut rota, 1, Ended::Promptly);
+    finish(&mut rota, 1, Ended::Accepted);
     assert_eq!(take_all(&mut rota).len(), 3, "four places, one was in use");
 }
 
 #[test]
 fn a_410_forgets_what_is_queued_once() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, 10, 0);
     assert_eq!(take_all(&mut rota).len(), 8);
-    rota.sent(&endpoint(1), Ended::Gone, 0);
+    rota.sent(seat(1, Standing::Good), Ended::Gone, 0);
     assert_eq!(rota.gone(&endpoint(1)).unwrap().len(), 2);
     assert!(rota.gone(&endpoint(1)).is_none());
     rota.done(&endpoint(1));
@@ -134,13 +228,13 @@ fn a_410_forgets_what_is_queued_once() {
 
 #[test]
 fn the_claimer_is_called_once_when_a_full_endpoint_has_room_for_a_whole_claim() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, QUEUED_PER_ENDPOINT, 0);
     assert!(!rota.backlog(&[endpoint(1)]));
     let mut calls = Vec::new();
     for done in 1..=QUEUED_PER_ENDPOINT {
         assert!(rota.next(Instant::now()).is_some());
-        if finish(&mut rota, 1, Ended::Promptly) {
+        if finish(&mut rota, 1, Ended::Accepted) {
             calls.push(done);
         }
     }
@@ -154,7 +248,7 @@ fn the_claimer_is_called_once_when_a_full_endpoint_has_room_for_a_whole_claim() 
 
 #[test]
 fn clearing_forgets_the_queued_and_keeps_count_of_what_is_in_flight() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, 10, 0);
     fill(&mut rota, 2, 1, 0);
     let sent = take_all(&mut rota);
@@ -162,44 +256,41 @@ fn clearing_forgets_the_queued_and_keeps_count_of_what_is_in_flight() {
     fill(&mut rota, 3, 1, 0);
     assert_eq!(rota.clear().len(), 3);
     assert!(rota.next(Instant::now()).is_none());
-    for parcel in sent {
-        rota.sent(&parcel.endpoint_id, Ended::Promptly, 0);
-        rota.done(&parcel.endpoint_id);
+    for turn in sent {
+        end(&mut rota, turn.seat, Ended::Accepted, 0);
     }
     assert!(rota.is_idle());
 }
 
 #[test]
 fn of_a_slow_endpoint_no_more_is_held_than_it_takes_in_time() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, 200, 0);
     take_all(&mut rota);
-    // One time-out: one place, half a minute, 15 s each, of which the last attempt is an eighth so far.
-    let most = rota.sent(&endpoint(1), Ended::TimedOut, 15_000);
-    assert_eq!(most, Some(QUEUED_PER_SLOW_ENDPOINT));
-    let shed = rota.shed(&endpoint(1));
-    assert_eq!(shed.len(), 200 - 8 - QUEUED_PER_SLOW_ENDPOINT);
-    assert!(rota.shed(&endpoint(1)).is_empty());
-    assert_eq!(rota.sent(&endpoint(1), Ended::TimedOut, 15_000), None);
-    // It takes all there is again once it has answered quickly for a while.
-    let mut grew = Vec::new();
-    for _ in 0..100 {
-        fill(&mut rota, 1, 1, 0);
-        while rota.next(Instant::now()).is_some() {}
-        grew.extend(rota.sent(&endpoint(1), Ended::Promptly, 20));
-        rota.done(&endpoint(1));
-    }
-    assert_eq!(grew.last(), Some(&QUEUED_PER_ENDPOINT));
-    assert!(grew.is_sorted(), "{grew:?}");
+    let mut time_out = || {
+        let known = rota.sent(seat(1, Standing::Good), Ended::TimedOut, 15_000);
+        (
+            known.map(|(_, terms)| terms.most),
+            rota.shed(&endpoint(1)).len(),
+        )
+    };
+    // One place, half a minute, 15 s each, of which the last attempt is an eighth so far.
+    let (slow, least) = (QUEUED_PER_SLOW_ENDPOINT, QUEUED_PER_TROUBLED_ENDPOINT);
+    assert_eq!(time_out(), (Some(slow), 200 - 8 - slow));
+    assert_eq!(time_out(), (Some(least), slow - least));
+    assert_eq!(time_out(), (None, 0));
+    // It takes all there is again once it answers quickly.
+    let known = rota.sent(seat(1, Standing::Good), Ended::Accepted, 20);
+    assert_eq!(known.unwrap().1.most, QUEUED_PER_ENDPOINT);
 }
 
 #[test]
 fn a_quick_endpoint_keeps_all_its_room() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     fill(&mut rota, 1, 100, 0);
     for took_ms in [0, 5, 300, 450, 450, 450] {
-        assert!(rota.next(Instant::now()).is_some());
-        assert_eq!(rota.sent(&endpoint(1), Ended::Promptly, took_ms), None);
+        let turn = rota.next(Instant::now()).unwrap();
+        assert_eq!(rota.sent(turn.seat, Ended::Accepted, took_ms), None);
     }
 }
 
@@ -220,7 +311,8 @@ fn limited(rota: &mut Rota, to: u16, count: usize, per_second: u32) {
 
 #[test]
 fn a_rate_limit_spaces_attempts_however_many_wait_and_however_long_none_was_sent() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
+    prove(&mut rota, 0, 2);
     let start = Instant::now();
     limited(&mut rota, 1, 6, 4);
     fill(&mut rota, 2, 3, 0);
@@ -246,11 +338,11 @@ fn a_rate_limit_spaces_attempts_however_many_wait_and_however_long_none_was_sent
 
 #[test]
 fn a_limit_is_kept_while_nothing_is_held_and_falls_with_the_first_delivery_that_has_none() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     let start = Instant::now();
     limited(&mut rota, 1, 1, 1);
     assert_eq!(begun(&mut rota, start, 0), 1);
-    finish(&mut rota, 1, Ended::Promptly);
+    finish(&mut rota, 1, Ended::Accepted);
     assert!(rota.is_idle());
     limited(&mut rota, 1, 1, 1);
     assert_eq!(begun(&mut rota, start, 999), 0);
@@ -260,22 +352,23 @@ fn a_limit_is_kept_while_nothing_is_held_and_falls_with_the_first_delivery_that_
 
 #[test]
 fn of_a_limited_endpoint_no_more_is_held_than_may_begin_in_time() {
-    let mut rota = Rota::default();
+    let mut rota = proven();
     limited(&mut rota, 1, 300, 2);
     assert_eq!(begun(&mut rota, Instant::now(), 0), 1);
     // Two a second, half a minute: 60, and a power of two.
-    assert_eq!(rota.sent(&endpoint(1), Ended::Promptly, 5), Some(32));
+    let known = rota.sent(seat(1, Standing::Good), Ended::Accepted, 5);
+    assert_eq!(known.unwrap().1.most, 32);
     assert_eq!(rota.shed(&endpoint(1)).len(), 299 - 32);
 }
 
 #[test]
 fn moments_gone_by_are_forgotten() {
-    let mut rota = Rota::default();
+    let mut rota = rota();
     let start = Instant::now();
     for to in 0..3_000 {
         limited(&mut rota, to, 1, 1_000);
         assert_eq!(begun(&mut rota, start, u64::from(to) * 10), 1);
-        finish(&mut rota, to, Ended::Promptly);
+        end(&mut rota, seat(to, Standing::New), Ended::Accepted, 0);
         assert!(rota.paces.len() <= PACES + 1);
     }
 }

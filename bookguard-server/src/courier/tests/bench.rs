@@ -163,24 +163,22 @@ impl Bench {
     pub(super) async fn on(place: Place) -> Bench {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let node = Node::open(&place, &clock).await;
-        let anonymous = Session {
-            service: Arc::clone(&node.service),
-            authority: Authority::Anonymous {
-                address: "127.0.0.1".to_owned(),
-            },
-        };
-        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
-        let registered: Registration = call::<RegisterPartner>(&anonymous, &[], body).await;
+        let (partner, secret) = register(&node).await;
         Bench {
             clock,
             node,
             place,
-            partner: Authority::Partner {
-                partner_id: registered.partner_id,
-                api_key_id: registered.api_key_id.unwrap(),
-                scopes: Scopes::all(),
-            },
-            secret: Secret::new(registered.signing_secret.unwrap()),
+            partner,
+            secret,
+        }
+    }
+
+    /// A further partner.
+    pub(super) async fn other_partner(&self) -> Session {
+        let (authority, _) = register(&self.node).await;
+        Session {
+            service: Arc::clone(&self.node.service),
+            authority,
         }
     }
 
@@ -202,9 +200,7 @@ impl Bench {
     }
 
     pub(super) async fn endpoint(&self, url: &str) -> EndpointId {
-        let body = format!(r#"{{"url":"{url}"}}"#);
-        let made = call::<CreateEndpoint>(&self.session(), &[], &body).await;
-        made.endpoint.endpoint_id
+        endpoint_of(&self.session(), url).await
     }
 
     pub(super) async fn is_enabled(&self, endpoint_id: EndpointId) -> bool {
@@ -215,18 +211,20 @@ impl Bench {
 
     /// Records bookings, as many at a time as there are.
     pub(super) async fn book(&self, count: usize) {
-        let session = self.session();
-        let mut outcomes = Vec::new();
-        for _ in 0..count {
-            outcomes.push(submit::<CreateBooking>(&session, &[], BOOKING).await);
-        }
-        for outcome in outcomes {
-            Service::outcome(outcome).await.unwrap();
-        }
+        book(&self.session(), count).await;
     }
 
     pub(super) async fn event(&self, event_id: &str) -> EventWithAttempts {
         call::<GetEvent>(&self.session(), &[event_id], "").await
+    }
+
+    /// Endpoints that have something due then which is in nobody's hands.
+    pub(super) fn due(&self, now: Timestamp) -> Vec<EndpointId> {
+        let mut reader = self.node.service.reader().unwrap();
+        let due = reader.endpoints_with_due(now).unwrap();
+        due.into_iter()
+            .map(|(endpoint_id, ..)| endpoint_id)
+            .collect()
     }
 
     pub(super) fn advance(&self, ms: i64) {
@@ -235,6 +233,39 @@ impl Bench {
 
     pub(super) fn set(&self, at: Timestamp) {
         self.clock.store(at.ms(), Ordering::Release);
+    }
+}
+
+async fn register(node: &Node) -> (Authority, Secret) {
+    let anonymous = Session {
+        service: Arc::clone(&node.service),
+        authority: Authority::Anonymous {
+            address: "127.0.0.1".to_owned(),
+        },
+    };
+    let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+    let registered: Registration = call::<RegisterPartner>(&anonymous, &[], body).await;
+    let partner = Authority::Partner {
+        partner_id: registered.partner_id,
+        api_key_id: registered.api_key_id.unwrap(),
+        scopes: Scopes::all(),
+    };
+    (partner, Secret::new(registered.signing_secret.unwrap()))
+}
+
+pub(super) async fn endpoint_of(session: &Session, url: &str) -> EndpointId {
+    let body = format!(r#"{{"url":"{url}"}}"#);
+    let made = call::<CreateEndpoint>(session, &[], &body).await;
+    made.endpoint.endpoint_id
+}
+
+pub(super) async fn book(session: &Session, count: usize) {
+    let mut outcomes = Vec::new();
+    for _ in 0..count {
+        outcomes.push(submit::<CreateBooking>(session, &[], BOOKING).await);
+    }
+    for outcome in outcomes {
+        Service::outcome(outcome).await.unwrap();
     }
 }
 

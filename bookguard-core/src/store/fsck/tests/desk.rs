@@ -259,6 +259,7 @@ impl Desk {
                 until: self.now(),
                 attempts: u32::try_from(row.size(6).unwrap()).unwrap(),
                 per_second: None,
+                failing: false,
             };
             rows.rows.iter().map(parcel).collect()
         };
