@@ -43,6 +43,7 @@ impl Bench {
             outbox: None,
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             report: |_| {},
+            min_free_disk: 0,
             commit_delay: std::time::Duration::ZERO,
         })
         .unwrap();

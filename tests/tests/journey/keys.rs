@@ -49,6 +49,7 @@ fn administer_here<O: Operation>(
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| println!("administrator: {line}"),
+        min_free_disk: 0,
         commit_delay: std::time::Duration::ZERO,
     })
     .unwrap();

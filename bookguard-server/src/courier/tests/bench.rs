@@ -99,6 +99,7 @@ impl Node {
             // Whatever an endpoint's address was checked by when it was made, the courier checks it again.
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             report: |_| {},
+            min_free_disk: 0,
             commit_delay: Duration::ZERO,
         };
         let (service, _) = waiting(|| Service::open(config)).await.unwrap();

@@ -38,6 +38,7 @@ pub(in crate::store) fn open(
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| eprintln!("{line}"),
+        min_free_disk: 0,
         commit_delay: std::time::Duration::ZERO,
     })
 }
