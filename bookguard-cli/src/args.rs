@@ -276,6 +276,10 @@ pub struct ServeArgs {
     /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
     #[arg(long, value_name = "N")]
     pub retention_days: Option<u32>,
+    /// How much of the disk of a database file must be free for new bookings, partners, policies and endpoints, such as 1GiB;
+    /// 0 for no such limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub min_free_disk: Option<String>,
     /// Where vulnerabilities are reported, such as mailto:security@example.com; may be given several times. With it
     /// /.well-known/security.txt is served [env: BOOKGUARD_SECURITY_CONTACTS, separated by commas]
     #[arg(

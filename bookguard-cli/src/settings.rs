@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::PartnerId;
 use bookguard_core::store::Database;
+use bookguard_server::config::bytes::Bytes;
 use bookguard_server::config::{Config, Settings};
 use bookguard_server::courier::proxy::Proxy;
 
@@ -108,6 +109,7 @@ fn of_serve(args: &ServeArgs) -> Result<Settings, Failure> {
         webhook_proxy: args.webhook_proxy.as_deref().map(proxy).transpose()?,
         webhook_verification: args.webhook_verification.clone(),
         retention_days: args.retention_days,
+        min_free_disk: size("--min-free-disk", args.min_free_disk.clone())?,
         security_contacts: given(&args.security_contacts),
         security_policy: args.security_policy.clone(),
         security_encryption: args.security_encryption.clone(),
@@ -150,6 +152,10 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
             .transpose()?,
         webhook_verification: text(var, "BOOKGUARD_WEBHOOK_VERIFICATION")?,
         retention_days: number(var, "BOOKGUARD_RETENTION_DAYS")?,
+        min_free_disk: size(
+            "BOOKGUARD_MIN_FREE_DISK",
+            text(var, "BOOKGUARD_MIN_FREE_DISK")?,
+        )?,
         security_contacts: list(var, "BOOKGUARD_SECURITY_CONTACTS")?,
         security_policy: text(var, "BOOKGUARD_SECURITY_POLICY")?,
         security_encryption: text(var, "BOOKGUARD_SECURITY_ENCRYPTION")?,
@@ -199,6 +205,13 @@ fn number(var: Var<'_>, name: &str) -> Result<Option<u32>, Failure> {
             })
         })
         .transpose()
+}
+
+fn size(name: &str, given: Option<String>) -> Result<Option<Bytes>, Failure> {
+    given
+        .map(|size| size.parse())
+        .transpose()
+        .map_err(|why| Failure::Usage(format!("{name} is {why}")))
 }
 
 fn partner_id(text: &str) -> Result<PartnerId, Failure> {
@@ -317,6 +330,7 @@ mod tests {
             ("BOOKGUARD_WEBHOOK_PROXY", "http://u:p@proxy.example:3128"),
             ("BOOKGUARD_WEBHOOK_VERIFICATION", "off"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
+            ("BOOKGUARD_MIN_FREE_DISK", "1 GiB"),
             (
                 "BOOKGUARD_SECURITY_CONTACTS",
                 "mailto:s@b.example, https://b.example/r",
@@ -346,6 +360,7 @@ mod tests {
             webhook_proxy: Some(Proxy::parse("http://u:p@proxy.example:3128").unwrap()),
             webhook_verification: Some("off".to_owned()),
             retention_days: Some(30),
+            min_free_disk: Some(Bytes(1 << 30)),
             security_contacts: Some(vec![
                 "mailto:s@b.example".to_owned(),
                 "https://b.example/r".to_owned(),

@@ -241,6 +241,8 @@ pub enum Change {
         /// The instant.
         before: Timestamp,
     },
+    /// Something is written and deleted again.
+    WriteTried,
 }
 
 /// A leaf with what its commitment opens to.

@@ -475,6 +475,8 @@ pub enum Ask {
     },
     /// Forgets answers whose time is over, a thousand at a time.
     Forget,
+    /// Writes something and deletes it again, to learn whether writing works.
+    Probe,
     /// The administrator accepts that entries were lost: the log goes on under a new name.
     ContinueLog(Box<NewLog>),
 }

@@ -162,6 +162,19 @@ impl Error {
         }
     }
 
+    /// Too little disk space is left for anything new.
+    pub fn storage_low() -> Self {
+        Self {
+            retry_after_s: Some(30),
+            ..Self::new(
+                Kind::Unavailable,
+                "storage_low",
+                "The service's disk has too little room for anything new. Nothing of this request was kept; repeat it later with the \
+                 same Idempotency-Key. What is there already can be protected, canceled and read.",
+            )
+        }
+    }
+
     /// A request was prepared from what this node remembers of a partner's policies, and that is old. Nothing was
     /// written; prepared anew from the store it goes on.
     pub fn outdated() -> Self {

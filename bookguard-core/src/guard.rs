@@ -125,13 +125,14 @@ impl Guard {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => {
                 let file = opened.map_err(unreadable)?;
-                // A file without bytes is one that somebody was about to fill.
                 let blank = file.metadata().map_err(unreadable)?.len() == 0;
                 state.file = Some(Arc::new(file));
                 state.refresh().map_err(unreadable)?;
-                if state.written.is_none() && !blank {
+                if state.written.is_none() {
+                    // It gets its name only when it is written, so nobody was about to fill one that has nothing in it.
+                    let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
-                        "the guard file {} is damaged: what was last published of the ledger cannot be read from it. Check the \
+                        "the guard file {} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
                          database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard begins anew \
                          with what the database holds",
                         path.display()

@@ -6,7 +6,7 @@
 
 mod source;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::entropy;
 use crate::ledger::Signer;
+use crate::private;
 use crate::store::Database;
 pub use source::{KeyNotFile, KeyText, LedgerKeySource};
 
@@ -159,11 +160,9 @@ impl LedgerKey {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
         let temporary = PathBuf::from(temporary);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&temporary).and_then(|mut file| {
+        let mut options = private::options();
+        let made = options.write(true).create_new(true).open(&temporary);
+        let written = made.and_then(|mut file| {
             file.write_all(format!("{}\n", self.text().map_err(io::Error::other)?).as_bytes())?;
             file.sync_all()
         });
@@ -174,11 +173,7 @@ impl LedgerKey {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             placed => placed.map_err(fail)?,
         }
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        File::open(folder)
+        File::open(private::folder(path))
             .and_then(|folder| folder.sync_all())
             .map_err(fail)?;
         Ok(true)

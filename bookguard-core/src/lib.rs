@@ -70,11 +70,15 @@ pub mod policy;
 #[cfg(feature = "store")]
 mod presence;
 #[cfg(feature = "store")]
+pub mod private;
+#[cfg(feature = "store")]
 pub mod service;
 #[cfg(feature = "store")]
 pub mod session;
 #[cfg(feature = "store")]
 mod shelves;
+#[cfg(feature = "store")]
+pub mod storage;
 #[cfg(feature = "store")]
 pub mod store;
 pub mod text;

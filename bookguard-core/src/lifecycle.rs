@@ -46,7 +46,8 @@ pub enum Decision {
 
 /// Decides `command`, the batch's number `index`, on the state in `work`.
 ///
-/// Errors: every refusal the command can meet, by its stable code, `idempotency_key_reused`, and `ledger_rolled_back`.
+/// Errors: every refusal the command can meet, by its stable code, `idempotency_key_reused`, `storage_low`, and
+/// `ledger_rolled_back`.
 pub fn decide(work: &Work, command: &Command, index: usize) -> Result<Decision, Error> {
     // Not even a remembered answer: it may be one of those whose facts are lost.
     if work.rollback.is_some() && !matches!(command.ask, Ask::ContinueLog(_)) {
@@ -65,8 +66,24 @@ pub fn decide(work: &Work, command: &Command, index: usize) -> Result<Decision, 
             Err(key_reused())
         };
     }
+    if work.storage_low && brings_new(&command.ask) {
+        return Err(Error::storage_low());
+    }
     let (changes, reply) = decide_ask(work, command, index)?;
     Ok(Decision::Do { changes, reply })
+}
+
+/// Whether it takes in something that was not there: what little room is left is kept for bookings that are, their protection,
+/// changes, cancellations and deliveries, and for keys and secrets that have to be replaced.
+fn brings_new(ask: &Ask) -> bool {
+    matches!(
+        ask,
+        Ask::RegisterPartner { .. }
+            | Ask::CreateBooking(_)
+            | Ask::PutPolicy { .. }
+            | Ask::CreateEndpoint { .. }
+            | Ask::BeginRecovery { .. }
+    )
 }
 
 fn key_reused() -> Error {
@@ -208,6 +225,7 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             let before = at.plus_ms(-limits::IDEMPOTENCY_TTL_MS);
             Ok((vec![Change::AnswersForgotten { before }], Reply::Done))
         }
+        Ask::Probe => Ok((vec![Change::WriteTried], Reply::Done)),
         Ask::ContinueLog(new) => log::go_on(work, at, new),
     }
 }

@@ -106,6 +106,11 @@ pub const RECOVERIES_AT_ONCE: u32 = 4;
 pub const EVENT_ORDER_MS: i64 = 10 * 60 * 1000;
 /// Commands waiting for the writer; above it callers get `busy` at once.
 pub const INBOX: usize = 4_096;
+/// Bytes of disk space that must be free unless the operator says otherwise: room for the write-ahead log while a backup holds it
+/// back, and for some 50,000 protections, cancellations and deliveries of bookings that are there.
+pub const MIN_FREE_DISK: u64 = 256 * 1024 * 1024;
+/// Bytes of disk space below which it is not known whether a batch fits: what one of the largest takes.
+pub const DISK_RESERVE: u64 = 1024 * 1024;
 /// Commands in one commit: keeps the time to the first answer bounded.
 pub const BATCH: usize = 256;
 /// How long a delivery stays with the node that holds it, milliseconds.

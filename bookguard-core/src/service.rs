@@ -21,7 +21,9 @@ use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::policy::Shelf;
 use crate::presence::Presence;
+use crate::private;
 use crate::shelves::Shelves;
+use crate::storage::Storage;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
@@ -111,6 +113,8 @@ pub struct Config {
     pub verifies_endpoints: bool,
     /// The file that remembers what was last published; beside the ledger key when not given.
     pub guard_file: Option<PathBuf>,
+    /// Bytes that must be free on the disk of a database file for anything new to be taken in; 0 for no such limit.
+    pub min_free_disk: u64,
     /// Told the cause of every fault of ours.
     pub report: fn(&str),
     /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
@@ -124,6 +128,7 @@ pub struct Service {
     clock: Clock,
     seal: Seal,
     log: Arc<Log>,
+    storage: Arc<Storage>,
     begun: Option<String>,
     public_url: String,
     registration: Registration,
@@ -163,9 +168,15 @@ impl Service {
             .guard_file
             .clone()
             .unwrap_or_else(|| guard::default_path(source.path(), &config.db));
+        if config.create {
+            let warnings = private::warnings(&kept_files(&config.db, &source, &guard_file));
+            warnings.iter().for_each(|line| (config.report)(line));
+        }
         let log = Arc::new(Log::new(key, Guard::open(guard_file, config.report)?));
         let seal = log.seal();
         let news = Arc::<Waiting<PartnerId>>::default();
+        let storage = Arc::new(Storage::new(config.report, config.min_free_disk));
+        storage.measured(store.free_bytes());
         let desk = Desk {
             connect: Box::new({
                 let store = store.clone();
@@ -175,7 +186,7 @@ impl Service {
             seal: seal.clone(),
             outbox: config.outbox,
             news: Arc::clone(&news),
-            report: config.report,
+            storage: Arc::clone(&storage),
         };
         let (inbox, thread) = writer::start(desk).map_err(at)?;
         if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
@@ -188,6 +199,7 @@ impl Service {
             clock: config.clock,
             seal,
             log,
+            storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
             public_url: config.public_url,
             registration: config.registration,
@@ -243,6 +255,27 @@ impl Service {
         } else {
             Err(writer_gone())
         }
+    }
+
+    /// What this node knows of its storage.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Measures the free disk space, tries whether writing works where nobody knows, and tells what has ended. To be called
+    /// twice a second; blocks for as long as a write takes.
+    pub fn watch_storage(&self) {
+        self.storage.measured(self.store.free_bytes());
+        if self.storage.wants_probe() {
+            let probe = Command {
+                at: self.clock.now(),
+                ask: Ask::Probe,
+                remember: None,
+            };
+            // The writer notes what comes of it; one that has no room for it is busy with writes that tell as much.
+            let _ = self.submit(probe).map(oneshot::Receiver::blocking_recv);
+        }
+        self.storage.tell_ended();
     }
 
     /// A view of the store that reads. Blocks while every reader is taken.
@@ -508,6 +541,20 @@ fn open_key(
         (None, Some(key)) => begin_log(store, source, &key).map(|()| (key, None)),
         (None, None) => begin_with_new_key(store, source),
     }
+}
+
+/// The files in which the service keeps things.
+fn kept_files(db: &Database, source: &LedgerKeySource, guard_file: &Path) -> Vec<PathBuf> {
+    let mut files = vec![guard_file.to_owned()];
+    files.extend(source.path().map(Path::to_owned));
+    for end in ["", "-wal", "-shm"] {
+        files.extend(db.file().map(|file| {
+            let mut name = file.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name)
+        }));
+    }
+    files
 }
 
 fn other_key(source: &LedgerKeySource, origin: &str) -> String {

@@ -66,6 +66,10 @@ trait Engine: Send + Sync {
     fn roll(&self) -> Option<Box<dyn Roll>> {
         None
     }
+    /// Bytes that are free on the database's disk, where that can be known.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
     /// What the engine itself finds wrong with what it stored.
     fn faults(&self) -> Result<Vec<String>, StoreError>;
     /// The clock of the machine that keeps the database, milliseconds since the epoch; `None` when that is this one.
@@ -171,6 +175,11 @@ impl Store {
     /// What the engine itself finds wrong: structure, indexes, references. Nothing when all is well.
     pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
         self.engine.faults()
+    }
+
+    /// Bytes that are free on the database's disk; `None` where that cannot be known, as of a server's.
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        self.engine.free_bytes()
     }
 
     /// The clock of the machine that keeps the database; `None` when that is this one.

@@ -64,6 +64,8 @@ pub struct Work {
     pub vkey: String,
     /// How the database lacks what was published: then all that can be asked is to accept the loss.
     pub rollback: Option<Rollback>,
+    /// Whether the database's disk has less room than the operator keeps for what is there already.
+    pub storage_low: bool,
     /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
     pub room: HashMap<EndpointId, usize>,
 }
@@ -433,7 +435,8 @@ impl Work {
             Change::BookingAdded { .. }
             | Change::AttemptAdded { .. }
             | Change::AnswerAmended { .. }
-            | Change::AnswersForgotten { .. } => {}
+            | Change::AnswersForgotten { .. }
+            | Change::WriteTried => {}
         }
     }
 

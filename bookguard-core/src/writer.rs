@@ -15,7 +15,7 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::change::{Change, Entry, EventRow};
-use crate::command::{Answer, Command, Head, Outcome, Parcel};
+use crate::command::{Answer, Ask, Command, Head, Outcome, Parcel};
 use crate::error::Error;
 use crate::guard::Seen;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
@@ -24,6 +24,7 @@ use crate::limits;
 use crate::log::Log;
 use crate::model::{EventId, PartnerId};
 use crate::outbox::Outbox;
+use crate::storage::Storage;
 use crate::store::Seal;
 use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, StoreError};
@@ -97,8 +98,8 @@ pub struct Desk {
     pub outbox: Option<Arc<Outbox>>,
     /// Who is told of partners' new events.
     pub news: Arc<Waiting<PartnerId>>,
-    /// Called with the cause when a batch failed for a reason of ours: logged at the edge.
-    pub report: fn(&str),
+    /// Told how every batch ended.
+    pub storage: Arc<Storage>,
 }
 
 /// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
@@ -112,7 +113,6 @@ pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         origin: String::new(),
         alone: 0,
         kept_at: 0,
-        moved: false,
     };
     let thread = std::thread::Builder::new()
         .name("writer".to_owned())
@@ -133,8 +133,6 @@ struct Writer {
     alone: u32,
     /// When the last checkpoint was kept for good, milliseconds.
     kept_at: i64,
-    /// Whether the log was moved away, as far as the last batch could tell: that is reported once, not once per batch.
-    moved: bool,
 }
 
 /// A batch after it was decided.
@@ -160,19 +158,30 @@ impl Writer {
                 .map(|job| (job.command, job.outcome))
                 .unzip();
             let began = Instant::now();
+            self.desk.storage.begins();
             // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
             let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&commands)));
             let outcomes = executed.unwrap_or_else(|_| {
                 let cause = StoreError::Failed("the writer panicked".to_owned());
                 self.refuse_all(&commands, &cause)
             });
+            self.desk.storage.ends();
             pace.note(commands.len(), jobs.len(), began.elapsed());
             for (waiter, outcome) in waiting.into_iter().zip(outcomes) {
                 // A caller that went away has nobody to tell; what it asked for is done all the same.
                 let _ = waiter.send(outcome);
             }
+            self.keep_up();
         }
         self.desk.log.guard().sync();
+    }
+
+    /// Has the engine do what a commit left to be done, now that nobody waits for it.
+    fn keep_up(&mut self) {
+        match self.conn.as_mut().map(|conn| conn.keep_up()) {
+            None | Some(Ok(false)) => {}
+            Some(done) => self.desk.storage.kept_up(done.map(drop)),
+        }
     }
 
     /// Runs one batch to its end, whatever happens.
@@ -184,7 +193,6 @@ impl Writer {
         match self.transact(&mut *conn, commands) {
             Ok(outcomes) => {
                 self.conn = Some(conn);
-                self.moved = false;
                 outcomes
             }
             Err(error) => {
@@ -194,15 +202,9 @@ impl Writer {
         }
     }
 
-    fn refuse_all(&mut self, commands: &[Command], error: &StoreError) -> Vec<Outcome> {
-        let moved = matches!(error, StoreError::Moved(_));
-        if !(moved && self.moved) {
-            (self.desk.report)(&format!(
-                "a batch of {} commands failed: {error}",
-                commands.len()
-            ));
-        }
-        self.moved = moved;
+    fn refuse_all(&self, commands: &[Command], error: &StoreError) -> Vec<Outcome> {
+        let asked_for = commands.iter().filter(|c| !matches!(c.ask, Ask::Probe));
+        self.desk.storage.refused(error, asked_for.count());
         let refusal = match error {
             StoreError::Moved(_) => Error::ledger_moved(),
             StoreError::Full => {
@@ -244,6 +246,7 @@ impl Writer {
             let replayed = |outcome: &Outcome| matches!(outcome, Ok(Answer::Replayed(_)));
             if outcomes.iter().any(replayed) {
                 conn.commit(&[])?;
+                self.desk.storage.wrote();
             } else {
                 conn.rollback();
             }
@@ -267,6 +270,7 @@ impl Writer {
             keep: *keep,
         });
         commit(conn, &writes, &answers, append.as_ref())?;
+        self.desk.storage.wrote();
         // Before anybody is told: what an answer says was published, and is remembered whatever becomes of the database.
         self.desk.log.note(seen.as_deref(), now_seen);
         if append.is_some_and(|append| append.keep) {
@@ -312,6 +316,7 @@ impl Writer {
         let seen = log.guard().latest();
         work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
         log.guard().say(work.rollback.as_ref());
+        work.storage_low = self.desk.storage.is_low();
         if let Some(outbox) = &self.desk.outbox {
             let of = |partner: &PartnerState| {
                 let partner_id = partner.partner.partner_id;

@@ -4,6 +4,7 @@
 //! the stronger source win and [`Settings::resolve`] fills in the defaults and checks. Reading flags and the
 //! environment is the command line's. Invariant: a [`Config`] out of `resolve` needs no further checks.
 
+pub mod bytes;
 pub mod security;
 
 use std::fs;
@@ -12,12 +13,13 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::limits::{RETENTION_DAYS, RETENTION_DAYS_MAX};
+use bookguard_core::limits::{MIN_FREE_DISK, RETENTION_DAYS, RETENTION_DAYS_MAX};
 use bookguard_core::service::Registration;
 use bookguard_core::store::Database;
 use serde::Deserialize;
 use url::Url;
 
+use self::bytes::Bytes;
 use self::security::SecurityTxt;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
@@ -84,6 +86,8 @@ pub struct Settings {
     pub webhook_verification: Option<String>,
     /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever.
     pub retention_days: Option<u32>,
+    /// How much of a database file's disk must be free for anything new to be taken in, such as `256MiB`; 0 for no such limit.
+    pub min_free_disk: Option<Bytes>,
     /// Where vulnerabilities are reported, such as `mailto:security@example.com`; security.txt is served with it.
     pub security_contacts: Option<Vec<String>>,
     /// The https address of the rules of reporting.
@@ -151,6 +155,7 @@ impl Settings {
             webhook_proxy: self.webhook_proxy.or(weaker.webhook_proxy),
             webhook_verification: self.webhook_verification.or(weaker.webhook_verification),
             retention_days: self.retention_days.or(weaker.retention_days),
+            min_free_disk: self.min_free_disk.or(weaker.min_free_disk),
             security_contacts: self.security_contacts.or(weaker.security_contacts),
             security_policy: self.security_policy.or(weaker.security_policy),
             security_encryption: self.security_encryption.or(weaker.security_encryption),
@@ -214,6 +219,7 @@ impl Settings {
                 None => !self.dev.unwrap_or(false),
             },
             retention_days: retention(self.retention_days.unwrap_or(RETENTION_DAYS))?,
+            min_free_disk: self.min_free_disk.map_or(MIN_FREE_DISK, |bytes| bytes.0),
             security: security::Given {
                 contacts: self.security_contacts,
                 policy: self.security_policy,
@@ -360,6 +366,8 @@ pub struct Config {
     pub verifies_endpoints: bool,
     /// Days after which old events are pruned; 0 is never.
     pub retention_days: u32,
+    /// Bytes that must be free on a database file's disk for anything new to be taken in; 0 for no such limit.
+    pub min_free_disk: u64,
     /// What security.txt says; it is not served without.
     pub security: Option<SecurityTxt>,
     /// Where time comes from.
@@ -391,6 +399,7 @@ impl Config {
             webhook_proxy: None,
             verifies_endpoints: true,
             retention_days: RETENTION_DAYS,
+            min_free_disk: MIN_FREE_DISK,
             security: None,
             clock: Clock::System,
             report: to_stderr,

@@ -1,6 +1,6 @@
 //! Starts and stops a server: one file lock, one service, one listener.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::outbox::Outbox;
+use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -37,6 +38,9 @@ const OPEN_AGAIN: Duration = Duration::from_millis(500);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How often what was published is brought to the guard's disk: what a power cut can make it forget.
 const GUARD_SYNC: Duration = Duration::from_secs(1);
+/// How often to look whether the database takes writes and its disk has room: with as long that a write counts as proof, a
+/// second until it is known that none is taken.
+const STORAGE: Duration = Duration::from_millis(500);
 
 /// A running server.
 pub struct Server {
@@ -47,7 +51,7 @@ pub struct Server {
     proxies: watch::Sender<Arc<TrustedProxies>>,
     report: fn(&str),
     serving: JoinHandle<()>,
-    housekeeping: [JoinHandle<()>; 2],
+    housekeeping: [JoinHandle<()>; 3],
     closing: Closing,
     /// Held for as long as this server may touch a database file; a database server takes any number of nodes.
     _lock: Option<File>,
@@ -152,6 +156,7 @@ impl Server {
             outbox: Some(Arc::clone(&outbox)),
             endpoint_rule: endpoint_rule(config.webhooks.clone()),
             verifies_endpoints: config.verifies_endpoints,
+            min_free_disk: config.min_free_disk,
             report: config.report,
             commit_delay: config.commit_delay,
         };
@@ -189,6 +194,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let housekeeping = [
             tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report))),
+            tokio::spawn(watch_storage(Arc::clone(&service))),
             tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
         ];
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
@@ -280,7 +286,10 @@ impl Server {
         tokio::select! {
             _ = &mut serving => {
                 // After the requests: a manual retry among them waits for its delivery.
-                patience = patience.max(until.saturating_duration_since(Instant::now()));
+                // What cannot be recorded is not worth waiting for: whoever starts next delivers it.
+                if !service.storage().is_failing() {
+                    patience = patience.max(until.saturating_duration_since(Instant::now()));
+                }
             }
             () = &mut hurry => {
                 report("told to end once more: requests in flight are cut");
@@ -370,6 +379,17 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
     }
 }
 
+/// Looks whether the database takes writes. Apart from everything else, because a try waits for as long as a write does.
+async fn watch_storage(service: Arc<Service>) {
+    let mut turn = tokio::time::interval(STORAGE);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        let service = Arc::clone(&service);
+        let _ = tokio::task::spawn_blocking(move || service.watch_storage()).await;
+    }
+}
+
 /// Prunes old events, unless they are kept for ever.
 async fn retain(service: Arc<Service>, days: u32) {
     if days > 0 {
@@ -391,7 +411,7 @@ fn lock(db: &Path) -> Result<File, String> {
         ),
         _ => format!("the lock {} cannot be taken: {e}", path.display()),
     };
-    let file = OpenOptions::new()
+    let file = private::options()
         .create(true)
         .append(true)
         .open(&path)

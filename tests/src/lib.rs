@@ -11,6 +11,7 @@
 //! | [`receiver`] | a webhook receiver that answers as told |
 //! | [`forward_proxy`] | the proxy that webhooks may go through |
 //! | [`mirror`] | a mirror of the ledger |
+//! | [`disk_faults`] | a disk that fails as told, under a process of its own |
 //! | [`samples`] | bodies of requests |
 //! | [`load`] | partners who write without a pause, on nodes that come and go |
 //! | [`proxy`] | a bad network between a node and its database server |
@@ -19,6 +20,7 @@
 //! Invariants: everything listens on 127.0.0.1 and a port of the system's choosing; everything ends when it is dropped.
 
 pub mod caller;
+pub mod disk_faults;
 pub mod engine;
 pub mod forward_proxy;
 pub mod house;

@@ -132,6 +132,16 @@ impl CommandLine {
         self
     }
 
+    /// With this umask.
+    #[must_use]
+    pub fn with_umask(mut self, umask: &str) -> Self {
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        let program = std::mem::replace(&mut self.program, PathBuf::from("sh"));
+        self.args
+            .splice(..0, ["-c".into(), script.into(), program.into_os_string()]);
+        self
+    }
+
     /// With more time to end: what takes the longer the more a test has made.
     #[must_use]
     pub fn patiently(mut self) -> Self {

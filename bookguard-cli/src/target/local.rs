@@ -78,6 +78,7 @@ impl Local {
             guard_file: config.guard_file,
             library_policies: config.library_policies,
             clock: config.clock,
+            min_free_disk: config.min_free_disk,
             report: config.report,
             commit_delay: config.commit_delay,
         };

@@ -5,7 +5,7 @@
 //! moment and has read what the others wrote. Invariant: the slot of the highest turn is never the one written over.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::Seen;
 use crate::entropy;
 use crate::ledger::Hash;
+use crate::private;
 
 /// Bytes of a slot: a disk's sector, which is written whole or not at all.
 const SLOT: usize = 512;
@@ -118,7 +119,12 @@ pub(super) fn make(path: &Path, seen: &Seen) -> io::Result<File> {
     };
     let mut bytes = first.bytes();
     bytes.resize(FILE, b' ');
-    let written = fs::write(&temporary, &bytes).and_then(|()| File::open(&temporary)?.sync_all());
+    let mut options = private::options();
+    let made = options.write(true).create_new(true).open(&temporary);
+    let written = made.and_then(|mut file| {
+        file.write_all(&bytes)?;
+        file.sync_all()
+    });
     // A link, not a rename: another process may have made it in the same moment.
     let placed = written.and_then(|()| fs::hard_link(&temporary, path));
     let _ = fs::remove_file(&temporary);
@@ -126,8 +132,7 @@ pub(super) fn make(path: &Path, seen: &Seen) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    File::open(private::folder(path))?.sync_all()?;
     OpenOptions::new().read(true).write(true).open(path)
 }
 

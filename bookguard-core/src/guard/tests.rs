@@ -169,16 +169,15 @@ fn a_torn_write_leaves_what_was_seen_before_it() {
 #[test]
 fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
     let place = Place::new();
-    fs::write(place.file(), "").unwrap();
-    assert_eq!(
-        open(&place.file()).seen(),
-        None,
-        "somebody was about to fill it"
-    );
-    for damaged in ["x", "not a guard file at all\n", "\0\0\0\0"] {
-        fs::write(place.file(), damaged).unwrap();
+    for (bytes, wrong) in [
+        ("", "is empty"),
+        ("x", "is damaged"),
+        ("not a guard file at all\n", "is damaged"),
+        ("\0\0\0\0", "is damaged"),
+    ] {
+        fs::write(place.file(), bytes).unwrap();
         let why = Guard::open(place.file(), report).err().unwrap();
-        for word in ["b.key.seen", "damaged", "ledger verify", "remove the file"] {
+        for word in ["b.key.seen", wrong, "ledger verify", "remove the file"] {
             assert!(why.contains(word), "{word}: {why}");
         }
     }

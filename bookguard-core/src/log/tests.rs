@@ -44,6 +44,7 @@ impl Bench {
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             verifies_endpoints: false,
             report: |_| {},
+            min_free_disk: 0,
             commit_delay: std::time::Duration::ZERO,
         })
         .unwrap();

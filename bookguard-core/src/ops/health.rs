@@ -32,8 +32,9 @@ impl Operation for GetHealth {
         refusals: &[503],
         tag: "Service",
         summary: "Health and readiness",
-        description: "Answers 200 only while the store answers and takes writes; else 503: `unavailable`, `ledger_moved` or \
-                      `ledger_rolled_back`.",
+        description: "Answers 200 only while the store answers and takes writes; else 503: `unavailable`, `ledger_moved`, \
+                      `ledger_rolled_back`, `storage_full`, `storage_read_only`, `storage_failing`, or `checkpoints_failing` \
+                      while writes are taken but the database file cannot be brought up to date with them.",
     };
     type Output = Health;
 
@@ -48,6 +49,9 @@ impl Operation for GetHealth {
             }
             if service.publish(&mut reader, &head)?.is_some() {
                 return Err(Error::ledger_rolled_back());
+            }
+            if let Some(refusal) = service.storage().not_ready() {
+                return Err(refusal);
             }
             Ok(Health {
                 status: "ok".to_owned(),

@@ -1,9 +1,9 @@
 //! A copy of a database file in one file, made while others read and write it: what `bookguard backup` does.
 //!
 //! What is copied and how is the engine's; this looks after the file. Invariants: the file appears under its name whole,
-//! durable and readable by nobody who could not read the database, or not at all; nothing that is there is written over.
+//! durable and readable by nobody but its owner, or not at all; nothing that is there is written over.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use super::{Database, sqlite};
 use crate::entropy;
 use crate::error::Error;
 use crate::ledger::Hash;
+use crate::private;
 
 /// A backup that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub fn backup(
         return Err(exists(to));
     }
     let cannot = |e: io::Error| cannot_write(to, &e);
-    let mode = permissions(from).map_err(|e| {
+    from.metadata().map_err(|e| {
         BackupError::Failed(match e.kind() {
             io::ErrorKind::NotFound => format!("there is no database at {}", from.display()),
             _ => format!("{} cannot be read: {e}", from.display()),
@@ -82,7 +83,6 @@ pub fn backup(
         )
     })?;
     let file = File::open(&draft.0).map_err(cannot)?;
-    file.set_permissions(mode).map_err(cannot)?;
     file.sync_all().map_err(cannot)?;
     let bytes = file.metadata().map_err(cannot)?.len();
     draft.publish(to).map_err(|e| match e.kind() {
@@ -96,10 +96,6 @@ pub fn backup(
         root: head.head.root,
         elapsed: began.elapsed(),
     })
-}
-
-fn permissions(file: &Path) -> io::Result<fs::Permissions> {
-    Ok(fs::metadata(file)?.permissions())
 }
 
 fn refused(code: &'static str, message: String) -> BackupError {
@@ -153,12 +149,10 @@ impl Draft {
         let mut path = to.as_os_str().to_owned();
         path.push(format!(".{}.part", hex::encode(entropy::bytes::<6>())));
         let path = PathBuf::from(path);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        // Nobody else's until it is known who may read the database.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&path)?;
+        private::options()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
         Ok(Self(path))
     }
 
@@ -171,11 +165,7 @@ impl Draft {
             Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
             Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
         }
-        let folder = to
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()
+        File::open(private::folder(to))?.sync_all()
     }
 }
 

@@ -14,6 +14,9 @@ use crate::model::{
 use crate::policy::Resolution;
 use crate::webhook::Attempt;
 
+/// A key that no request has: others are digests.
+const TRIED: &[u8; 32] = &[0; 32];
+
 /// The ledger's part of a batch.
 pub(crate) struct Append<'a> {
     /// The head that was loaded.
@@ -219,6 +222,14 @@ impl<'a> Writes<'a> {
                 "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
                 vec![before.ms().into()],
             )),
+            // SQLite writes nothing where a row is set to what it is. This leaves nothing behind, and pages to be written.
+            Change::WriteTried => self.single.extend([
+                Statement::new(
+                    "INSERT INTO answer (key, at_ms, request, body) VALUES ($1, 0, $1, $1)",
+                    vec![TRIED.into()],
+                ),
+                Statement::new("DELETE FROM answer WHERE key = $1", vec![TRIED.into()]),
+            ]),
         }
     }
 }

@@ -24,6 +24,11 @@ pub(crate) trait Conn: Send {
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
     /// Undoes the transaction; the connection is usable afterwards, or dropped by its owner.
     fn rollback(&mut self);
+    /// Does what the engine leaves to be done after a commit, when it is time for it; whether nothing is left that has been
+    /// waiting for too long. Its failure takes nothing back that was committed.
+    fn keep_up(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// Runs one statement.
     fn one(&mut self, statement: Statement<'_>) -> Result<Rows, StoreError> {
@@ -260,6 +265,8 @@ pub enum StoreError {
     Full,
     /// The file or the file system does not allow writing.
     ReadOnly,
+    /// The engine cannot make sense of its file: the disk failed, or the file is damaged. It does not say which.
+    Unreadable(String),
     /// What is stored is not what the program wrote.
     Corrupt(String),
     /// The database is another program's.
@@ -294,6 +301,11 @@ impl fmt::Display for StoreError {
             Self::Busy => f.write_str("another process has held the database's write turn for too long; see which other bookguard uses it"),
             Self::Full => f.write_str("the disk is full; free some space, nothing has to be repaired"),
             Self::ReadOnly => f.write_str("the database cannot be written; check the permissions of the file and its folder"),
+            Self::Unreadable(what) => write!(
+                f,
+                "the database file cannot be read ({what}): look at its disk first. If the disk is sound, the file is damaged: restore a \
+                 backup and run `bookguard ledger verify` on it"
+            ),
             Self::Corrupt(what) => write!(f, "the database is damaged ({what}); restore a backup and run `bookguard ledger verify` on it"),
             Self::Foreign => f.write_str("the file is a database of another program; name another file"),
             Self::Newer { found, known } => write!(

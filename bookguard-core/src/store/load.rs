@@ -76,6 +76,7 @@ impl Needs {
                 Ask::RegisterPartner { .. }
                 | Ask::Amend { .. }
                 | Ask::Forget
+                | Ask::Probe
                 | Ask::ContinueLog(_) => {}
                 Ask::ApprovePartner { partner_id, .. }
                 | Ask::CreateEndpoint { partner_id, .. }

@@ -38,4 +38,8 @@ impl Conn for Slow {
     fn rollback(&mut self) {
         self.conn.rollback();
     }
+
+    fn keep_up(&mut self) -> Result<bool, StoreError> {
+        self.conn.keep_up()
+    }
 }

@@ -3,6 +3,7 @@
 mod copy;
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,11 +13,18 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
-use super::{Engine, migrate};
+use super::{Engine, MIGRATIONS, migrate, schema_version};
+use crate::private;
 pub(super) use copy::{CopyError, copy_into};
 
 /// How long a writer waits for the write turn while another process on the file holds it.
 const TURN_MS: u64 = 10_000;
+/// Frames of the write-ahead log, a page each, from which they are brought into the database file.
+const CHECKPOINT: i64 = 1_000;
+/// How long to wait before that is tried again after it failed, or a reader held it back.
+const CHECKPOINT_AGAIN: Duration = Duration::from_secs(1);
+/// Bytes to which the write-ahead log's file is cut once it is in the database: twice what it grows to while all is well.
+const LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// Statement texts kept prepared on each connection; the store has fewer.
 const PREPARED: usize = 128;
 /// Faults of a file that are told one by one.
@@ -29,6 +37,8 @@ struct Sqlite<C> {
     connection: C,
     begin: &'static str,
     inserts: Inserts,
+    /// When the write-ahead log was last not brought into the database, though it was time.
+    held_up: Option<Instant>,
 }
 
 /// The connection that writes.
@@ -39,6 +49,8 @@ type Pool = r2d2::Pool<SqliteConnectionManager>;
 /// A database file.
 pub(super) struct File {
     path: PathBuf,
+    /// What those who only read open: the file, or the file as one that nobody writes.
+    reading: PathBuf,
     readers: Pool,
 }
 
@@ -51,6 +63,9 @@ impl File {
                 path.display(),
                 path.display()
             )));
+        }
+        if !create && is_sealed(path) {
+            return Self::sealed(path);
         }
         let mut writer = open_writer(path, create)?;
         // Who comes to write is told now, not by the first write; who comes to look may.
@@ -66,13 +81,76 @@ impl File {
         writer.commit(&[])?;
         Ok(Self {
             path: path.to_owned(),
+            reading: path.to_owned(),
             readers: open_readers(path)?,
         })
     }
+
+    /// Opens a file that nobody can write, such as a backup on a disk that is read-only, without the files that SQLite would
+    /// keep beside it.
+    fn sealed(path: &Path) -> Result<Self, StoreError> {
+        let reading = immutable(path);
+        let mut reader = open_checker(&reading)?;
+        if is_foreign(&reader.connection)? {
+            return Err(StoreError::Foreign);
+        }
+        if schema_version(&mut reader)? < MIGRATIONS.len() as i64 {
+            return Err(StoreError::ReadOnly);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            readers: open_readers(&reading)?,
+            reading,
+        })
+    }
+
+    fn is_sealed(&self) -> bool {
+        self.reading != self.path
+    }
+}
+
+/// Whether this process cannot write the file, and nobody has it open who does: then there would be files beside it.
+fn is_sealed(path: &Path) -> bool {
+    let denied = |e: io::Error| {
+        matches!(
+            e.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        )
+    };
+    let opened = std::fs::File::options().write(true).open(path);
+    opened.is_err_and(denied)
+        && !["-wal", "-shm"]
+            .iter()
+            .any(|end| beside(path, end).exists())
+}
+
+/// The file that SQLite keeps beside a database.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// The name under which SQLite takes a file for one that nobody changes.
+fn immutable(path: &Path) -> PathBuf {
+    let mut name = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => name.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => name.push(char::from(*byte)),
+            byte => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    name.push_str("?immutable=1");
+    PathBuf::from(name)
 }
 
 impl Engine for File {
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
+        if self.is_sealed() {
+            // It reads, and its writes are refused.
+            return self.checker();
+        }
         Ok(Box::new(open_writer(&self.path, false)?))
     }
 
@@ -89,20 +167,31 @@ impl Engine for File {
             connection,
             begin: "BEGIN",
             inserts: Inserts::default(),
+            held_up: None,
         }))
     }
 
     fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
-        Ok(Box::new(open_checker(&self.path)?))
+        Ok(Box::new(open_checker(&self.reading)?))
     }
 
     fn faults(&self) -> Result<Vec<String>, StoreError> {
-        open_checker(&self.path)?.faults()
+        open_checker(&self.reading)?.faults()
+    }
+
+    #[cfg(unix)]
+    fn free_bytes(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(&self.path).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 }
 
 /// Opens the connection that writes; makes the file when `create` says so.
 fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
+    if create && !path.exists() {
+        // Its owner's alone, and so its write-ahead log. What is wrong with the place SQLite says below.
+        let _ = private::options().create(true).append(true).open(path);
+    }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if create {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
@@ -123,13 +212,17 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
             "the file system cannot keep SQLite's write-ahead log (journal mode stays {mode}); use a local disk"
         )));
     }
-    connection.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000;",
-    )?;
+    // The writer brings its log into the database itself (`keep_up`); commits do that for who has no time for it.
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000; \
+         PRAGMA wal_autocheckpoint = {}; PRAGMA journal_size_limit = {LOG_BYTES}",
+        4 * CHECKPOINT
+    ))?;
     Ok(Sqlite {
         connection: Box::new(connection),
         begin: "BEGIN IMMEDIATE",
         inserts: Inserts::default(),
+        held_up: None,
     })
 }
 
@@ -161,10 +254,15 @@ fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
     Ok(tables > 0 && own < 2)
 }
 
+/// How those who only read open a file, or what [`immutable`] calls it.
+const READING: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY
+    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    .union(OpenFlags::SQLITE_OPEN_URI);
+
 /// Opens the readers. They cannot write whatever they are asked.
 fn open_readers(path: &Path) -> Result<Pool, StoreError> {
     let manager = SqliteConnectionManager::file(path)
-        .with_flags(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .with_flags(READING)
         .with_init(|connection| {
             connection.busy_timeout(Duration::from_millis(TURN_MS))?;
             connection.set_prepared_statement_cache_capacity(PREPARED);
@@ -180,14 +278,14 @@ fn open_readers(path: &Path) -> Result<Pool, StoreError> {
 
 /// A reader of its own for what takes minutes, so that the pool's stay free. It meets every page, most of them in order.
 fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, READING)?;
     connection.busy_timeout(Duration::from_millis(TURN_MS))?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16000;")?;
     Ok(Sqlite {
         connection: Box::new(connection),
         begin: "BEGIN",
         inserts: Inserts::default(),
+        held_up: None,
     })
 }
 
@@ -224,9 +322,55 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
             let _ = self.execute("ROLLBACK");
         }
     }
+
+    /// Brings the write-ahead log into the database file. A commit would do that by itself, and keep to itself that it failed.
+    fn keep_up(&mut self) -> Result<bool, StoreError> {
+        if self.behind("PRAGMA wal_checkpoint(NOOP)")? < CHECKPOINT {
+            self.held_up = None;
+            return Ok(true);
+        }
+        if self
+            .held_up
+            .is_some_and(|at| at.elapsed() < CHECKPOINT_AGAIN)
+        {
+            return Ok(false);
+        }
+        self.held_up = Some(Instant::now());
+        if self.behind("PRAGMA wal_checkpoint(PASSIVE)")? > 0 {
+            // Somebody still reads of it, such as a backup.
+            return Ok(false);
+        }
+        self.held_up = None;
+        self.shorten()?;
+        Ok(true)
+    }
 }
 
 impl<C: Deref<Target = Connection>> Sqlite<C> {
+    /// How many frames of the write-ahead log are not in the database after a checkpoint of this kind.
+    fn behind(&self, checkpoint: &'static str) -> Result<i64, StoreError> {
+        let mut prepared = self.connection.prepare_cached(checkpoint)?;
+        let behind = |row: &rusqlite::Row<'_>| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?);
+        Ok(prepared.query_row([], behind)?)
+    }
+
+    /// Gives back the room that a write-ahead log took which had to grow. Who reads of it is not waited for: then the next
+    /// commit but one cuts it.
+    fn shorten(&self) -> Result<(), StoreError> {
+        let Some(file) = self.connection.path() else {
+            return Ok(());
+        };
+        let log = beside(Path::new(file), "-wal").metadata();
+        if log.is_ok_and(|log| log.len() > LOG_BYTES) {
+            self.connection.busy_timeout(Duration::ZERO)?;
+            let cut = self.behind("PRAGMA wal_checkpoint(TRUNCATE)");
+            self.connection
+                .busy_timeout(Duration::from_millis(TURN_MS))?;
+            cut?;
+        }
+        Ok(())
+    }
+
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.connection.prepare_cached(sql)?.execute([])?;
         Ok(())
@@ -336,7 +480,8 @@ impl From<rusqlite::Error> for StoreError {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             ErrorCode::DiskFull => Self::Full,
             ErrorCode::ReadOnly => Self::ReadOnly,
-            ErrorCode::DatabaseCorrupt => Self::Corrupt(message.clone().unwrap_or_default()),
+            // Also what it makes of a read that the disk failed.
+            ErrorCode::DatabaseCorrupt => Self::Unreadable(message.clone().unwrap_or_default()),
             ErrorCode::NotADatabase => {
                 Self::Corrupt("the file is not a SQLite database".to_owned())
             }

@@ -136,6 +136,23 @@ fn every_wrong_value_is_refused_with_its_name() {
 }
 
 #[test]
+fn a_size_is_a_number_or_a_text_in_the_file() {
+    for (text, bytes) in [
+        ("", bookguard_core::limits::MIN_FREE_DISK),
+        ("min_free_disk = 0", 0),
+        ("min_free_disk = 4096", 4096),
+        ("min_free_disk = \"2 GiB\"", 2 << 30),
+    ] {
+        let config = Settings::parse(text).unwrap().resolve().unwrap();
+        assert_eq!(config.min_free_disk, bytes, "{text}");
+    }
+    for text in ["min_free_disk = -1", "min_free_disk = \"lots\""] {
+        let why = Settings::parse(text).unwrap_err();
+        assert!(why.contains("min_free_disk"), "{why}");
+    }
+}
+
+#[test]
 fn the_public_address_ends_without_a_slash() {
     for (text, kept) in [
         ("https://example.com/", "https://example.com"),

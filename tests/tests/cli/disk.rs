@@ -79,7 +79,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
         return limited().await;
     };
     let site = disk.site();
-    let server = Serving::start(&site, &[]).await;
+    let server = Serving::start(&site, &["--min-free-disk", "0"]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     let first = acme.book().await;
     let ballast = disk.fill();

@@ -13,6 +13,7 @@
 //! | `log` | whether events are shown as they happen |
 //! | `recoveries` | whether what was missed is delivered once more |
 //! | `disk` | a disk that is full |
+//! | `storage` | a disk that fails or runs out of room under a server, and who may read what is kept on it |
 //! | `pruning` | old events counted and pruned by hand, and by a server that is killed at it |
 //! | `moving` | a database that moves to another, to the same engine and to the other |
 //! | `backup` | a database that is copied while it is used |
@@ -33,4 +34,5 @@ mod recoveries;
 mod secrets;
 mod serving;
 mod signals;
+mod storage;
 mod story;

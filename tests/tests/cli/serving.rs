@@ -237,7 +237,7 @@ async fn in_a_folder_that_is_not_there() {
 }
 
 #[cfg(unix)]
-mod permissions {
+pub(crate) mod permissions {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
@@ -250,7 +250,7 @@ mod permissions {
     }
 
     /// The command as somebody who may only do what modes say.
-    fn unprivileged(line: CommandLine, folder: &Path) -> CommandLine {
+    pub(crate) fn unprivileged(line: CommandLine, folder: &Path) -> CommandLine {
         if std::fs::metadata(folder).unwrap().uid() != 0 {
             return line;
         }

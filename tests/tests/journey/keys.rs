@@ -51,6 +51,7 @@ fn administer_here<O: Operation>(
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         verifies_endpoints: false,
         report: |line| println!("administrator: {line}"),
+        min_free_disk: 0,
         commit_delay: std::time::Duration::ZERO,
     })
     .unwrap();

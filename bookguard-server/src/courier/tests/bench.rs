@@ -100,6 +100,7 @@ impl Node {
             endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             verifies_endpoints: false,
             report: |_| {},
+            min_free_disk: 0,
             commit_delay: Duration::ZERO,
         };
         let (service, _) = waiting(|| Service::open(config)).await.unwrap();

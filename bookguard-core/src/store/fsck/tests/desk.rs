@@ -39,6 +39,7 @@ pub(in crate::store) fn open(
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         verifies_endpoints: false,
         report: |line| eprintln!("{line}"),
+        min_free_disk: 0,
         commit_delay: std::time::Duration::ZERO,
     })
 }

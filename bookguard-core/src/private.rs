@@ -1,0 +1,110 @@
+//! Files that nobody but their owner reads, and a word to the operator about those that others can.
+//!
+//! Databases, backups, guards and keys hold personal data or what must not be forged, so they are made for their owner alone
+//! whatever the umask says. What is there already is left as it is: who may read it may have been decided by somebody.
+//! SQLite gives a write-ahead log and its index the permissions of their database.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+/// Options under which a file that is made is its owner's alone.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// What is to be told of `files` and the folders they are in, a line each; files that are not there are passed over.
+pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
+    let shown = |open: &[(&Path, u32)]| {
+        let shown: Vec<String> = open
+            .iter()
+            .map(|(path, mode)| format!("{} (mode {:04o})", path.display(), mode & 0o7777))
+            .collect();
+        shown.join(", ")
+    };
+    let mut warnings = Vec::new();
+    let open: Vec<(&Path, u32)> = files
+        .iter()
+        .filter_map(|file| Some((file.as_path(), mode(file)?)))
+        .filter(|(_, mode)| mode & 0o077 != 0)
+        .collect();
+    if !open.is_empty() {
+        warnings.push(format!(
+            "others than their owner may read or write files with personal data or keys: {}; `chmod 600` takes that from them",
+            shown(&open)
+        ));
+    }
+    let mut folders: Vec<&Path> = files.iter().map(|file| folder(file)).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    // In a sticky folder nobody renames or removes what is another's.
+    let open: Vec<(&Path, u32)> = folders
+        .into_iter()
+        .filter_map(|folder| Some((folder, mode(folder)?)))
+        .filter(|(_, mode)| mode & 0o022 != 0 && mode & 0o1000 == 0)
+        .collect();
+    if !open.is_empty() {
+        warnings.push(format!(
+            "others than their owner may replace files in {}; `chmod go-w` takes that from them",
+            shown(&open)
+        ));
+    }
+    warnings
+}
+
+/// The folder a file is in.
+pub(crate) fn folder(file: &Path) -> &Path {
+    let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Some(path.metadata().ok()?.permissions().mode())
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Path) -> Option<u32> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_others_may_touch_is_named_and_nothing_else() {
+        for (file_mode, folder_mode, told) in [
+            (0o600, 0o700, [false, false]),
+            (0o400, 0o755, [false, false]),
+            (0o640, 0o755, [true, false]),
+            (0o604, 0o700, [true, false]),
+            (0o620, 0o700, [true, false]),
+            (0o600, 0o775, [false, true]),
+            (0o600, 0o1777, [false, false]),
+            (0o666, 0o777, [true, true]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("b.db");
+            options().create(true).write(true).open(&file).unwrap();
+            assert_eq!(mode(&file).unwrap() & 0o777, 0o600);
+            fs::set_permissions(&file, Permissions::from_mode(file_mode)).unwrap();
+            fs::set_permissions(folder.path(), Permissions::from_mode(folder_mode)).unwrap();
+            let lines = warnings(&[file, folder.path().join("b.db.key")]).join("\n");
+            let shown = [
+                format!("b.db (mode {file_mode:04o})"),
+                format!("replace files in {}", folder.path().display()),
+            ];
+            let found = shown.map(|part| lines.contains(&part));
+            assert_eq!(found, told, "{file_mode:o} {folder_mode:o}: {lines}");
+            assert_eq!(lines.is_empty(), told == [false, false]);
+            assert!(!lines.contains("b.db.key"), "{lines}");
+        }
+    }
+}
