@@ -35,6 +35,7 @@ mod connections;
 pub mod courier;
 mod documents;
 pub mod mcp;
+mod meter;
 mod rate;
 mod readers;
 mod refusal;

@@ -13,6 +13,7 @@
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
 //! | `overload` | what is said to too much |
+//! | `packets` | when an evidence packet is made anew, and when it is the one made before |
 //! | `webhooks` | whether what is sent is what the interface document says |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -25,6 +26,7 @@ mod documents;
 mod messages;
 mod objects;
 mod overload;
+mod packets;
 mod pages;
 mod policies;
 mod queries;
