@@ -236,10 +236,10 @@ pub struct ServeArgs {
     /// [env: BOOKGUARD_DATABASE_WAIT_SECONDS] [default: 30]
     #[arg(long, value_name = "N")]
     pub database_wait_seconds: Option<u32>,
-    /// Requests per second one key may make, on each node; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
+    /// Requests per second one partner may make, on each node; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
     #[arg(long, value_name = "N")]
     pub rate_limit_per_second: Option<u32>,
-    /// Requests one key may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST]
+    /// Requests one partner may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST]
     #[arg(long, value_name = "N")]
     pub rate_limit_burst: Option<u32>,
     /// Registrations per minute from one network address, on each node; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]

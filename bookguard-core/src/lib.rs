@@ -66,6 +66,8 @@ pub mod model;
 pub mod ops;
 #[cfg(feature = "store")]
 pub mod outbox;
+#[cfg(feature = "store")]
+mod packets;
 pub mod policy;
 #[cfg(feature = "store")]
 mod presence;

@@ -104,6 +104,16 @@ pub const RECOVERIES_AT_ONCE: u32 = 4;
 /// How far the times of events may lie out of the order of their numbers, milliseconds: nodes' clocks differ, and requests
 /// wait for their turn.
 pub const EVENT_ORDER_MS: i64 = 10 * 60 * 1000;
+/// Reads of one partner that take long and wait for their turn: what one thread does in a second or so. Beyond it they are refused.
+pub const LONG_READS_WAITING: usize = 32;
+/// Bytes of evidence packets that a node keeps as they were made.
+pub const PACKETS_KEPT_BYTES: usize = 16 * 1024 * 1024;
+/// Milliseconds for which a packet of an unchanged booking is handed out as it was made: its `createdAt` is never older.
+pub const PACKET_KEPT_MS: i64 = 60 * 1000;
+/// Entries of a booking that are read and told of at once; more take long. A booking that was never moved has fewer.
+pub const ENTRIES_AT_ONCE: u64 = 12;
+/// Bytes of a packet that is verified at once; a larger one takes long.
+pub const PACKET_BYTES_AT_ONCE: usize = 32 * 1024;
 /// Commands waiting for the writer; above it callers get `busy` at once.
 pub const INBOX: usize = 4_096;
 /// Bytes of disk space that must be free unless the operator says otherwise: room for the write-ahead log while a backup holds it

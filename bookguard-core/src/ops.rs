@@ -121,6 +121,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The Idempotency-Key header.
     pub idempotency_key: Option<String>,
+    /// Tags of answers that the caller has kept; `*` is any.
+    pub known_tags: Vec<String>,
     /// Prepare it from what this node remembers, without asking the store, where the operation can. What cannot be
     /// prepared that way, or only seems refused, is [`Error::outdated`]: then it is prepared once more without this.
     pub from_memory: bool,
@@ -133,6 +135,10 @@ pub type ReadFn<T> = Box<dyn FnOnce(&Session) -> Result<T, Error> + Send>;
 pub enum Action<T> {
     /// Ask the store.
     Read(ReadFn<T>),
+    /// The same where it may take long, so that others should not have to wait for it.
+    Long(ReadFn<T>),
+    /// Nothing: the caller has kept an answer that says the same, under this tag.
+    Unchanged(String),
     /// Ask the store, and again until there is something to answer.
     Watch(Watch<T>),
     /// Ask the writer.
@@ -151,6 +157,8 @@ pub struct Watch<T> {
     pub patience: Duration,
     /// The read.
     pub look: LookFn<T>,
+    /// Whether the read may take long.
+    pub is_long: bool,
     /// Whether what was read is worth an answer.
     pub is_enough: fn(&T) -> bool,
 }
@@ -187,6 +195,19 @@ pub trait Operation: Send + 'static {
     /// The address of what was made, for the Location header.
     fn location(_output: &Self::Output) -> Option<String> {
         None
+    }
+    /// A tag of what the output says, hex digits; `None` when its bytes say that best.
+    fn tag(_output: &Self::Output) -> Option<String> {
+        None
+    }
+}
+
+impl Request {
+    /// Whether the caller has kept an answer with this tag.
+    pub(crate) fn knows(&self, tag: &str) -> bool {
+        self.known_tags
+            .iter()
+            .any(|known| known == "*" || known == tag)
     }
 }
 
@@ -330,8 +351,22 @@ pub struct Finished {
     pub body: Vec<u8>,
     /// The address of what was made.
     pub location: Option<String>,
+    /// What it says, where that has a name of its own.
+    pub tag: Option<String>,
     /// Whether this is a remembered answer.
     pub replayed: bool,
+}
+
+impl Finished {
+    /// Nothing but the tag of what the caller has kept.
+    pub fn unchanged(tag: String) -> Self {
+        Self {
+            body: Vec::new(),
+            location: None,
+            tag: Some(tag),
+            replayed: false,
+        }
+    }
 }
 
 /// Makes an operation's output the bytes that leave.
@@ -339,6 +374,7 @@ pub fn finish<O: Operation>(output: &O::Output) -> Finished {
     Finished {
         body: to_json(output),
         location: O::location(output),
+        tag: O::tag(output),
         replayed: false,
     }
 }
@@ -361,6 +397,7 @@ pub fn finish_write<O: Operation>(answer: Answer) -> Result<Finished, Error> {
             Ok(Finished {
                 body: body.to_vec(),
                 location,
+                tag: None,
                 replayed: true,
             })
         }

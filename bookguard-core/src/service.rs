@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::model::{PartnerId, Timestamp};
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
+use crate::packets::Packets;
 use crate::policy::Shelf;
 use crate::presence::Presence;
 use crate::private;
@@ -134,6 +135,7 @@ pub struct Service {
     registration: Registration,
     library_policies: bool,
     shelves: Shelves,
+    packets: Packets,
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
     endpoint_rule: EndpointRule,
@@ -205,6 +207,7 @@ impl Service {
             registration: config.registration,
             library_policies: config.library_policies,
             shelves: Shelves::default(),
+            packets: Packets::default(),
             news,
             endpoint_rule: config.endpoint_rule,
             verifies_endpoints: config.verifies_endpoints,
@@ -309,6 +312,11 @@ impl Service {
     /// to be called every second or so.
     pub fn sync_guard(&self) {
         self.log.guard().sync();
+    }
+
+    /// The packets this node keeps.
+    pub(crate) fn packets(&self) -> &Packets {
+        &self.packets
     }
 
     /// What this node remembers of a partner's policies, which may be old.

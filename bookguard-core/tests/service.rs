@@ -92,10 +92,12 @@ fn call<O: Operation>(
         query: Vec::new(),
         body: body.as_bytes().to_vec(),
         idempotency_key: key.map(str::to_owned),
+        known_tags: Vec::new(),
         from_memory: false,
     };
     match ops::prepare::<O>(session, &request)? {
-        Action::Read(read) => Ok(ops::finish::<O>(&read(session)?)),
+        Action::Read(read) | Action::Long(read) => Ok(ops::finish::<O>(&read(session)?)),
+        Action::Unchanged(_) => unreachable!("nothing was kept"),
         Action::Watch(watch) => Ok(ops::finish::<O>(&(watch.look)(session)?)),
         Action::Write(writing) => {
             let answer: Answer = session
@@ -429,7 +431,7 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
             ..Request::default()
         };
         match ops::prepare::<ops::bookings::ListBookings>(&partner, &request).unwrap() {
-            Action::Read(read) => read(&partner).unwrap(),
+            Action::Read(read) | Action::Long(read) => read(&partner).unwrap(),
             _ => unreachable!("listing is a read"),
         }
     };

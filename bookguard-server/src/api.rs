@@ -77,7 +77,7 @@ pub(crate) fn table() -> Vec<Entry> {
             .located(),
         entry::<GetResolution>(),
         entry::<DecideResolution>().body::<DecisionBody>().located(),
-        entry::<GetEvidence>().changing(),
+        entry::<GetEvidence>(),
         entry::<PutPolicy>().body::<NewPolicyBody>(),
         entry::<GetPolicy>(),
         entry::<ListPolicies>(),

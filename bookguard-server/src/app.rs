@@ -1,10 +1,12 @@
-//! What every request needs: the service, who is calling, how often they may.
+//! What every request needs: the service, who is calling, how much they may.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
-use bookguard_core::model::ApiKeyId;
+use bookguard_core::model::PartnerId;
 use bookguard_core::ops::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session};
@@ -14,22 +16,83 @@ use poem::http::header::HeaderMap;
 use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
+use crate::meter::Meter;
 use crate::rate::{Limiter, Verdict};
-use crate::readers::Readers;
+use crate::readers::{Lane, Readers};
 use crate::refusal::rate_limited;
+
+/// What a partner is told that has spent its budget.
+const TOO_MUCH: &str =
+    "Too many requests of this partner, or ones that took too long; all its keys share one limit.";
 
 /// The state that requests share.
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
-    pub(crate) readers: Readers,
+    readers: Readers,
     /// Told one line per fault of ours.
     pub(crate) report: fn(&str),
     /// Who everybody is, where whoever can call holds the database itself.
     operator: Option<Authority>,
-    per_key: Option<Limiter<ApiKeyId>>,
+    budgets: Budgets,
     registrations: Option<Limiter<IpAddr>>,
+}
+
+/// Who a request's work is for: whose turn it takes, and who is charged for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Payer {
+    /// A partner, whichever of its keys it shows.
+    Partner(PartnerId),
+    /// A stranger, by its network.
+    Network(IpAddr),
+    /// Whoever holds the database.
+    Operator,
+}
+
+/// Processor time that is charged when this ends, whether or not anybody waited for it.
+pub(crate) struct Tab<'a> {
+    app: &'a App,
+    payer: Payer,
+    pub(crate) spent: Duration,
+}
+
+impl Drop for Tab<'_> {
+    fn drop(&mut self) {
+        self.app.charge(self.payer, self.spent);
+    }
+}
+
+impl Payer {
+    /// Somebody of whom nothing is known.
+    pub(crate) const STRANGER: Self = Self::Network(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+
+    pub(crate) fn of(authority: &Authority) -> Self {
+        match authority {
+            Authority::Partner { partner_id, .. } => Self::Partner(*partner_id),
+            Authority::Administrator { .. } => Self::Operator,
+            Authority::Anonymous { address } => {
+                let address = address.parse();
+                Self::Network(network_of(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
+            }
+        }
+    }
+}
+
+/// What partners may still ask, and what they are charged.
+#[derive(Clone)]
+struct Budgets {
+    /// One bucket for all keys of a partner; `None` where no limit is set.
+    partners: Option<Arc<Limiter<PartnerId>>>,
+    clock: Clock,
+}
+
+impl Budgets {
+    fn charge(&self, payer: Payer, spent: Duration) {
+        if let (Some(limiter), Payer::Partner(partner_id)) = (&self.partners, payer) {
+            limiter.charge(partner_id, spent, self.clock.now().ms());
+        }
+    }
 }
 
 /// A caller that was let in, and what its rate limit says.
@@ -53,18 +116,22 @@ impl App {
     ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
         Ok(Self {
+            budgets: Budgets {
+                partners: Limiter::new(
+                    "partner",
+                    config.rate_limit_per_second,
+                    1,
+                    config.rate_limit_burst,
+                )
+                .map(Arc::new),
+                clock: service.clock().clone(),
+            },
             service,
             keys: Keys::default(),
             courier,
             readers: Readers::start()?,
             report: config.report,
             operator: None,
-            per_key: Limiter::new(
-                "key",
-                config.rate_limit_per_second,
-                1,
-                config.rate_limit_burst,
-            ),
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
         })
     }
@@ -78,13 +145,16 @@ impl App {
         report: fn(&str),
     ) -> Result<Self, String> {
         Ok(Self {
+            budgets: Budgets {
+                partners: None,
+                clock: session.service.clock().clone(),
+            },
             service: session.service,
             keys: Keys::default(),
             courier,
             readers: Readers::start()?,
             report,
             operator: Some(session.authority),
-            per_key: None,
             registrations: None,
         })
     }
@@ -92,6 +162,60 @@ impl App {
     /// Whether whoever calls holds the database itself. What a partner's key tells of its owner is asked of the store then.
     pub(crate) fn is_operated(&self) -> bool {
         self.operator.is_some()
+    }
+
+    /// Runs what may block, in this caller's turn, and charges what it takes.
+    ///
+    /// Errors: as [`Readers::run`].
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        payer: Payer,
+        lane: Lane,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let budgets = self.budgets.clone();
+        let metered = move || {
+            let meter = Meter::start();
+            let done = work();
+            budgets.charge(payer, meter.spent());
+            done
+        };
+        self.readers.run(payer, lane, metered).await
+    }
+
+    /// Does what does not block, and charges what it takes.
+    pub(crate) fn at_once<T>(&self, payer: Payer, work: impl FnOnce() -> T) -> T {
+        let meter = Meter::start();
+        let done = work();
+        self.charge(payer, meter.spent());
+        done
+    }
+
+    /// Whether a partner may ask for anything, without counting it: before a large message is received.
+    ///
+    /// Errors: `rate_limited`.
+    pub(crate) fn has_budget(&self, partner_id: &PartnerId) -> Result<(), Error> {
+        let Some(limiter) = &self.budgets.partners else {
+            return Ok(());
+        };
+        match limiter.retry_after_s(partner_id, self.budgets.clock.now().ms()) {
+            None => Ok(()),
+            Some(seconds) => Err(rate_limited(seconds, TOO_MUCH)),
+        }
+    }
+
+    /// What somebody's request takes of a processor, to be added up.
+    pub(crate) fn tab(&self, payer: Payer) -> Tab<'_> {
+        Tab {
+            app: self,
+            payer,
+            spent: Duration::ZERO,
+        }
+    }
+
+    /// Charges what somebody's request took of a processor.
+    pub(crate) fn charge(&self, payer: Payer, spent: Duration) {
+        self.budgets.charge(payer, spent);
     }
 
     /// Whose key these headers hold.
@@ -124,9 +248,9 @@ impl App {
         } else {
             let identified = self.identify(request.headers()).await;
             let authority = identified.map_err(|error| Turned { error, limit: None })?;
-            let limit = match (&authority, &self.per_key) {
-                (Authority::Partner { api_key_id, .. }, Some(limiter)) => {
-                    Some(limiter.take(*api_key_id, now_ms))
+            let limit = match (&authority, &self.budgets.partners) {
+                (Authority::Partner { partner_id, .. }, Some(limiter)) => {
+                    Some(limiter.take(*partner_id, now_ms))
                 }
                 _ => None,
             };
@@ -134,15 +258,12 @@ impl App {
         };
         match limit {
             Some(limit) if !limit.allowed => {
-                let who = if route.access == Access::Open {
-                    "this network address"
+                let why = if route.access == Access::Open {
+                    "Too many requests from this network address."
                 } else {
-                    "this API key"
+                    TOO_MUCH
                 };
-                let error = rate_limited(
-                    limit.retry_after_s,
-                    format!("Too many requests from {who}."),
-                );
+                let error = rate_limited(limit.retry_after_s, why);
                 Err(Turned {
                     error,
                     limit: Some(limit),
@@ -164,7 +285,7 @@ fn caller_address(request: &Request) -> IpAddr {
         .remote_addr()
         .as_socket_addr()
         .map(|address| address.ip().to_canonical());
-    address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
+    address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 /// What one subscriber holds: an IPv4 address, or the /64 of an IPv6 one.

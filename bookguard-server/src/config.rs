@@ -29,9 +29,9 @@ use crate::proxies::TrustedProxies;
 pub const LISTEN: &str = "127.0.0.1:8080";
 /// The database when nothing is said.
 pub const DB: &str = "bookguard.db";
-/// Requests per second one key may make in the long run.
+/// Requests per second one partner may make in the long run, with all its keys.
 pub const RATE_LIMIT_PER_SECOND: u32 = 1_000;
-/// Requests one key may make at once after a pause.
+/// Requests one partner may make at once after a pause.
 pub const RATE_LIMIT_BURST: u32 = 2_000;
 /// Registrations per minute from one network address.
 pub const REGISTRATIONS_PER_MINUTE: u32 = 300;
@@ -65,10 +65,10 @@ pub struct Settings {
     pub registration: Option<String>,
     /// Whether bookings without a policy of their own get one from the library.
     pub library_policies: Option<bool>,
-    /// Requests per second one key may make; 0 switches the limit off. Each node counts for itself: behind a balancer
-    /// with N nodes a key may make up to N times as many.
+    /// Requests per second one partner may make with all its keys; 0 switches the limit off. One that keeps a processor busy
+    /// counts for more. Each node counts for itself: behind a balancer with N nodes a partner may make up to N times as many.
     pub rate_limit_per_second: Option<u32>,
-    /// Requests one key may make at once after a pause.
+    /// Requests one partner may make at once after a pause.
     pub rate_limit_burst: Option<u32>,
     /// Registrations per minute from one network address, on each node; 0 switches the limit off.
     pub registrations_per_minute: Option<u32>,
@@ -347,9 +347,9 @@ pub struct Config {
     pub registration: Registration,
     /// Whether bookings without a policy of their own get one from the library.
     pub library_policies: bool,
-    /// Requests per second one key may make; 0 is no limit.
+    /// Requests per second one partner may make; 0 is no limit.
     pub rate_limit_per_second: u32,
-    /// Requests one key may make at once after a pause.
+    /// Requests one partner may make at once after a pause.
     pub rate_limit_burst: u32,
     /// Registrations per minute from one network address; 0 is no limit.
     pub registrations_per_minute: u32,

@@ -36,6 +36,7 @@ mod connections;
 pub mod courier;
 mod documents;
 pub mod mcp;
+mod meter;
 pub mod proxies;
 mod rate;
 mod readers;

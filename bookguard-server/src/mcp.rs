@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `door` | who may knock, and with how much |
 //! | `callers` | Host and Origin |
+//! | `arrival` | how a message is received |
 //! | `places` | how many large messages there are at a time |
 //! | `message` | one JSON-RPC message, read before it is believed |
 //! | `answers` | what the protocol's own crate asks of a server |
@@ -19,6 +20,7 @@
 
 mod answers;
 mod arguments;
+mod arrival;
 mod call;
 mod callers;
 pub mod desk;

@@ -1,18 +1,28 @@
-//! Rate limits: how often one caller may ask.
+//! Rate limits: how much one caller may ask.
 //!
-//! Each caller has a token bucket, kept as the one instant at which it will be full again (the generic cell rate
-//! algorithm, ITU-T I.371): a full bucket is the same as none, so only callers that were here lately are held.
-//! Time comes from the caller. Invariant: never more than [`CALLERS`] buckets, whatever callers do.
+//! Each caller has a token bucket, kept as what it lacks of being full at one instant (the generic cell rate algorithm,
+//! ITU-T I.371): a full bucket is the same as none, so only callers that were here lately are held. A request takes one
+//! token before anything is known of it, and is charged afterwards for processor time that no token pays for, so a
+//! bucket can lack more than it holds. Time comes from the caller. Invariant: never more than [`CALLERS`] buckets,
+//! whatever callers do.
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use poem::http::HeaderValue;
 use poem::http::header::HeaderMap;
 
-/// Buckets held at a time: 65,536 of at most 40 bytes.
+/// Buckets held at a time: 65,536 of at most 48 bytes.
 pub const CALLERS: usize = 1 << 16;
+/// Processor time that every request may take for its token, whatever the rate: what an ordinary read or write takes.
+const ORDINARY: Duration = Duration::from_micros(200);
+/// How much longer than it kept a processor busy a request keeps its caller waiting: in the long run nobody has much more than
+/// half of one processor.
+const PRICE: i64 = 2;
+/// Microseconds beyond its capacity that a bucket can lack: however wrong a measurement was, nobody is shut out for longer.
+const DEBT_US: i64 = 30_000_000;
 
 /// A limit for callers named by `K`.
 pub struct Limiter<K> {
@@ -22,8 +32,21 @@ pub struct Limiter<K> {
     /// Microseconds for one token.
     interval_us: i64,
     policy: HeaderValue,
-    /// When each caller's bucket is full again, microseconds since the epoch.
-    full_at: Mutex<HashMap<K, i64>>,
+    buckets: Mutex<HashMap<K, Bucket>>,
+}
+
+/// What one bucket lacks of being full, as the microseconds in which it fills up, at an instant: microseconds since the epoch.
+#[derive(Clone, Copy)]
+struct Bucket {
+    missing: i64,
+    at: i64,
+}
+
+impl Bucket {
+    /// What it lacks at `now`; while the clock goes back it does not fill.
+    fn missing_at(self, now: i64) -> i64 {
+        (self.missing - (now - self.at).max(0)).max(0)
+    }
 }
 
 /// What a limit says to one request.
@@ -58,7 +81,7 @@ impl<K: Hash + Eq> Limiter<K> {
             burst,
             interval_us,
             policy,
-            full_at: Mutex::default(),
+            buckets: Mutex::default(),
         })
     }
 
@@ -66,31 +89,63 @@ impl<K: Hash + Eq> Limiter<K> {
     pub fn take(&self, caller: K, now_ms: i64) -> Verdict {
         let now = now_ms.saturating_mul(1000);
         let capacity = self.burst * self.interval_us;
-        let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets();
         if buckets.len() >= CALLERS && !buckets.contains_key(&caller) {
-            buckets.retain(|_, full_at| *full_at > now);
+            buckets.retain(|_, bucket| bucket.missing_at(now) > 0);
             // So many callers in so little time: forgiving them all is better than refusing strangers.
             if buckets.len() >= CALLERS {
                 buckets.clear();
             }
         }
-        let full_at = buckets.entry(caller).or_insert(now);
-        // The upper bound matters only after the clock was set back.
-        let before = (*full_at).clamp(now, now + capacity);
+        let full = Bucket {
+            missing: 0,
+            at: now,
+        };
+        let bucket = buckets.entry(caller).or_insert(full);
+        let before = bucket.missing_at(now);
         let after = before + self.interval_us;
-        let allowed = after - now <= capacity;
-        *full_at = if allowed { after } else { before };
-        let missing = *full_at - now;
+        let allowed = after <= capacity;
+        let missing = if allowed { after } else { before };
+        *bucket = Bucket { missing, at: now };
         Verdict {
             allowed,
-            remaining: (capacity - missing) / self.interval_us,
+            remaining: ((capacity - missing) / self.interval_us).max(0),
             full_in_s: div_up(missing, 1_000_000),
-            retry_after_s: u32::try_from(div_up(after - now - capacity, 1_000_000))
-                .unwrap_or(u32::MAX)
-                .max(1),
+            retry_after_s: seconds_until(after - capacity),
             name: self.name,
             policy: self.policy.clone(),
         }
+    }
+
+    /// Seconds until `caller` could take a token; `None` when it could now.
+    pub fn retry_after_s(&self, caller: &K, now_ms: i64) -> Option<u32> {
+        let now = now_ms.saturating_mul(1000);
+        let missing = self.buckets().get(caller).map_or(0, |b| b.missing_at(now));
+        let lacks = missing + self.interval_us - self.burst * self.interval_us;
+        (lacks > 0).then(|| seconds_until(lacks))
+    }
+
+    /// Charges `caller` for `spent` of a processor's time, as far as the token it took does not pay for it.
+    pub fn charge(&self, caller: K, spent: Duration, now_ms: i64) {
+        let costly = spent.saturating_sub(ORDINARY).as_micros();
+        let price = i64::try_from(costly)
+            .unwrap_or(DEBT_US)
+            .saturating_mul(PRICE);
+        let beyond = price - self.interval_us;
+        if beyond <= 0 {
+            return;
+        }
+        // A caller whose bucket was forgotten meanwhile begins with a full one.
+        if let Some(bucket) = self.buckets().get_mut(&caller) {
+            let now = now_ms.saturating_mul(1000);
+            let most = self.burst * self.interval_us + DEBT_US;
+            let missing = bucket.missing_at(now).saturating_add(beyond).min(most);
+            *bucket = Bucket { missing, at: now };
+        }
+    }
+
+    fn buckets(&self) -> MutexGuard<'_, HashMap<K, Bucket>> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,6 +161,12 @@ impl Verdict {
         }
         headers.insert("ratelimit-policy", self.policy);
     }
+}
+
+/// Whole seconds in which so many microseconds are over, at least 1.
+fn seconds_until(us: i64) -> u32 {
+    let seconds = u32::try_from(div_up(us, 1_000_000));
+    seconds.unwrap_or(u32::MAX).max(1)
 }
 
 fn div_up(n: i64, by: i64) -> i64 {
@@ -163,9 +224,64 @@ mod tests {
     }
 
     #[test]
+    fn a_request_costs_the_time_it_took_or_its_token_whichever_is_more() {
+        // A token every 10 ms and at most 100 of them; each row is what a request took, and what is left after it.
+        for (spent_us, remaining, retry_after_s) in [
+            (0, 99, 1),
+            (200, 99, 1),
+            (5_200, 99, 1),
+            (5_201, 98, 1),
+            (10_200, 98, 1),
+            (50_200, 90, 1),
+            (500_200, 0, 1),
+            (1_500_200, 0, 3),
+            // However long it took.
+            (3_600_000_000, 0, 31),
+        ] {
+            let limiter = limiter(100, 100);
+            limiter.take(1, NOW);
+            limiter.charge(1, Duration::from_micros(spent_us), NOW);
+            let next = limiter.take(1, NOW);
+            assert_eq!(next.allowed, remaining > 0, "{spent_us}");
+            let left = next.remaining + i64::from(next.allowed);
+            assert_eq!(
+                (left, next.retry_after_s),
+                (remaining, retry_after_s),
+                "{spent_us}"
+            );
+            let told = limiter.retry_after_s(&1, NOW);
+            assert_eq!(
+                told,
+                (!limiter.take(1, NOW).allowed).then_some(retry_after_s)
+            );
+            assert!(limiter.take(2, NOW).allowed, "others have their own");
+        }
+    }
+
+    #[test]
+    fn in_the_long_run_nobody_has_much_more_than_half_a_processor() {
+        let limiter = limiter(1000, 2000);
+        for (took_ms, most_ms) in [(1, 64_000), (8, 53_000), (40, 53_000)] {
+            let mut spent_ms = 0;
+            for now in NOW..NOW + 100_000 {
+                while limiter.take(took_ms, now).allowed {
+                    spent_ms += took_ms;
+                    limiter.charge(took_ms, Duration::from_millis(took_ms.into()), now);
+                }
+            }
+            // The pause before has saved two seconds' worth.
+            assert!(
+                (40_000..=most_ms).contains(&spent_ms),
+                "{took_ms}: {spent_ms}"
+            );
+        }
+    }
+
+    #[test]
     fn a_clock_set_back_locks_nobody_out() {
         let limiter = limiter(1, 2);
         limiter.take(1, NOW + 86_400_000);
+        assert!(limiter.take(1, NOW).allowed);
         let refused = limiter.take(1, NOW);
         assert_eq!((refused.allowed, refused.retry_after_s), (false, 1));
         assert!(limiter.take(1, NOW + 1000).allowed);
@@ -176,7 +292,7 @@ mod tests {
         let limiter = limiter(1, 1);
         for caller in 0..(CALLERS as u32 + 10) {
             assert!(limiter.take(caller, NOW).allowed);
-            assert!(limiter.full_at.lock().unwrap().len() <= CALLERS);
+            assert!(limiter.buckets().len() <= CALLERS);
         }
     }
 

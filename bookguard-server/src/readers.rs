@@ -1,22 +1,52 @@
 //! Threads that may wait for the store: everything that reads runs here, and the tasks of requests never block.
 //!
 //! Few, because readers of one file mostly wait for the same processors; tokio's own blocking threads would become as
-//! many as there are requests, each with memory of its own. Invariant: work whose caller has gone is not begun.
+//! many as there are requests, each with memory of its own. What takes long has few threads of its own, which give way to
+//! every other thread, so that there is always one for what does not. Callers have turns: whoever has much to ask waits for its
+//! own. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`Lane::waiting`].
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::error::Error;
 use tokio::sync::oneshot;
 
+use crate::app::Payer;
+use crate::refusal::rate_limited;
+
 /// At least and at most as many threads, twice the processors in between; the store has eight connections that read.
 const THREADS: (usize, usize) = (2, 8);
+/// One of so many is for what takes long, and at least one.
+const LONG_SHARE: usize = 4;
+
+/// Which threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// For what is done in a millisecond or so.
+    Short,
+    /// For what may take long.
+    Long,
+}
+
+impl Lane {
+    /// What one caller may have waiting: as much as the writer takes of all; for what takes long, what is done within a second or
+    /// two.
+    fn waiting(self) -> usize {
+        match self {
+            Self::Short => bookguard_core::limits::INBOX,
+            Self::Long => bookguard_core::limits::LONG_READS_WAITING,
+        }
+    }
+}
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads; they end when this is dropped and nothing is queued any more.
-pub(crate) struct Readers(Arc<Desk>);
+pub(crate) struct Readers {
+    short: Arc<Desk>,
+    long: Arc<Desk>,
+}
 
 #[derive(Default)]
 struct Desk {
@@ -26,8 +56,51 @@ struct Desk {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    turns: Turns<Payer, Job>,
     closed: bool,
+}
+
+/// What waits, by whose it is: one of each in turn.
+struct Turns<K, T> {
+    /// Whoever has something waiting, once, in the order of their turns.
+    order: VecDeque<K>,
+    waiting: HashMap<K, VecDeque<T>>,
+}
+
+impl<K, T> Default for Turns<K, T> {
+    fn default() -> Self {
+        Self {
+            order: VecDeque::new(),
+            waiting: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
+    /// Adds something of this caller's, unless `most` of it waits already.
+    fn add(&mut self, whose: K, what: T, most: usize) -> bool {
+        let own = self.waiting.entry(whose).or_default();
+        if own.len() >= most {
+            return false;
+        }
+        if own.is_empty() {
+            self.order.push_back(whose);
+        }
+        own.push_back(what);
+        true
+    }
+
+    fn next(&mut self) -> Option<T> {
+        let whose = self.order.pop_front()?;
+        let own = self.waiting.get_mut(&whose)?;
+        let next = own.pop_front();
+        if own.is_empty() {
+            self.waiting.remove(&whose);
+        } else {
+            self.order.push_back(whose);
+        }
+        next
+    }
 }
 
 impl Readers {
@@ -36,29 +109,45 @@ impl Readers {
     /// Errors: a sentence for the operator when the system gives no threads.
     pub(crate) fn start() -> Result<Self, String> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let readers = Self(Arc::default());
-        for _ in 0..(2 * processors).clamp(THREADS.0, THREADS.1) {
-            let desk = Arc::clone(&readers.0);
-            std::thread::Builder::new()
-                .name("reader".to_owned())
-                .spawn(move || desk.work())
-                .map_err(|e| format!("no threads to read with: {e}"))?;
+        let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
+        let readers = Self {
+            short: Arc::default(),
+            long: Arc::default(),
+        };
+        let long = (threads / LONG_SHARE).max(1);
+        for _ in long..threads {
+            readers.short.employ("reader", || ())?;
+        }
+        for _ in 0..long {
+            readers.long.employ("long-reader", give_way)?;
         }
         Ok(readers)
     }
 
-    /// Runs what may block, after what came before it. A panic there is a panic here.
+    /// Runs what may block, in its caller's turn. A panic there is a panic here.
+    ///
+    /// Errors: `rate_limited` when too much of this caller's waits already, and those of the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        payer: Payer,
+        lane: Lane,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (tell, told) = oneshot::channel();
-        self.0.add(Box::new(move || {
+        let job: Job = Box::new(move || {
             if !tell.is_closed() {
                 // A caller that went away meanwhile has nobody to tell.
                 let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
             }
-        }));
+        });
+        let desk = match lane {
+            Lane::Short => &self.short,
+            Lane::Long => &self.long,
+        };
+        if !desk.add(payer, job, lane.waiting()) {
+            let why = "Too many requests of yours are waiting already.";
+            return Err(rate_limited(1, why));
+        }
         match told.await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => resume_unwind(panic),
@@ -69,15 +158,30 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.0.queue().closed = true;
-        self.0.arrived.notify_all();
+        for desk in [&self.short, &self.long] {
+            desk.queue().closed = true;
+            desk.arrived.notify_all();
+        }
     }
 }
 
 impl Desk {
-    fn add(&self, job: Job) {
-        self.queue().jobs.push_back(job);
+    /// Puts one more thread to work, which begins with `first`.
+    fn employ(self: &Arc<Self>, name: &str, first: fn()) -> Result<(), String> {
+        let desk = Arc::clone(self);
+        let work = move || {
+            first();
+            desk.work();
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let started = thread.spawn(work).map(drop);
+        started.map_err(|e| format!("no threads to read with: {e}"))
+    }
+
+    fn add(&self, payer: Payer, job: Job, most: usize) -> bool {
+        let added = self.queue().turns.add(payer, job, most);
         self.arrived.notify_one();
+        added
     }
 
     fn work(&self) {
@@ -90,9 +194,11 @@ impl Desk {
     fn next(&self) -> Option<Job> {
         let mut queue = self
             .arrived
-            .wait_while(self.queue(), |queue| queue.jobs.is_empty() && !queue.closed)
+            .wait_while(self.queue(), |queue| {
+                queue.turns.order.is_empty() && !queue.closed
+            })
             .unwrap_or_else(PoisonError::into_inner);
-        queue.jobs.pop_front()
+        queue.turns.next()
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -100,69 +206,12 @@ impl Desk {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn many_at_once_all_come_back_with_their_own() {
-        let readers = Arc::new(Readers::start().unwrap());
-        let asked = (0..500).map(|n| {
-            let readers = Arc::clone(&readers);
-            tokio::spawn(async move { readers.run(move || Ok(n)).await.unwrap() == n })
-        });
-        for asked in asked.collect::<Vec<_>>() {
-            assert!(asked.await.unwrap());
-        }
-    }
-
-    #[tokio::test]
-    async fn a_panic_reaches_its_caller_and_leaves_the_thread_to_the_others() {
-        let readers = Arc::new(Readers::start().unwrap());
-        for _ in 0..2 * THREADS.1 {
-            let readers = Arc::clone(&readers);
-            let asked =
-                tokio::spawn(async move { readers.run::<()>(|| panic!("of the work")).await });
-            assert!(asked.await.unwrap_err().is_panic());
-        }
-        assert_eq!(readers.run(|| Ok(1)).await, Ok(1));
-    }
-
-    #[tokio::test]
-    async fn what_nobody_waits_for_is_not_begun() {
-        let readers = Arc::new(Readers::start().unwrap());
-        let (open, gate) = std::sync::mpsc::channel::<()>();
-        let gate = Arc::new(Mutex::new(gate));
-        // Every thread waits at the gate, so that what comes now stays in the queue.
-        let busy: Vec<_> = (0..THREADS.1)
-            .map(|_| {
-                let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
-                tokio::spawn(async move {
-                    let wait = move || Ok(gate.lock().unwrap().recv().is_err());
-                    readers.run(wait).await
-                })
-            })
-            .collect();
-        tokio::task::yield_now().await;
-        let begun = Arc::new(Mutex::new(false));
-        let late = {
-            let (readers, begun) = (Arc::clone(&readers), Arc::clone(&begun));
-            tokio::spawn(async move {
-                let begin = move || {
-                    *begun.lock().unwrap() = true;
-                    Ok(())
-                };
-                readers.run(begin).await
-            })
-        };
-        tokio::task::yield_now().await;
-        late.abort();
-        assert!(late.await.unwrap_err().is_cancelled());
-        drop(open);
-        for busy in busy {
-            assert_eq!(busy.await.unwrap(), Ok(true));
-        }
-        assert_eq!(readers.run(|| Ok(())).await, Ok(()));
-        assert!(!*begun.lock().unwrap());
-    }
+/// Makes this thread give way to the others, where a system knows that of threads.
+fn give_way() {
+    // On a machine that refuses, it only does not.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,7 +178,11 @@ impl Local {
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         // The store blocks, and may have a runtime of its own.
         let json = match block_in_place(|| ops::prepare::<O>(&self.session, &request))? {
-            Action::Read(run) => ops::to_json(&block_in_place(|| run(&self.session))?),
+            Action::Read(run) | Action::Long(run) => {
+                ops::to_json(&block_in_place(|| run(&self.session))?)
+            }
+            // Only whoever has kept an answer is told so.
+            Action::Unchanged(_) => Vec::new(),
             Action::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
                 ops::to_json(&watch(&self.session, &reading, look).await?)

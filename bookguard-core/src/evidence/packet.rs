@@ -6,6 +6,7 @@
 //! [`SealedPacket`] is text that is never spelled anew on its way to whoever keeps it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -222,9 +223,8 @@ impl Packet {
             members.insert(SIGNATURE.to_owned(), note.into());
         }
         let text = jcs::to_canonical(&value).map_err(|e| fault(&e))?;
-        RawValue::from_string(text)
-            .map(SealedPacket)
-            .map_err(|e| fault(&e))
+        let text = RawValue::from_string(text).map_err(|e| fault(&e))?;
+        Ok(SealedPacket::from(text))
     }
 }
 
@@ -239,12 +239,40 @@ pub(super) fn signed_text(packet: &mut Value) -> Result<String, jcs::NumberError
 
 /// A signed packet: its exact text. Its serde form is that text, byte for byte.
 #[derive(Debug, Clone)]
-pub struct SealedPacket(Box<RawValue>);
+pub struct SealedPacket {
+    text: Arc<RawValue>,
+    /// What it tells of, apart from when it was made; known to whoever made it.
+    tag: Option<Arc<str>>,
+}
+
+impl From<Box<RawValue>> for SealedPacket {
+    fn from(text: Box<RawValue>) -> Self {
+        Self {
+            text: text.into(),
+            tag: None,
+        }
+    }
+}
 
 impl SealedPacket {
     /// The text to keep, to hand on and to verify.
     pub fn text(&self) -> &str {
-        self.0.get()
+        self.text.get()
+    }
+
+    /// The same, named by what it tells of.
+    #[cfg(feature = "store")]
+    pub(crate) fn tagged(self, tag: &str) -> Self {
+        Self {
+            tag: Some(tag.into()),
+            ..self
+        }
+    }
+
+    /// What it tells of, as the service names it that made it: packets with one tag differ in nothing but when they were
+    /// made, and against which state of the ledger. `None` for one that was received.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
     }
 
     /// What it says. Proves nothing: see [`verify`](super::verify()).
@@ -263,13 +291,13 @@ impl PartialEq for SealedPacket {
 
 impl Serialize for SealedPacket {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.text.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for SealedPacket {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        Box::<RawValue>::deserialize(deserializer).map(Self::from)
     }
 }
 

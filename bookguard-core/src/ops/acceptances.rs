@@ -8,7 +8,10 @@ use serde_json::{Map, Value as Json};
 use super::amendments::sides;
 use super::bookings::owner_of;
 use super::cancellations::{digest, instant};
-use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query, read, write};
+use super::{
+    Access, Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one,
+    write,
+};
 use crate::command::{Accept, Accepted, Ask, Reply};
 use crate::entropy;
 use crate::error::Error;
@@ -89,9 +92,10 @@ impl Operation for GetDisclosure {
     };
     type Output = BookingDisclosure;
 
-    fn prepare(_: &Session, request: &Request) -> Result<Action<BookingDisclosure>, Error> {
+    fn prepare(session: &Session, request: &Request) -> Result<Action<BookingDisclosure>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        let chain = query_one(session, |reader| reader.booking_chain(&booking_id))?;
+        let tell: ReadFn<_> = Box::new(move |session| {
             let (state, entries) = query(session, |reader| {
                 reader.snapshot();
                 let state = reader.booking(&booking_id)?;
@@ -109,7 +113,12 @@ impl Operation for GetDisclosure {
                 current,
                 former: stages,
             })
-        }))
+        });
+        // Every entry is read for it.
+        Ok(match chain {
+            Some(chain) if chain.entries > limits::ENTRIES_AT_ONCE => Action::Long(tell),
+            _ => Action::Read(tell),
+        })
     }
 }
 

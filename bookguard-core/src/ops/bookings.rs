@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
+    Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, ReadFn, Request, Route,
     ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
     write,
 };
@@ -445,7 +445,8 @@ impl Operation for ListBookings {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read(move |session| {
+        let open = filter.is_open();
+        let list: ReadFn<_> = Box::new(move |session| {
             let (rows, next) = query(session, |reader| {
                 reader.bookings(&filter, page.before, page.limit)
             })?;
@@ -454,7 +455,12 @@ impl Operation for ListBookings {
                 has_more: next.is_some(),
                 next_cursor: next.map(|id| id.to_string()),
             })
-        }))
+        });
+        // One that matches little looks at thousands of rows.
+        Ok(match open {
+            true => Action::Read(list),
+            false => Action::Long(list),
+        })
     }
 }
 

@@ -113,11 +113,14 @@ impl Operation for ListEvents {
             true => query_one(session, |reader| reader.last_event(&partner_id))?,
             false => after,
         };
+        // One that matches little looks at thousands of events.
+        let is_long = filter.event_type.is_some() || filter.status.is_some();
         let look = move |session: &Session| page(session, &filter, after, limit);
         Ok(Action::Watch(Watch {
             partner_id,
             patience: Duration::from_secs(wait),
             look: Arc::new(look),
+            is_long,
             is_enough: |log| log.has_more || !log.data.is_empty(),
         }))
     }

@@ -1,12 +1,14 @@
-//! The evidence packet of a booking, made from one moment of the store.
+//! The evidence packet of a booking, made from one moment of the store, and handed out again while a packet made anew would
+//! tell the same. Invariant: what is handed out tells of every entry and every attempt that the store held when it was asked for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
 
 use super::acceptances::Told;
-use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query_one, read};
+use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
 use crate::error::Error;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
@@ -16,12 +18,13 @@ use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::ledger::{Leaf, LeafKind, TlogProof};
-use crate::limits::PACKET_ATTEMPTS;
+use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
+use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::Session;
 use crate::store::events::{StoredDelivery, StoredEvent};
-use crate::store::read::{Reader, StoredEntry};
+use crate::store::read::{Chain, Reader, StoredEntry};
 use crate::store::{StoreError, StoredHead};
 use crate::work::BookingState;
 
@@ -41,26 +44,128 @@ impl Operation for GetEvidence {
         tag: "Evidence",
         summary: "The evidence packet of a booking",
         description: "What is recorded about the booking by now, in one signed document that anybody can verify offline with the ledger's public key. \
-                      Keep its bytes as they are: the signature covers every one of them.",
+                      Keep its bytes as they are: the signature covers every one of them. While nothing happens to the booking and its deliveries, \
+                      a packet made within the last minute is answered again, and its `ETag` stays the same: ask with `If-None-Match`.",
     };
     type Output = SealedPacket;
 
-    fn prepare(_: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
+    fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        Ok(read(move |session| {
-            let service = &session.service;
-            let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?;
-            if !owner.is_some_and(|owner| session.may_see(&owner)) {
-                return Err(Error::not_found("booking"));
-            }
-            let mut reader = service.reader()?;
-            let found = Source::read(&mut reader, &booking_id).map_err(|e| service.fault(&e))?;
-            let source = found.ok_or_else(|| Error::not_found("booking"))?;
-            service.publish(&mut reader, &source.head)?;
-            drop(reader);
-            let signer = service.signer(&source.head.origin)?;
-            source.packet(service)?.seal(&signer)
+        Ok(match find(session, &booking_id, Some(request))? {
+            Found::Kept(tag) => Action::Unchanged(tag),
+            Found::Packet(packet) => read(move |_| Ok(packet)),
+            Found::Long => Action::Long(Box::new(move |session| {
+                match find(session, &booking_id, None)? {
+                    Found::Packet(packet) => Ok(packet),
+                    Found::Kept(_) | Found::Long => {
+                        Err(Error::internal("a packet is made when it is asked for"))
+                    }
+                }
+            })),
+        })
+    }
+
+    fn tag(packet: &SealedPacket) -> Option<String> {
+        packet.tag().map(str::to_owned)
+    }
+}
+
+/// What there is of a packet.
+enum Found {
+    /// The caller has kept one with this tag, which tells the same.
+    Kept(String),
+    /// It is here.
+    Packet(SealedPacket),
+    /// To make it takes long.
+    Long,
+}
+
+/// The packet of a booking: the one that was made before, while it would tell nothing else now. `asked` holds what the caller
+/// has kept, and says that only what does not take long is to be made.
+fn find(
+    session: &Session,
+    booking_id: &BookingId,
+    asked: Option<&Request>,
+) -> Result<Found, Error> {
+    let service = &session.service;
+    let mut reader = service.reader()?;
+    reader.snapshot();
+    let chain = reader
+        .booking_chain(booking_id)
+        .map_err(|e| service.fault(&e))?
+        .filter(|chain| session.may_see(&chain.owner))
+        .ok_or_else(|| Error::not_found("booking"))?;
+    let now = service.clock().now();
+    let found = Standing::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
+    let standing = found.ok_or_else(|| Error::not_found("booking"))?;
+    let tag = standing.tag(&chain, now);
+    if asked.is_some_and(|request| request.knows(&tag)) {
+        return Ok(Found::Kept(tag));
+    }
+    if let Some(packet) = service.packets().get(booking_id, &tag, now) {
+        return Ok(Found::Packet(packet));
+    }
+    if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
+        return Ok(Found::Long);
+    }
+    let source = Source::read(&mut reader, booking_id, standing).map_err(|e| service.fault(&e))?;
+    service.publish(&mut reader, &source.head)?;
+    drop(reader);
+    let signer = service.signer(&source.head.origin)?;
+    let packet = source.packet(service)?.seal(&signer)?.tagged(&tag);
+    service
+        .packets()
+        .keep(*booking_id, chain.owner, &packet, now);
+    Ok(Found::Packet(packet))
+}
+
+/// All that a packet depends on but the entries, which the tip of their chain stands for, and the rest of the log.
+struct Standing {
+    state: BookingState,
+    head: StoredHead,
+    deliveries: [u8; 32],
+}
+
+impl Standing {
+    fn read(reader: &mut Reader<'_>, booking_id: &BookingId) -> Result<Option<Self>, StoreError> {
+        let Some(state) = reader.booking(booking_id)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            state,
+            head: reader.head()?,
+            deliveries: reader.standing_of(booking_id)?,
         }))
+    }
+
+    /// A digest of what a packet made now tells: the chain, under which name of the log it is proven, how its events were
+    /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
+    /// they were made and in nothing that follows from anything else.
+    fn tag(&self, chain: &Chain, now: Timestamp) -> String {
+        let BookingState { booking, terms, .. } = &self.state;
+        let resolution = self.state.resolution.as_ref();
+        let evaluation = evaluate(booking, resolution, (terms, self.state.amendments()), now);
+        let outcome = evaluation.map(|evaluation| Evaluation {
+            evaluated_at: Timestamp::EPOCH,
+            as_of: Timestamp::EPOCH,
+            explanation: Explanation {
+                code: evaluation.explanation.code,
+                params: BTreeMap::new(),
+                text: String::new(),
+            },
+            ..evaluation
+        });
+        let mut digest = Sha256::new();
+        for part in [
+            self.head.origin.as_bytes(),
+            &chain.tip,
+            &self.deliveries,
+            &to_json(&outcome),
+        ] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        hex::encode(&digest.finalize()[..16])
     }
 }
 
@@ -81,12 +186,12 @@ struct Source {
 }
 
 impl Source {
-    fn read(reader: &mut Reader<'_>, booking_id: &BookingId) -> Result<Option<Self>, StoreError> {
-        reader.snapshot();
-        let Some(state) = reader.booking(booking_id)? else {
-            return Ok(None);
-        };
-        let head = reader.head()?;
+    fn read(
+        reader: &mut Reader<'_>,
+        booking_id: &BookingId,
+        standing: Standing,
+    ) -> Result<Self, StoreError> {
+        let Standing { state, head, .. } = standing;
         let mut entries = Vec::new();
         // The proofs of a booking's entries share most of their tiles.
         let mut tiles: HashMap<(u8, u64), Option<Vec<u8>>> = HashMap::new();
@@ -112,12 +217,12 @@ impl Source {
             entries.push((entry, proof));
         }
         let events = reader.events_of(booking_id)?;
-        Ok(Some(Self {
+        Ok(Self {
             state,
             head,
             entries,
             events,
-        }))
+        })
     }
 
     /// The packet, not yet signed.

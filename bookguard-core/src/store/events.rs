@@ -3,9 +3,11 @@
 //! Invariant: an event's deliveries and attempts are shown as of the same moment as the event, and the log has no gap: a
 //! number is seen only when all before it are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use super::conn::{Row, StoreError, select_in};
+use sha2::{Digest as _, Sha256};
+
+use super::conn::{Cell, Row, StoreError, select_in};
 use super::endpoints;
 use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
@@ -25,6 +27,10 @@ const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phas
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
 const ATTEMPTS: &str =
     "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
+
+const STANDINGS: &str = "SELECT e.id, e.pruned_ms, d.endpoint_id, d.phase, d.attempts, d.settled_leaf \
+     FROM event e LEFT JOIN delivery d ON d.event_id = e.id WHERE e.booking_id = $1";
+const ENDPOINTS: &str = "SELECT id, deleted_ms, body FROM endpoint WHERE id IN ({})";
 
 /// Events examined at a time when not all are shown.
 const PIECE: u32 = 128;
@@ -102,6 +108,42 @@ impl Reader<'_> {
         let rows = self.all(OF_BOOKING, all)?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
         self.whole(events)
+    }
+
+    /// Where the deliveries of a booking's events stand: a digest that is another whenever something else is told of them. Each
+    /// attempt counts in its delivery, so no attempt is read for it.
+    pub fn standing_of(&mut self, booking_id: &BookingId) -> Read<[u8; 32]> {
+        let rows = self.all(STANDINGS, vec![booking_id.into()])?;
+        let mut endpoints = BTreeSet::new();
+        let mut parts = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut part = row.bytes::<16>(0)?.to_vec();
+            if row.0.get(2).is_some_and(|cell| *cell != Cell::Null) {
+                let endpoint: [u8; 16] = row.bytes(2)?;
+                part.extend(endpoint);
+                endpoints.insert(endpoint);
+            }
+            for index in [1, 3, 4, 5] {
+                part.extend(row.maybe_int(index)?.unwrap_or(-1).to_be_bytes());
+            }
+            parts.push(part);
+        }
+        let endpoints: Vec<_> = endpoints.into_iter().collect();
+        if let Some(statement) = select_in(ENDPOINTS, &endpoints) {
+            for row in self.ask(statement)?.rows {
+                let mut part = row.bytes::<16>(0)?.to_vec();
+                part.extend(row.maybe_int(1)?.unwrap_or(-1).to_be_bytes());
+                part.extend(row.text(2)?.bytes());
+                parts.push(part);
+            }
+        }
+        parts.sort_unstable();
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        Ok(digest.finalize().into())
     }
 
     /// One event with its deliveries.

@@ -91,6 +91,17 @@ impl StoredEntry {
     }
 }
 
+/// A booking's owner and chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// Whose.
+    pub owner: PartnerId,
+    /// How many entries it has.
+    pub entries: u64,
+    /// The hash of the last one.
+    pub tip: [u8; 32],
+}
+
 /// What the store knows of a key, by the key's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyFound {
@@ -240,6 +251,22 @@ impl<'a> Reader<'a> {
         };
         let rows = self.ask(statement)?;
         rows.rows.first().map(load::booking).transpose()
+    }
+
+    /// Whose a booking is, and where its chain stands.
+    pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<Chain>> {
+        let row = self.first(
+            "SELECT partner_id, entries, tip FROM booking WHERE id = $1",
+            vec![booking_id.into()],
+        )?;
+        let chain = |row: Row| {
+            Ok(Chain {
+                owner: row.id(0)?,
+                entries: row.size(1)?,
+                tip: row.bytes(2)?,
+            })
+        };
+        row.map(chain).transpose()
     }
 
     /// The owner of a booking.
@@ -429,7 +456,7 @@ const BOOKINGS_OF_ALL: &str =
 
 impl BookingFilter {
     /// Whether every booking passes.
-    fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.status.is_none() && self.event_from.is_none() && self.event_to.is_none()
     }
 

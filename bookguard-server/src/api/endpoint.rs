@@ -11,7 +11,7 @@ use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::ApiKeyId;
 use bookguard_core::ops::api_keys::RevokeApiKey;
-use bookguard_core::ops::{self, Action, Finished, Operation, Watch, Writing, events};
+use bookguard_core::ops::{self, Action, Finished, Operation, ReadFn, Watch, Writing, events};
 use bookguard_core::service::Service;
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
@@ -22,7 +22,8 @@ use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::incoming;
-use crate::app::{Admitted, App, Turned};
+use crate::app::{Admitted, App, Payer, Turned};
+use crate::readers::Lane;
 use crate::refusal::Refusal;
 use crate::watch;
 
@@ -43,6 +44,7 @@ pub(crate) struct Served<O> {
 /// How far a request came before anything is waited for.
 enum Step<T> {
     Done(Finished),
+    Long(Session, ReadFn<T>),
     Watch(Session, Watch<T>),
     Write(Session, Box<Writing>),
 }
@@ -99,14 +101,24 @@ impl<O: Operation> Served<O> {
         input: Arc<ops::Request>,
         headers: &HeaderMap,
     ) -> Result<Finished, Error> {
+        let payer = Payer::of(&session.authority);
+        // What is larger than other bodies takes its time from the first byte on.
+        let lane = match input.body.len() {
+            0..=limits::BODY_BYTES => Lane::Short,
+            _ => Lane::Long,
+        };
         let step = if input.from_memory {
-            step::<O>(session, &input)?
+            self.app.at_once(payer, || step::<O>(session, &input))?
         } else {
             let read = move || step::<O>(session, &input);
-            self.app.readers.run(read).await?
+            self.app.read(payer, lane, read).await?
         };
         match step {
             Step::Done(finished) => Ok(finished),
+            Step::Long(session, read) => {
+                let read = move || Ok(ops::finish::<O>(&read(&session)?));
+                self.app.read(payer, Lane::Long, read).await
+            }
             Step::Watch(session, watch) => {
                 let found = self.watch(session, watch).await?;
                 // The key may have been revoked meanwhile.
@@ -118,9 +130,14 @@ impl<O: Operation> Served<O> {
     }
 
     async fn watch(&self, session: Session, watch: Watch<O::Output>) -> Result<Finished, Error> {
+        let payer = Payer::of(&session.authority);
+        let lane = match watch.is_long {
+            true => Lane::Long,
+            false => Lane::Short,
+        };
         let look = || {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.readers.run(move || look(&session))
+            self.app.read(payer, lane, move || look(&session))
         };
         let found = watch::watch(&session, &watch, look).await?;
         Ok(ops::finish::<O>(&found))
@@ -134,6 +151,10 @@ impl<O: Operation> Served<O> {
             query: incoming::query(request.uri().query())?,
             body,
             idempotency_key: incoming::idempotency_key(request.headers()),
+            known_tags: match self.tagged {
+                true => known_tags(request.headers()),
+                false => Vec::new(),
+            },
             from_memory: false,
         })
     }
@@ -189,6 +210,8 @@ impl<O: Operation> Endpoint for Served<O> {
 fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step<O::Output>, Error> {
     match ops::prepare::<O>(&session, input)? {
         Action::Read(read) => Ok(Step::Done(ops::finish::<O>(&read(&session)?))),
+        Action::Long(read) => Ok(Step::Long(session, read)),
+        Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
         Action::Watch(watch) => Ok(Step::Watch(session, watch)),
         Action::Write(writing) => Ok(Step::Write(session, writing)),
     }
@@ -196,7 +219,10 @@ fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step<O::
 
 /// Makes an answer a response; `tagged` holds the request's headers when it carries an ETag.
 fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Response {
-    let etag = tagged.map(|_| entity_tag(&finished.body));
+    let etag = tagged.map(|_| match &finished.tag {
+        Some(tag) => weak_tag(tag),
+        None => entity_tag(&finished.body),
+    });
     let unchanged = etag
         .as_ref()
         .zip(tagged)
@@ -238,18 +264,33 @@ pub(crate) fn entity_tag(body: &[u8]) -> HeaderValue {
     HeaderValue::try_from(format!("\"{digest}\"")).expect("quoted hex digits are visible ASCII")
 }
 
+/// The tag of what an answer says: made anew it differs in its bytes, as a packet does that is signed at another time.
+fn weak_tag(tag: &str) -> HeaderValue {
+    HeaderValue::try_from(format!("W/\"{tag}\"")).expect("the core's tags are hex digits")
+}
+
+/// The tags in If-None-Match, without quotation marks and weakness; `*` for whatever there is.
+fn known_tags(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(IF_NONE_MATCH).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    let tags = texts.flat_map(|text| text.split(',').map(str::trim));
+    let opaque = |tag: &str| match tag {
+        "*" => Some(tag.to_owned()),
+        tag => {
+            let quoted = tag.strip_prefix("W/").unwrap_or(tag);
+            let tag = quoted.strip_prefix('"')?.strip_suffix('"')?;
+            Some(tag.to_owned())
+        }
+    };
+    tags.filter_map(opaque).collect()
+}
+
 /// Whether If-None-Match names the current tag (RFC 9110 section 13.1.2: weak comparison).
 pub(crate) fn is_current(etag: &HeaderValue, headers: &HeaderMap) -> bool {
-    headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| {
-            let mut tags = value.split(',').map(str::trim);
-            tags.any(|tag| {
-                tag == "*" || tag.strip_prefix("W/").unwrap_or(tag).as_bytes() == etag.as_bytes()
-            })
-        })
+    let current = etag.to_str().unwrap_or_default();
+    let current = current.strip_prefix("W/").unwrap_or(current);
+    let mut known = known_tags(headers).into_iter();
+    known.any(|tag| tag == "*" || tag == current.trim_matches('"'))
 }
 
 #[cfg(test)]
@@ -260,6 +301,7 @@ mod tests {
         Finished {
             body: b"{}".to_vec(),
             location: Some("/v1/x".to_owned()),
+            tag: None,
             replayed: false,
         }
     }

@@ -244,58 +244,28 @@ fn thousandths(weight: &str) -> u16 {
 ///
 /// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
-    let none = || Err::<(), _>(too_large(most));
-    Ok(roomy_body(request, most, most, none).await?.0)
-}
-
-/// Reads the body of at most `few` bytes, or of at most `most` with what `room` gives: asked before anything beyond the few
-/// is held, and never for a body that has no more.
-///
-/// Refuses: as [`body`], and what `room` refuses.
-pub(crate) async fn roomy_body<R>(
-    request: &mut Request,
-    few: usize,
-    most: usize,
-    room: impl FnOnce() -> Result<R, Refusal>,
-) -> Result<(Vec<u8>, Option<R>), Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
-        return Ok((Vec::new(), None));
+        return Ok(Vec::new());
     }
     let body = request.take_body();
-    let mut given = None;
     let bytes: Vec<u8> = match length {
-        Some(length) => {
-            let asked = match length {
-                length if length > most as u64 => Err(too_large(most)),
-                length if length > few as u64 => room().map(Some),
-                _ => Ok(None),
-            };
-            given = match asked {
-                Ok(given) => given,
-                Err(refusal) => {
-                    discard(request.headers(), body).await;
-                    return Err(refusal);
-                }
-            };
-            // The connection never yields more than was declared.
-            body.into_bytes().await.map_err(|_| incomplete())?.into()
+        Some(length) if length > most as u64 => {
+            discard(request.headers(), body).await;
+            return Err(too_large(most));
         }
+        // The connection never yields more than was declared.
+        Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
         None => {
             let mut body = body.into_async_read();
             let mut bytes = Vec::new();
-            read_until(&mut body, few + 1, &mut bytes).await?;
-            if bytes.len() > few {
-                let mut refused = room().map(|room| given = Some(room)).err();
-                if refused.is_none() {
-                    read_until(&mut body, most + 1, &mut bytes).await?;
-                    refused = (bytes.len() > most).then(|| too_large(most));
-                }
-                if let Some(refusal) = refused {
-                    drop(bytes);
-                    drop_rest(body).await;
-                    return Err(refusal);
-                }
+            let mut part = (&mut body).take(most as u64 + 1);
+            let read = part.read_to_end(&mut bytes).await;
+            read.map_err(|_| incomplete())?;
+            if bytes.len() > most {
+                drop(bytes);
+                drop_rest(body).await;
+                return Err(too_large(most));
             }
             bytes
         }
@@ -303,7 +273,7 @@ pub(crate) async fn roomy_body<R>(
     if !bytes.is_empty() {
         is_json(request.headers())?;
     }
-    Ok((bytes, given))
+    Ok(bytes)
 }
 
 /// How long the body says it is; `None` when it does not say.
@@ -318,17 +288,6 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     }
 }
 
-/// Reads on until there are `wanted` bytes, or no more.
-async fn read_until(
-    body: &mut (impl AsyncRead + Unpin),
-    wanted: usize,
-    bytes: &mut Vec<u8>,
-) -> Result<(), Refusal> {
-    let left = wanted.saturating_sub(bytes.len());
-    let read = body.take(left as u64).read_to_end(bytes).await;
-    read.map(drop).map_err(|_| incomplete())
-}
-
 /// Reads and drops the body of a request that is refused before its body was read.
 pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
     // A client that waits for "100 Continue" has sent nothing and will not.
@@ -337,7 +296,8 @@ pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
     }
 }
 
-async fn drop_rest(mut body: impl AsyncRead + Unpin) {
+/// Reads and drops what is left of a body, within reason.
+pub(crate) async fn drop_rest(mut body: impl AsyncRead + Unpin) {
     let mut buffer = vec![0; 16 * 1024];
     let mut dropped = 0;
     while dropped < DISCARD_BYTES {
@@ -354,7 +314,7 @@ pub(crate) fn too_large(most: usize) -> Refusal {
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
-fn incomplete() -> Refusal {
+pub(crate) fn incomplete() -> Refusal {
     Refusal::http(
         StatusCode::BAD_REQUEST,
         "body_incomplete",
@@ -363,7 +323,7 @@ fn incomplete() -> Refusal {
 }
 
 /// `application/json`, with no charset or utf-8, and not compressed.
-fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let refuse = |code, message| {
         Err(Refusal::http(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

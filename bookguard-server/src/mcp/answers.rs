@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use super::call::{Outcome, Tools};
 use super::door::Arguments;
 use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
+use crate::app::Payer;
 
 /// Where a booking's evidence packet is, as a resource.
 const EVIDENCE: (&str, &str) = ("bookguard://bookings/", "/evidence");
@@ -67,12 +68,13 @@ impl Answers {
         let parts = context.extensions.get::<Parts>();
         let headers = parts.map_or(&none, |parts| &parts.headers);
         let sent = parts.and_then(|parts| parts.extensions.get::<Arguments>());
+        let payer = sent.map_or(Payer::STRANGER, |sent| sent.payer);
         let arguments = match (arguments, sent) {
             (Some(own), _) => Arc::from(own.to_string()),
-            (None, Some(Arguments(text))) => Arc::clone(text),
+            (None, Some(sent)) => Arc::clone(&sent.text),
             (None, None) => Arc::from("{}"),
         };
-        self.tools.call(name, &arguments, headers).await
+        self.tools.call(name, &arguments, headers, payer).await
     }
 }
 
@@ -113,7 +115,11 @@ impl ServerHandler for Answers {
             // No structured content: it would have to be the tool's output.
             return Ok(CallToolResult::error(vec![ContentBlock::text(body)]).into());
         }
-        let structured = serde_json::from_str(&body)
+        let parts = context.extensions.get::<Parts>();
+        let sent = parts.and_then(|parts| parts.extensions.get::<Arguments>());
+        let payer = sent.map_or(Payer::STRANGER, |sent| sent.payer);
+        let structured = self.tools.structured(payer, &body);
+        let structured = structured
             .map_err(|_| ErrorData::internal_error("An answer of ours is no JSON.", None))?;
         let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
         result.structured_content = Some(structured);

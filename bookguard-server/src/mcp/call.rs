@@ -13,25 +13,22 @@ use poem::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use poem::http::{StatusCode, Uri};
 use poem::{EndpointExt as _, Request};
 use rmcp::model::Tool as Definition;
-use tokio::sync::Semaphore;
+use serde_json::Value;
 
 use super::MESSAGE_BYTES;
 use super::arguments::Parts;
 use super::tools::{IDEMPOTENCY_KEY, TABLE};
 use super::verification::VerifyEvidence;
 use crate::api::{self, Entry, endpoint::Served, incoming};
-use crate::app::{App, Turned};
+use crate::app::{App, Payer, Turned};
 use crate::documents;
+use crate::readers::Lane;
 use crate::refusal::{REQUEST_ID, Refusal};
 use crate::router::{Router, Routes};
-
-/// Calls with large arguments that are worked on at a time.
-const LARGE_AT_ONCE: usize = 2;
 
 /// The tools, ready to be called.
 pub(super) struct Tools {
     app: Arc<App>,
-    turns: Semaphore,
     bound: Vec<Bound>,
     definitions: OnceLock<Vec<Definition>>,
     router: Router,
@@ -88,7 +85,6 @@ impl Tools {
         let clock = app.service.clock().clone();
         Self {
             app: Arc::clone(app),
-            turns: Semaphore::new(LARGE_AT_ONCE),
             bound,
             definitions: OnceLock::new(),
             router: Router::new(routes, clock, app.report),
@@ -110,18 +106,14 @@ impl Tools {
         name: &str,
         arguments: &Arc<str>,
         headers: &HeaderMap,
+        payer: Payer,
     ) -> Option<Outcome> {
         let mut bound = self.bound.iter();
         let bound = bound.find(|bound| bound.name == name);
         let route = bound.map_or(VERIFICATION, |bound| bound.route);
         let made = match bound {
-            Some(bound) => self.split(bound, arguments).await.map(Some),
+            Some(bound) => self.split(bound, arguments, payer).await.map(Some),
             None => Ok(None),
-        };
-        // Never closed, so there is always a turn.
-        let _turn = match arguments.len() > BODY_BYTES && made.is_ok() {
-            true => self.turns.acquire().await.ok(),
-            false => None,
         };
         let made = made.and_then(|parts| {
             Ok(parts
@@ -146,8 +138,18 @@ impl Tools {
         Some(Outcome { status, body })
     }
 
+    /// An answer's body, read for its caller.
+    pub(super) fn structured(&self, payer: Payer, body: &str) -> serde_json::Result<Value> {
+        self.app.at_once(payer, || serde_json::from_str(body))
+    }
+
     /// Where the arguments go. Large ones are read where it may take its time.
-    async fn split(&self, bound: &Bound, arguments: &Arc<str>) -> Result<Parts, Refusal> {
+    async fn split(
+        &self,
+        bound: &Bound,
+        arguments: &Arc<str>,
+        payer: Payer,
+    ) -> Result<Parts, Refusal> {
         if arguments.len() > bound.most {
             return Err(incoming::too_large(bound.most));
         }
@@ -155,7 +157,7 @@ impl Tools {
         let split = move || Parts::split(&route, remembered, &text);
         let parts = match arguments.len() {
             0..=BODY_BYTES => split(),
-            _ => self.app.readers.run(split).await,
+            _ => self.app.read(payer, Lane::Long, split).await,
         };
         Ok(parts?)
     }

@@ -9,7 +9,7 @@ use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 
 use super::door::Door;
-use crate::app::App;
+use crate::app::{App, Payer};
 use crate::courier::Courier;
 use crate::refusal::Refusal;
 
@@ -27,7 +27,8 @@ impl Desk {
 
     /// What the path would answer to a message with these headers: a status, and a body that may be empty.
     pub async fn answer(&self, headers: HeaderMap, message: Vec<u8>) -> (StatusCode, Vec<u8>) {
-        let answer = self.0.answer(headers, message, true, None).await;
+        let answer = self.0.answer(headers, message, Some(Payer::Operator), None);
+        let answer = answer.await;
         let response = answer.unwrap_or_else(Refusal::respond);
         let status = response.status();
         let body = response.into_body().into_vec().await;

@@ -3,7 +3,7 @@
 //! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
 //! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: of a stranger's
 //! message at most [`STRANGER_BYTES`] are read; a message no larger than other requests waits for nobody; larger ones have
-//! few [`Places`], of which nobody has more than a share.
+//! [`Places`], of which nobody has more than a share and which nobody keeps who does not send; what all that takes is charged.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::session::{Authority, unauthorized};
+use bookguard_core::session::unauthorized;
 use bytes::Bytes;
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
@@ -21,27 +21,32 @@ use poem::{Endpoint, Request, Response};
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::time::timeout;
 
 use super::answers::Answers;
+use super::arrival::{NotReceived, receive};
 use super::call::Tools;
 use super::callers::Callers;
 use super::message::{Ask, Fault, Message, read};
 use super::places::{Place, Places};
-use super::{MESSAGE_BYTES, PATH, PROTOCOL_VERSIONS};
+use super::{PATH, PROTOCOL_VERSIONS};
 use crate::api::incoming;
-use crate::app::App;
+use crate::app::{App, Payer};
+use crate::meter::metered;
+use crate::readers::Lane;
 use crate::refusal::Refusal;
 
 /// Bytes of a message from a stranger: what needs no key is small.
 const STRANGER_BYTES: usize = 8 * 1024;
-/// How long a message may take to arrive: the largest at 2 Mbit/s. A place is not for whoever trickles.
-const ARRIVAL: Duration = Duration::from_secs(20);
+/// What a message that does not arrive in time is charged: too many of them, and a partner's keys are refused for a while.
+const LATE: Duration = Duration::from_millis(250);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A tool's arguments on their way past the protocol's crate.
+/// A tool's arguments on their way past the protocol's crate, and whose they are.
 #[derive(Clone)]
-pub(super) struct Arguments(pub(super) Arc<str>);
+pub(super) struct Arguments {
+    pub(super) text: Arc<str>,
+    pub(super) payer: Payer,
+}
 
 /// The endpoint at the path.
 pub(crate) struct Door {
@@ -87,28 +92,44 @@ impl Door {
         } else {
             STRANGER_BYTES
         };
-        let room = || match &caller {
-            Some(Authority::Partner { partner_id, .. }) => self.places.take(*partner_id),
+        let payer = caller.as_ref().map(Payer::of);
+        let room = || match payer {
+            Some(Payer::Partner(partner_id)) => {
+                self.app.has_budget(&partner_id)?;
+                self.places.take(partner_id)
+            }
             // A server knows nobody but partners by a key.
             Some(_) | None => Err(stranger()),
         };
-        let arriving = incoming::roomy_body(request, few, MESSAGE_BYTES, room);
-        let (body, place) = timeout(ARRIVAL, arriving).await.map_err(|_| late())??;
-        self.answer(headers, body, caller.is_some(), place).await
+        let (body, place) = match receive(request, few, room).await {
+            Ok(received) => received,
+            Err(not_received) => {
+                if let (NotReceived::Late, Some(payer)) = (&not_received, payer) {
+                    self.app.charge(payer, LATE);
+                }
+                return Err(not_received.into_refusal());
+            }
+        };
+        self.answer(headers, body, payer, place).await
     }
 
-    /// The answer to a message. `identified`: the caller has shown who it is. `place`: what a large one holds.
+    /// The answer to a message. `payer`: who the caller has shown to be. `place`: what a large one holds.
     pub(super) async fn answer(
         &self,
         headers: HeaderMap,
         body: Vec<u8>,
-        identified: bool,
+        payer: Option<Payer>,
         place: Option<Place<'_>>,
     ) -> Result<Response, Refusal> {
+        let identified = payer.is_some();
+        let payer = payer.unwrap_or(Payer::STRANGER);
         let message = match body.len() {
             // Small enough to be read before anybody notices.
             0..=BODY_BYTES => read(&body),
-            _ => self.app.readers.run(move || Ok(read(&body))).await?,
+            _ => {
+                let read = move || Ok(read(&body));
+                self.app.read(payer, Lane::Long, read).await?
+            }
         };
         let message = match message {
             Ok(message) => message,
@@ -125,14 +146,17 @@ impl Door {
             Message::Request(ask) => (
                 ask.text,
                 Some(ask.id),
-                Some(Arguments(ask.arguments.into())),
+                Some(Arguments {
+                    text: ask.arguments.into(),
+                    payer,
+                }),
             ),
         };
         if text.len() > BODY_BYTES {
             return Err(incoming::too_large(BODY_BYTES));
         }
         // What was large only around its arguments may wait for something, and need not stay.
-        let large = |Arguments(text): &Arguments| text.len() > BODY_BYTES;
+        let large = |arguments: &Arguments| arguments.text.len() > BODY_BYTES;
         let _place = place.filter(|_| arguments.as_ref().is_some_and(large));
         let mut request = http::Request::new(text);
         *request.method_mut() = http::Method::POST;
@@ -150,7 +174,9 @@ impl Door {
         if let Some(arguments) = arguments {
             request.extensions_mut().insert(arguments);
         }
-        Ok(respond(id, self.protocol.handle(request).await).await)
+        let mut tab = self.app.tab(payer);
+        let answer = async { respond(id, self.protocol.handle(request).await).await };
+        Ok(metered(answer, &mut tab.spent).await)
     }
 }
 
@@ -202,14 +228,6 @@ fn stranger() -> Refusal {
         "Without an x-api-key at most {STRANGER_BYTES} bytes of a message are read. Send your key with it."
     );
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
-}
-
-fn late() -> Refusal {
-    let message = format!(
-        "The message did not arrive within {} s. Send it faster, or verify a booking of yours by its bookingId.",
-        ARRIVAL.as_secs()
-    );
-    Refusal::http(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
 }
 
 fn faulty(fault: &Fault) -> Response {

@@ -1,55 +1,89 @@
-//! The places of large messages: how many are in memory at a time, and how many of them a partner's.
+//! The places of large messages: how many of a partner's are in memory at a time, and how many bytes of all.
 //!
-//! Invariant: a place that was taken is given back when its holder is dropped, whatever became of it.
+//! Whoever announces a large message holds nothing: bytes are counted when they are there. Invariant: what was taken is given back
+//! when its holder is dropped, whatever became of it.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::error::Error;
 use bookguard_core::model::PartnerId;
 
+use super::MESSAGE_BYTES;
 use crate::refusal::Refusal;
 
-/// Messages larger than other requests that are received or answered.
-const ALL: usize = 8;
-/// Those of them that one partner's keys may hold.
+/// Large messages that one partner's keys may have under way.
 const EACH: usize = 2;
+/// Bytes of all of them together: as many as eight of the largest have.
+const ALL_BYTES: usize = 8 * MESSAGE_BYTES;
 
 /// Who holds them.
 #[derive(Default)]
-pub(super) struct Places(Mutex<Vec<PartnerId>>);
+pub(super) struct Places(Mutex<Taken>);
+
+#[derive(Default)]
+struct Taken {
+    messages: HashMap<PartnerId, usize>,
+    bytes: usize,
+}
 
 /// One of them.
-pub(super) struct Place<'p>(&'p Places, PartnerId);
+pub(super) struct Place<'p> {
+    places: &'p Places,
+    partner: PartnerId,
+    bytes: usize,
+}
 
 impl Places {
-    /// A place for a message of this partner's.
+    /// A place for a message of this partner's, of which nothing is there yet.
     ///
-    /// Refuses: `unavailable` when there is none for it.
+    /// Refuses: `unavailable` when it has its share.
     pub(super) fn take(&self, partner: PartnerId) -> Result<Place<'_>, Refusal> {
         let mut taken = self.taken();
-        let own = taken.iter().filter(|holder| **holder == partner).count();
-        if own >= EACH {
+        let own = taken.messages.entry(partner).or_default();
+        if *own >= EACH {
             let message = "Large messages of yours are being read already. Send the next when one of them was answered.";
             return Err(Error::unavailable(message).into());
         }
-        if taken.len() >= ALL {
+        *own += 1;
+        Ok(Place {
+            places: self,
+            partner,
+            bytes: 0,
+        })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place<'_> {
+    /// Counts the bytes that are there by now.
+    ///
+    /// Refuses: `unavailable` when all messages together are too large.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let mut taken = self.places.taken();
+        let all = taken.bytes - self.bytes + bytes;
+        if all > ALL_BYTES {
             let message = "Too many large messages are being read. Try again in a moment.";
             return Err(Error::unavailable(message).into());
         }
-        taken.push(partner);
-        Ok(Place(self, partner))
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Vec<PartnerId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        taken.bytes = all;
+        self.bytes = bytes;
+        Ok(())
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut taken = self.0.taken();
-        if let Some(index) = taken.iter().position(|holder| *holder == self.1) {
-            taken.swap_remove(index);
+        let mut taken = self.places.taken();
+        taken.bytes -= self.bytes;
+        if let Some(own) = taken.messages.get_mut(&self.partner) {
+            *own -= 1;
+            if *own == 0 {
+                taken.messages.remove(&self.partner);
+            }
         }
     }
 }
@@ -59,29 +93,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_the_places_of_others_and_what_was_taken_comes_back() {
+    fn a_place_without_bytes_is_in_nobody_s_way_and_what_was_taken_comes_back() {
         let places = Places::default();
         let partner = |n| PartnerId::from_bytes([n; 16]);
-        let take = |n| {
-            places
-                .take(partner(n))
-                .map_err(|refusal| refusal.code().to_owned())
-        };
+        let code = |refused: Refusal| refused.code().to_owned();
         let mut held = Vec::new();
-        for n in 0..(ALL / EACH) as u8 {
+        for n in 0..100 {
             for _ in 0..EACH {
-                held.push(take(n).expect("a share is everybody's"));
+                let mut place = places.take(partner(n)).map_err(code).expect("a share");
+                place.hold(10).map_err(code).expect("they are few");
+                held.push(place);
             }
-            assert_eq!(take(n).err().as_deref(), Some("unavailable"));
+            let refused = places.take(partner(n)).map(drop).map_err(code);
+            assert_eq!(refused, Err("unavailable".to_owned()));
         }
-        assert_eq!(
-            take(200).err().as_deref(),
-            Some("unavailable"),
-            "all are taken"
-        );
+        let mut large = places.take(partner(200)).map_err(code).expect("a share");
+        let room = ALL_BYTES - 10 * held.len();
+        large.hold(room).map_err(code).expect("there is room");
+        assert!(large.hold(room + 1).is_err(), "all are too large");
+        assert!(held[0].hold(11).is_err());
         held.pop();
-        assert!(take(200).is_ok());
+        assert!(held[0].hold(11).is_ok());
+        drop(large);
         held.clear();
-        assert!(places.taken().is_empty());
+        assert!(places.taken().messages.is_empty() && places.taken().bytes == 0);
     }
 }

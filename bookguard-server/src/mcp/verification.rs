@@ -5,8 +5,9 @@ use bookguard_core::error::Error;
 use bookguard_core::evidence::{self, Report};
 use bookguard_core::input;
 use bookguard_core::ledger::jcs;
+use bookguard_core::limits::PACKET_BYTES_AT_ONCE;
 use bookguard_core::ops::evidence::GetEvidence;
-use bookguard_core::ops::{self, Action, Body, Method, Operation, Request, Route};
+use bookguard_core::ops::{self, Action, Body, Method, Operation, ReadFn, Request, Route};
 use bookguard_core::session::{Access, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -44,19 +45,27 @@ impl Operation for VerifyEvidence {
     };
     type Output = Verification;
 
-    fn prepare(_: &Session, request: &Request) -> Result<Action<Verification>, Error> {
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Verification>, Error> {
         let (subject, key) = read(&request.body)?;
-        Ok(Action::Read(Box::new(move |session| {
-            let packet = match subject {
-                Subject::Packet(packet) => one_spelling(packet),
-                Subject::Booking(booking_id) => packet_of(session, booking_id)?,
-            };
+        let (packet, is_long): (ReadFn<Vec<u8>>, _) = match subject {
+            Subject::Packet(packet) => {
+                let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
+                (Box::new(move |_| Ok(one_spelling(packet))), is_long)
+            }
+            Subject::Booking(booking_id) => packet_of(session, booking_id)?,
+        };
+        let verify: ReadFn<Verification> = Box::new(move |session| {
+            let packet = packet(session)?;
             let key = match key {
                 Some(key) => key,
                 None => ops::ledger::vkey(&session.service)?,
             };
             Ok(Verification::from(evidence::verify(&packet, key.trim())))
-        })))
+        });
+        Ok(match is_long {
+            true => Action::Long(verify),
+            false => Action::Read(verify),
+        })
     }
 }
 
@@ -102,14 +111,23 @@ fn one_spelling(packet: String) -> Vec<u8> {
     canonical.unwrap_or(packet).into_bytes()
 }
 
-fn packet_of(session: &Session, booking_id: String) -> Result<Vec<u8>, Error> {
+/// A booking's packet, and whether it takes long to make or to verify.
+fn packet_of(session: &Session, booking_id: String) -> Result<(ReadFn<Vec<u8>>, bool), Error> {
     let request = Request {
         path: vec![booking_id],
         ..Request::default()
     };
     match ops::prepare::<GetEvidence>(session, &request)? {
-        Action::Read(run) => Ok(ops::to_json(&run(session)?)),
-        Action::Watch(_) | Action::Write(_) => {
+        Action::Read(run) => {
+            let packet = ops::to_json(&run(session)?);
+            let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
+            Ok((Box::new(move |_| Ok(packet)), is_long))
+        }
+        Action::Long(run) => {
+            let make = move |session: &Session| Ok(ops::to_json(&run(session)?));
+            Ok((Box::new(make), true))
+        }
+        Action::Unchanged(_) | Action::Watch(_) | Action::Write(_) => {
             Err(Error::internal("a packet is read, and nothing else"))
         }
     }

@@ -103,12 +103,14 @@ async fn serve(db: &Path, delay_ms: u64) -> Fallible<()> {
         registrations_per_minute: Some(0),
         ..Settings::default()
     };
-    let config = Config {
-        commit_delay: Duration::from_millis(delay_ms),
-        ..settings.resolve()?
+    let load = || {
+        Ok(Config {
+            commit_delay: Duration::from_millis(delay_ms),
+            ..settings.clone().resolve()?
+        })
     };
-    let end = bookguard_server::terminated()?;
-    bookguard_server::run(config, end, |server| {
+    let signals = bookguard_server::signals()?;
+    bookguard_server::run(load()?, signals, load, |server| {
         println!("listening on {}", server.url());
     })
     .await?;

@@ -64,7 +64,8 @@ fn administer_here<O: Operation>(
         ..Request::default()
     };
     let outcome = match ops::prepare::<O>(&session, &request)? {
-        Action::Read(read) => read(&session),
+        Action::Read(read) | Action::Long(read) => read(&session),
+        Action::Unchanged(_) => unreachable!("nothing was kept"),
         Action::Watch(watch) => (watch.look)(&session),
         Action::Write(writing) => {
             let answer = runtime.block_on(session.service.submit_patiently(writing.command))?;

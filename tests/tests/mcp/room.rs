@@ -98,17 +98,18 @@ async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
             "verify_evidence",
             &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
         );
-        let mut trickling = Vec::new();
+        let mut arriving = Vec::new();
         for _ in 0..2 {
             let mut raw = Raw::connect(house.server().addr()).await;
             raw.send(head(
                 &acme,
-                "content-length: 1000000\r\nexpect: 100-continue",
+                "content-length: 4000000\r\nexpect: 100-continue",
             ))
             .await;
-            // Asked for its body, it has its place.
+            // Asked for its body, it has its place, and so much of it has come that the rest has time.
             assert_eq!(raw.reply(true).await.status, 100);
-            trickling.push(raw);
+            raw.send(" ".repeat(3_999_999)).await;
+            arriving.push(raw);
         }
         let refused = post(&acme.caller, verify.clone()).await;
         assert_eq!(
@@ -125,12 +126,51 @@ async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
         post(&other.caller, verify.clone()).await.ok(200);
         let large = exchange(house.server().addr(), chunked(&other, &verify)).await;
         assert_eq!(large.status, 200);
-        drop(trickling);
+        drop(arriving);
         until("a place to be free again", async || {
             let reply = post(&acme.caller, verify.clone()).await;
             (reply.status == 200).then_some(())
         })
         .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let mut stalled = Vec::new();
+        let mut partners = Vec::new();
+        for n in 0..5 {
+            partners.push(house.partner(&n.to_string()).await);
+        }
+        for partner in &partners[..4] {
+            for framing in ["content-length: 1000000", "transfer-encoding: chunked"] {
+                let mut raw = Raw::connect(house.server().addr()).await;
+                raw.send(head(partner, &format!("{framing}\r\nexpect: 100-continue")))
+                    .await;
+                assert_eq!(raw.reply(true).await.status, 100);
+                let part = match framing.starts_with("content") {
+                    true => "0123456789".to_owned(),
+                    // More than other requests may have, or it would be none of the large ones.
+                    false => format!("{:x}\r\n{}", 1_000_000, " ".repeat(BODY_BYTES + 10)),
+                };
+                raw.send(part).await;
+                stalled.push(raw);
+            }
+        }
+        // All of them are under way, and a fifth partner's is answered beside them.
+        let verify = call(
+            "verify_evidence",
+            &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
+        );
+        post(&partners[4].caller, verify).await.ok(200);
+        for mut raw in stalled {
+            let late = raw.reply(false).await;
+            let text = String::from_utf8_lossy(&late.body).into_owned();
+            assert_eq!((late.status, text.contains("body_too_slow")), (408, true));
+        }
     })
     .await;
 }

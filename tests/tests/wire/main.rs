@@ -14,6 +14,7 @@
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
 //! | `connections` | who may stay when there are too many, and who a client behind a proxy is |
 //! | `overload` | what is said to too much |
+//! | `packets` | when an evidence packet is made anew, and when it is the one made before |
 //! | `webhooks` | whether what is sent is what the interface document says |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -27,6 +28,7 @@ mod documents;
 mod messages;
 mod objects;
 mod overload;
+mod packets;
 mod pages;
 mod policies;
 mod queries;

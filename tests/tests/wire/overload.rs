@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use bookguard_core::command::{Ask, Command};
+use bookguard_core::limits::KEYS_PER_PARTNER;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::house::House;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
+use serde_json::json;
 
 #[tokio::test]
-async fn a_key_that_asks_too_often_waits_and_others_do_not() {
+async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do_not() {
     on_every_engine(async |engine| {
         let house = House::with(engine, |config| Config {
             rate_limit_per_second: 2,
@@ -19,15 +21,29 @@ async fn a_key_that_asks_too_often_waits_and_others_do_not() {
         });
         let house = house.await;
         let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let mut keys = Vec::new();
+        for _ in 1..KEYS_PER_PARTNER {
+            house.advance(60_000);
+            let made = acme.caller.post("/v1/api-keys", &json!({})).await;
+            keys.push(made.string("apiKey"));
+        }
+        house.advance(60_000);
         let mut remaining = Vec::new();
         for _ in 0..3 {
             let reply = acme.caller.get("/v1/partners/me").await;
-            assert_eq!(reply.header("ratelimit-policy"), Some("\"key\";q=3;w=2"));
+            assert_eq!(
+                reply.header("ratelimit-policy"),
+                Some("\"partner\";q=3;w=2")
+            );
             remaining.push(reply.header("ratelimit").unwrap().to_owned());
         }
         assert_eq!(
             remaining,
-            ["\"key\";r=2;t=1", "\"key\";r=1;t=1", "\"key\";r=0;t=2"]
+            [
+                "\"partner\";r=2;t=1",
+                "\"partner\";r=1;t=1",
+                "\"partner\";r=0;t=2"
+            ]
         );
         let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
         assert_eq!(
@@ -35,7 +51,11 @@ async fn a_key_that_asks_too_often_waits_and_others_do_not() {
             (429, Some("1"))
         );
         other.caller.get("/v1/partners/me").await.ok(200);
-        // Open routes and other keys of the same partner are not its business.
+        for key in &keys {
+            let refused = acme.caller.with_key(key).get("/v1/partners/me").await;
+            assert_eq!(refused.status, 429, "another key is no other partner");
+        }
+        // Open routes are not its business.
         acme.caller.get("/v1/health").await.ok(200);
         house.advance(500);
         acme.caller.get("/v1/partners/me").await.ok(200);

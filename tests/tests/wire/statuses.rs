@@ -440,7 +440,7 @@ async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
             assert_eq!(reply.code(), "rate_limited");
             let (name, wait) = match operation.open {
                 true => ("registration", "60"),
-                false => ("key", "1"),
+                false => ("partner", "1"),
             };
             assert_eq!(reply.header("retry-after"), Some(wait));
             let limit = reply.header("ratelimit").unwrap();

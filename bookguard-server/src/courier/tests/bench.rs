@@ -292,8 +292,12 @@ async fn prepare<O: Operation + 'static>(session: &Session, path: &[&str], body:
     };
     waiting(
         move || match ops::prepare::<O>(&session, &request).unwrap() {
-            Action::Read(read) => Prepared::Read(ops::finish::<O>(&read(&session).unwrap())),
-            Action::Watch(_) => unreachable!("nothing asked for here waits"),
+            Action::Read(read) | Action::Long(read) => {
+                Prepared::Read(ops::finish::<O>(&read(&session).unwrap()))
+            }
+            Action::Watch(_) | Action::Unchanged(_) => {
+                unreachable!("nothing asked for here waits or is kept")
+            }
             Action::Write(writing) => Prepared::Write(Box::new(writing.command)),
         },
     )

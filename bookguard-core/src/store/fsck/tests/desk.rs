@@ -81,10 +81,12 @@ impl Desk {
             query: Vec::new(),
             body: body.as_bytes().to_vec(),
             idempotency_key: key.map(str::to_owned),
+            known_tags: Vec::new(),
             from_memory: false,
         };
         match ops::prepare::<O>(session, &request).unwrap() {
-            Action::Read(read) => read(session).unwrap(),
+            Action::Read(read) | Action::Long(read) => read(session).unwrap(),
+            ops::Action::Unchanged(_) => unreachable!("nothing was kept"),
             ops::Action::Watch(watch) => (watch.look)(session).unwrap(),
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();

@@ -1,0 +1,178 @@
+//! What this node keeps of the evidence packets it made.
+//!
+//! A packet takes long to make and is asked for again while nothing happened to its booking. Whoever asks has just read what the
+//! booking comes to and names it; what is kept under another name, or for longer than [`limits::PACKET_KEPT_MS`], is no answer.
+//! Invariants: forgetting anything at any time changes no answer but when it was made; never more bytes than
+//! [`limits::PACKETS_KEPT_BYTES`], of which whoever has most gives way first.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::evidence::SealedPacket;
+use crate::limits;
+use crate::model::{BookingId, PartnerId, Timestamp};
+
+/// The packets kept.
+#[derive(Default)]
+pub(crate) struct Packets(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    packets: HashMap<BookingId, One>,
+    /// Bytes of each partner's.
+    bytes: HashMap<PartnerId, usize>,
+    /// Counts uses.
+    uses: u64,
+}
+
+struct One {
+    owner: PartnerId,
+    packet: SealedPacket,
+    made_at: Timestamp,
+    last_use: u64,
+}
+
+impl Packets {
+    /// The packet of this booking that tells just this, if it is kept and still of use.
+    pub fn get(&self, booking_id: &BookingId, tag: &str, now: Timestamp) -> Option<SealedPacket> {
+        let mut kept = self.kept();
+        kept.uses += 1;
+        let last_use = kept.uses;
+        let one = kept.packets.get_mut(booking_id)?;
+        let age = now.ms() - one.made_at.ms();
+        if one.packet.tag() != Some(tag) || !(0..limits::PACKET_KEPT_MS).contains(&age) {
+            return None;
+        }
+        one.last_use = last_use;
+        Some(one.packet.clone())
+    }
+
+    /// Keeps a packet that was made at `now`.
+    pub fn keep(
+        &self,
+        booking_id: BookingId,
+        owner: PartnerId,
+        packet: &SealedPacket,
+        now: Timestamp,
+    ) {
+        let mut kept = self.kept();
+        kept.forget(&booking_id);
+        let bytes = packet.text().len();
+        if bytes > limits::PACKETS_KEPT_BYTES {
+            return;
+        }
+        while kept.bytes.values().sum::<usize>() + bytes > limits::PACKETS_KEPT_BYTES {
+            kept.give_way();
+        }
+        kept.uses += 1;
+        let one = One {
+            owner,
+            packet: packet.clone(),
+            made_at: now,
+            last_use: kept.uses,
+        };
+        kept.packets.insert(booking_id, one);
+        *kept.bytes.entry(owner).or_default() += bytes;
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Forgets what was not used for longest of those of whoever has most.
+    fn give_way(&mut self) {
+        let most = self.bytes.iter().max_by_key(|(_, bytes)| **bytes);
+        let Some(owner) = most.map(|(owner, _)| *owner) else {
+            return;
+        };
+        let own = self.packets.iter().filter(|(_, one)| one.owner == owner);
+        let oldest = own.min_by_key(|(_, one)| one.last_use);
+        if let Some(booking_id) = oldest.map(|(booking_id, _)| *booking_id) {
+            self.forget(&booking_id);
+        }
+    }
+
+    fn forget(&mut self, booking_id: &BookingId) {
+        let Some(one) = self.packets.remove(booking_id) else {
+            return;
+        };
+        if let Some(bytes) = self.bytes.get_mut(&one.owner) {
+            *bytes -= one.packet.text().len();
+            if *bytes == 0 {
+                self.bytes.remove(&one.owner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn booking(n: u8) -> BookingId {
+        BookingId::from_bytes([n; 16])
+    }
+
+    fn partner(n: u8) -> PartnerId {
+        PartnerId::from_bytes([n; 16])
+    }
+
+    fn packet(bytes: usize, tag: &str) -> SealedPacket {
+        let text = format!("\"{}\"", "x".repeat(bytes - 2));
+        SealedPacket::from(RawValue::from_string(text).unwrap()).tagged(tag)
+    }
+
+    #[test]
+    fn only_what_tells_just_this_and_is_young_is_an_answer() {
+        let packets = Packets::default();
+        let at = |ms| Timestamp::from_ms(1_700_000_000_000 + ms);
+        packets.keep(booking(1), partner(1), &packet(10, "a"), at(0));
+        for (n, tag, ms, kept) in [
+            (1, "a", 0, true),
+            (1, "a", limits::PACKET_KEPT_MS - 1, true),
+            (1, "a", limits::PACKET_KEPT_MS, false),
+            (1, "a", -1, false),
+            (1, "b", 0, false),
+            (2, "a", 0, false),
+        ] {
+            let found = packets.get(&booking(n), tag, at(ms));
+            assert_eq!(found.is_some(), kept, "{n} {tag} {ms}");
+        }
+        packets.keep(booking(1), partner(1), &packet(12, "b"), at(5));
+        assert_eq!(packets.get(&booking(1), "a", at(5)), None);
+        assert_eq!(packets.kept().bytes[&partner(1)], 12);
+    }
+
+    #[test]
+    fn whoever_keeps_most_gives_way_and_what_was_used_stays() {
+        let packets = Packets::default();
+        let now = Timestamp::from_ms(1_700_000_000_000);
+        let eighth = limits::PACKETS_KEPT_BYTES / 8;
+        let is_kept = |n| packets.get(&booking(n), "a", now).is_some();
+        packets.keep(booking(100), partner(2), &packet(eighth, "a"), now);
+        for n in 0..7 {
+            packets.keep(booking(n), partner(1), &packet(eighth, "a"), now);
+        }
+        assert!(is_kept(0));
+        for n in 7..9 {
+            packets.keep(booking(n), partner(1), &packet(eighth, "a"), now);
+        }
+        let left: Vec<_> = (0..9).filter(|n| is_kept(*n)).collect();
+        assert_eq!(left, [0, 3, 4, 5, 6, 7, 8]);
+        assert!(is_kept(100), "it had the oldest, and little");
+        let whole = packet(limits::PACKETS_KEPT_BYTES + 1, "a");
+        packets.keep(booking(0), partner(1), &whole, now);
+        assert!(!is_kept(0), "it has no room");
+        let kept = packets.kept();
+        let bytes: usize = kept
+            .packets
+            .values()
+            .map(|one| one.packet.text().len())
+            .sum();
+        assert_eq!(bytes, kept.bytes.values().sum::<usize>());
+    }
+}

@@ -1,0 +1,137 @@
+//! How a message arrives: small ones as other requests do, larger ones fast or not at all.
+//!
+//! Invariants: of a message at most what is allowed is held; a large one is held only while it arrives at [`RATE`] or faster.
+
+use std::time::Duration;
+
+use poem::Request;
+use poem::http::StatusCode;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use super::MESSAGE_BYTES;
+use super::places::Place;
+use crate::api::incoming;
+use crate::refusal::Refusal;
+
+/// How long a message that is no larger than other requests may take.
+const ARRIVAL: Duration = Duration::from_secs(20);
+/// Bytes of a large message that arrive in a second at least, counted from its beginning: 2 Mbit/s.
+const RATE: f64 = 256.0 * 1024.0;
+/// How far behind that it may be.
+const GRACE: Duration = Duration::from_secs(1);
+/// Bytes asked for at a time.
+const PIECE: usize = 32 * 1024;
+
+/// Why a message was not received.
+pub(super) enum NotReceived {
+    /// It came too slowly.
+    Late,
+    Refused(Refusal),
+}
+
+impl From<Refusal> for NotReceived {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl NotReceived {
+    /// What the caller is told.
+    pub(super) fn into_refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Late => {
+                let message = format!(
+                    "The message did not arrive in time: one of more than 64 KiB at {} KiB a second or faster, a smaller one within {} s. Send it faster, or verify a booking of yours by its bookingId.",
+                    RATE / 1024.0,
+                    ARRIVAL.as_secs()
+                );
+                Refusal::http(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
+            }
+        }
+    }
+}
+
+/// The body of a request, and the place it holds when it has more than `few` bytes. `place` gives that, and is asked before
+/// more than those are held.
+pub(super) async fn receive<'p>(
+    request: &mut Request,
+    few: usize,
+    place: impl FnOnce() -> Result<Place<'p>, Refusal>,
+) -> Result<(Vec<u8>, Option<Place<'p>>), NotReceived> {
+    let begun = Instant::now();
+    let declared = incoming::declared_length(request.headers());
+    if declared.is_some_and(|length| length <= few as u64) {
+        let small = incoming::body(request, few);
+        let small = timeout_at(begun + ARRIVAL, small).await;
+        return Ok((small.map_err(|_| NotReceived::Late)??, None));
+    }
+    if declared.is_some_and(|length| length > MESSAGE_BYTES as u64) {
+        return Err(incoming::too_large(MESSAGE_BYTES).into());
+    }
+    // Whatever is sent is sent as JSON; what is refused is not read.
+    incoming::is_json(request.headers())?;
+    let mut bytes = Vec::new();
+    if declared.is_some() {
+        let held = place()?;
+        let body = request.take_body().into_async_read();
+        return arrive(body, bytes, held).await;
+    }
+    let mut body = request.take_body().into_async_read();
+    while bytes.len() <= few {
+        if read(&mut body, &mut bytes, begun + ARRIVAL).await? == 0 {
+            return Ok((bytes, None));
+        }
+    }
+    match place() {
+        Ok(held) => arrive(body, bytes, held).await,
+        Err(refused) => refuse(body, bytes, refused).await,
+    }
+}
+
+/// The rest of a large message.
+async fn arrive<'p>(
+    mut body: impl AsyncRead + Unpin,
+    mut bytes: Vec<u8>,
+    mut held: Place<'p>,
+) -> Result<(Vec<u8>, Option<Place<'p>>), NotReceived> {
+    let (begun, before) = (Instant::now(), bytes.len());
+    let refused = loop {
+        if let Err(refused) = held.hold(bytes.len()) {
+            break refused;
+        }
+        let due = Duration::from_secs_f64((bytes.len() - before) as f64 / RATE);
+        if read(&mut body, &mut bytes, begun + GRACE + due).await? == 0 {
+            return Ok((bytes, Some(held)));
+        }
+        if bytes.len() > MESSAGE_BYTES {
+            break incoming::too_large(MESSAGE_BYTES);
+        }
+    };
+    drop(held);
+    refuse(body, bytes, refused).await
+}
+
+/// Reads some more; 0 at the end.
+async fn read(
+    body: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+    deadline: Instant,
+) -> Result<usize, NotReceived> {
+    bytes.reserve(PIECE);
+    let read = timeout_at(deadline, body.read_buf(bytes)).await;
+    let read = read.map_err(|_| NotReceived::Late)?;
+    read.map_err(|_| incoming::incomplete().into())
+}
+
+/// Refuses what is on its way, so that the sender gets to read why.
+async fn refuse<T>(
+    body: impl AsyncRead + Unpin,
+    bytes: Vec<u8>,
+    refused: Refusal,
+) -> Result<T, NotReceived> {
+    drop(bytes);
+    incoming::drop_rest(body).await;
+    Err(refused.into())
+}

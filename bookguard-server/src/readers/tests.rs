@@ -1,0 +1,158 @@
+use bookguard_core::model::PartnerId;
+
+use super::*;
+
+const SOMEBODY: Payer = Payer::Operator;
+
+fn partner(n: u8) -> Payer {
+    Payer::Partner(PartnerId::from_bytes([n; 16]))
+}
+
+#[test]
+fn everybody_has_a_turn_and_what_is_one_s_own_stays_in_its_order() {
+    // What comes in, whose it is, and in which order it goes out.
+    for (came, goes) in [
+        ("", ""),
+        ("a1 a2 a3", "a1 a2 a3"),
+        ("a1 a2 a3 b1", "a1 b1 a2 a3"),
+        ("a1 a2 a3 b1 c1 c2 b2", "a1 b1 c1 a2 b2 c2 a3"),
+        // Four wait of each at most.
+        ("a1 a2 a3 a4 a5 a6 b1", "a1 b1 a2 a3 a4"),
+    ] {
+        let mut turns = Turns::default();
+        for word in came.split_whitespace() {
+            turns.add(&word[..1], word, 4);
+        }
+        let gone: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+        assert_eq!(gone.join(" "), goes);
+        assert!(turns.waiting.is_empty() && turns.order.is_empty());
+    }
+}
+
+#[test]
+fn whoever_has_had_a_turn_is_behind_those_who_have_not() {
+    let mut turns = Turns::default();
+    turns.add("a", "a1", 4);
+    turns.add("a", "a2", 4);
+    turns.add("b", "b1", 4);
+    assert_eq!(turns.next(), Some("a1"));
+    turns.add("a", "a3", 4);
+    turns.add("c", "c1", 4);
+    let gone: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+    assert_eq!(gone, ["b1", "a2", "c1", "a3"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_caller_s_long_work_keeps_no_other_from_a_thread_and_has_a_bound() {
+    let readers = Arc::new(Readers::start().unwrap());
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let most = Lane::Long.waiting();
+    let long: Vec<_> = (0..most + THREADS.1)
+        .map(|_| {
+            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
+            tokio::spawn(async move {
+                let wait = move || Ok(gate.lock().unwrap().recv().is_err());
+                readers.run(partner(1), Lane::Long, wait).await
+            })
+        })
+        .collect();
+    // While every thread for what takes long waits at the gate, short work of anybody is done.
+    for n in [1, 2] {
+        assert_eq!(
+            readers.run(partner(n), Lane::Short, move || Ok(n)).await,
+            Ok(n)
+        );
+    }
+    // Some were too many, and are told so while the others wait.
+    let refused = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        loop {
+            let ended = long.iter().filter(|asked| asked.is_finished()).count();
+            if ended > 0 {
+                return ended;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(refused.await.unwrap() <= THREADS.1);
+    drop(open);
+    let mut done = 0;
+    for asked in long {
+        match asked.await.unwrap() {
+            Ok(waited) => done += usize::from(waited),
+            Err(refused) => assert_eq!(refused.code, "rate_limited"),
+        }
+    }
+    assert!(done >= most, "{done}");
+}
+
+#[tokio::test]
+async fn many_at_once_all_come_back_with_their_own() {
+    let readers = Arc::new(Readers::start().unwrap());
+    let asked = (0..500).map(|n| {
+        let readers = Arc::clone(&readers);
+        tokio::spawn(async move {
+            readers
+                .run(SOMEBODY, Lane::Short, move || Ok(n))
+                .await
+                .unwrap()
+                == n
+        })
+    });
+    for asked in asked.collect::<Vec<_>>() {
+        assert!(asked.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_panic_reaches_its_caller_and_leaves_the_thread_to_the_others() {
+    let readers = Arc::new(Readers::start().unwrap());
+    for _ in 0..2 * THREADS.1 {
+        let readers = Arc::clone(&readers);
+        let asked = tokio::spawn(async move {
+            readers
+                .run::<()>(SOMEBODY, Lane::Short, || panic!("of the work"))
+                .await
+        });
+        assert!(asked.await.unwrap_err().is_panic());
+    }
+    assert_eq!(readers.run(SOMEBODY, Lane::Short, || Ok(1)).await, Ok(1));
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_is_not_begun() {
+    let readers = Arc::new(Readers::start().unwrap());
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    // Every thread waits at the gate, so that what comes now stays in the queue.
+    let busy: Vec<_> = (0..THREADS.1)
+        .map(|_| {
+            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
+            tokio::spawn(async move {
+                let wait = move || Ok(gate.lock().unwrap().recv().is_err());
+                readers.run(SOMEBODY, Lane::Short, wait).await
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let begun = Arc::new(Mutex::new(false));
+    let late = {
+        let (readers, begun) = (Arc::clone(&readers), Arc::clone(&begun));
+        tokio::spawn(async move {
+            let begin = move || {
+                *begun.lock().unwrap() = true;
+                Ok(())
+            };
+            readers.run(SOMEBODY, Lane::Short, begin).await
+        })
+    };
+    tokio::task::yield_now().await;
+    late.abort();
+    assert!(late.await.unwrap_err().is_cancelled());
+    drop(open);
+    for busy in busy {
+        assert_eq!(busy.await.unwrap(), Ok(true));
+    }
+    assert_eq!(readers.run(SOMEBODY, Lane::Short, || Ok(())).await, Ok(()));
+    assert!(!*begun.lock().unwrap());
+}

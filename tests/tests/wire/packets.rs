@@ -1,0 +1,124 @@
+//! Evidence packets are handed out as they were made, while one made anew would tell the same.
+
+use bookguard_core::limits::{ENTRIES_AT_ONCE, PACKET_KEPT_MS};
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::House;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::json;
+
+/// Asks for a packet, of which the caller has kept the one with this tag.
+async fn ask(caller: &Caller, booking: &str, tag: &str) -> Reply {
+    let path = format!("/v1/bookings/{booking}/evidence");
+    let request = caller.request("GET", &path);
+    caller.send(request.header("if-none-match", tag)).await
+}
+
+fn tag(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.header("etag").unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let booking = acme.book().await;
+        let first = ask(&acme.caller, &booking, "\"none\"").await;
+        let mut last = tag(&first);
+        assert!(last.starts_with("W/\""), "{last}");
+        // What happens elsewhere, and time alone, change nothing.
+        house.advance(1_000);
+        acme.book().await;
+        let again = ask(&acme.caller, &booking, "\"none\"").await;
+        assert_eq!((tag(&again), &again.body), (last.clone(), &first.body));
+        let kept = ask(&acme.caller, &booking, &last).await;
+        assert_eq!((kept.status, kept.header("etag")), (304, Some(&*last)));
+        assert!(kept.body.is_empty());
+        // For so long; then it says of a later time what it said before.
+        house.advance(PACKET_KEPT_MS);
+        let later = ask(&acme.caller, &booking, "\"none\"").await;
+        assert_eq!(tag(&later), last);
+        assert_ne!(later.json()["createdAt"], first.json()["createdAt"]);
+        assert_eq!(later.json()["entries"].as_array().unwrap().len(), 1);
+        // Each entry counts at once.
+        acme.protect(&booking).await;
+        let protected = ask(&acme.caller, &booking, &last).await;
+        assert_ne!(tag(&protected), last);
+        assert!(protected.json()["booking"]["protectedAt"].is_string());
+        last = tag(&protected);
+        let path = format!("/v1/bookings/{booking}/reschedule");
+        acme.caller.post(&path, &samples::new_date()).await.ok(200);
+        let moved = ask(&acme.caller, &booking, &last).await;
+        assert_eq!(moved.json()["entries"].as_array().unwrap().len(), 3);
+        last = tag(&moved);
+        // What a cancellation would come to is another thing on another day.
+        house.advance(6 * 365 * 86_400_000);
+        let past = ask(&acme.caller, &booking, &last).await;
+        assert_ne!(tag(&past), last);
+        // What is another partner's has no tag to be known.
+        let other = house.partner("Other").await;
+        assert_eq!(ask(&other.caller, &booking, "*").await.status, 404);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        let attempted = |reply: &Reply| reply.json()["deliveries"][0]["attempts"].clone();
+        let failed = until("a failed attempt in the packet", async || {
+            let reply = ask(&acme.caller, &booking, "\"none\"").await;
+            (attempted(&reply) == 1).then_some(reply)
+        })
+        .await;
+        // Nothing but the address changes.
+        let moved = json!({"url": format!("{}/elsewhere", receiver.url())});
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        acme.caller.patch(&path, &moved).await.ok(200);
+        let elsewhere = ask(&acme.caller, &booking, &tag(&failed)).await;
+        assert_ne!(tag(&elsewhere), tag(&failed));
+        receiver.answer(Answer::Status(200));
+        let event = acme.events(&booking).await[0]["eventId"].clone();
+        let retry = format!("/v1/webhook-events/{}/retry", event.as_str().unwrap());
+        acme.caller.post_nothing(&retry).await.ok(200);
+        let delivered = ask(&acme.caller, &booking, &tag(&elsewhere)).await;
+        assert_eq!(attempted(&delivered), 2);
+        assert_eq!(delivered.json()["deliveries"][0]["status"], "delivered");
+        assert_eq!(delivered.json()["entries"].as_array().unwrap().len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_packet_that_takes_long_is_as_whole_and_kept_as_well() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let booking = acme.book().await;
+        let path = format!("/v1/bookings/{booking}/reschedule");
+        let mut entries = 1;
+        while entries <= ENTRIES_AT_ONCE {
+            let mut date = samples::new_date();
+            date["eventDate"] = json!(format!("2031-10-20T{entries:02}:00:00-04:00"));
+            acme.caller.post(&path, &date).await.ok(200);
+            entries += 1;
+        }
+        let whole = ask(&acme.caller, &booking, "\"none\"").await;
+        let shown = whole.json()["entries"].as_array().unwrap().len();
+        assert_eq!(shown as u64, entries);
+        let again = ask(&acme.caller, &booking, "\"none\"").await;
+        assert_eq!(again.body, whole.body);
+        assert_eq!(ask(&acme.caller, &booking, &tag(&whole)).await.status, 304);
+    })
+    .await;
+}
