@@ -38,6 +38,7 @@ fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), Op
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| eprintln!("{line}"),
+        verifies_endpoints: true,
         min_free_disk: 0,
         commit_delay: Duration::ZERO,
     })
