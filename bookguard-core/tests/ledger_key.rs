@@ -59,6 +59,7 @@ fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
         outbox: None,
         endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         report: |line| eprintln!("{line}"),
+        verifies_endpoints: true,
         min_free_disk: 0,
         commit_delay: Duration::ZERO,
     });
