@@ -508,14 +508,14 @@ impl Desk {
             .map_or(Hash::ZERO, |entry| leaf_hash(&entry.leaf));
         let seq = kept.entries.len() as u64;
         // As the service does: no entry has an earlier time than the one before it.
-        let before = kept.entries.last();
-        let before = before.and_then(|entry| Leaf::written_at(&entry.leaf));
+        let before = kept.entries.last().map(|entry| entry.landmark.at);
+        let now = before.map_or(now, |before| now.max(before));
         let leaf = Leaf {
             commit: sealed.commit,
             prev,
             seq,
             stream: kept.stream,
-            t: now.ms().max(before.unwrap_or_default()),
+            t: now.ms(),
         }
         .encode()
         .unwrap();
