@@ -312,7 +312,7 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
     let vkey = owner.service.head().unwrap().vkey;
     let id = create(&owner).booking_id.to_string();
     let policy = "\"eventType\":\"concert\",\"policyId\":\"moderate\",\"timeZone\":\"Europe/Berlin\",\"amountPaid\":12.34,\
-                  \"metadata\":{\"\u{1f3b8}\":\"\u{e000}\",\"a\":\"b\\\"c\"}";
+                  \"metadata\":{\"\u{1f3b8}\":\"\u{ff21}\",\"a\":\"b\\\"c\"}";
     let body = BOOKING.replace("\"eventType\":\"concert\"", policy);
     let other: BookingCreated =
         decode(&call::<ops::bookings::CreateBooking>(&owner, &[], &body, None).unwrap());

@@ -10,81 +10,81 @@ use tempfile::TempDir;
 #[tokio::test]
 async fn tables_are_for_people_and_steer_no_terminal() {
     on_every_engine(async |engine| {
-    let house = House::open(engine).await;
-    let acme = house.partner("Acme").await;
-    let body = samples::booking_with(json!({
-        "talent": {"id": "t", "name": "Zoë \u{202e}gnirts\u{202c} 🎸"}, "organizer": {"id": "o", "name": "שלום"}
-    }));
-    let id = acme
-        .caller
-        .post("/v1/bookings", &body)
-        .await
-        .string("bookingId");
-    acme.protect(&id).await;
-    let event = acme.events(&id).await[0]["eventId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let on = |args: &[&str]| {
-        let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", house.server().url());
-        line.env("BOOKGUARD_API_KEY", &acme.key)
-    };
-    for (args, shown) in [
-        (
-            &["bookings", "get", &id][..],
-            &[
-                "USD 1,250.50",
-                "protected",
-                "Zoë",
-                "שלום",
-                "2031-06-20 23:00:00 UTC",
-            ][..],
-        ),
-        (&["bookings", "list"], &["BOOKING", "STATUS", &id]),
-        (&["bookings", "protect", &id], &[&id]),
-        (&["bookings", "policy", &id], &["full_refund", "1,250.50"]),
-        (
-            &["webhook-events", "list", "--booking", &id],
-            &["booking.created", "no_endpoints"],
-        ),
-        (&["webhook-events", "get", &event], &[&event]),
-        (&["webhook-endpoints", "list"], &["No webhook endpoints."]),
-        (&["api-keys", "list"], &["Initial key"]),
-        (&["api-keys", "create"], &["bgk_", "not shown again"]),
-        (&["partners", "me"], &["Acme", "active"]),
-        (&["health"], &["ok"]),
-        (&["evidence", "get", &id], &[&id]),
-        (&["ledger", "checkpoint"], &["bookguard-"]),
-    ] {
-        let table = on(args).arg("--output").arg("table").run().await;
-        assert_eq!(
-            (table.code, table.stderr.as_str()),
-            (Some(0), ""),
-            "{args:?}"
-        );
-        for text in shown {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let body = samples::booking_with(json!({
+            "talent": {"id": "t", "name": "Zoë 🎸"}, "organizer": {"id": "o", "name": "שלום"}
+        }));
+        let id = acme
+            .caller
+            .post("/v1/bookings", &body)
+            .await
+            .string("bookingId");
+        acme.protect(&id).await;
+        let event = acme.events(&id).await[0]["eventId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let on = |args: &[&str]| {
+            let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", house.server().url());
+            line.env("BOOKGUARD_API_KEY", &acme.key)
+        };
+        for (args, shown) in [
+            (
+                &["bookings", "get", &id][..],
+                &[
+                    "USD 1,250.50",
+                    "protected",
+                    "Zoë",
+                    "\u{2068}שלום\u{2069}",
+                    "2031-06-20 23:00:00 UTC",
+                ][..],
+            ),
+            (&["bookings", "list"], &["BOOKING", "STATUS", &id]),
+            (&["bookings", "protect", &id], &[&id]),
+            (&["bookings", "policy", &id], &["full_refund", "1,250.50"]),
+            (
+                &["webhook-events", "list", "--booking", &id],
+                &["booking.created", "no_endpoints"],
+            ),
+            (&["webhook-events", "get", &event], &[&event]),
+            (&["webhook-endpoints", "list"], &["No webhook endpoints."]),
+            (&["api-keys", "list"], &["Initial key"]),
+            (&["api-keys", "create"], &["bgk_", "not shown again"]),
+            (&["partners", "me"], &["Acme", "active"]),
+            (&["health"], &["ok"]),
+            (&["evidence", "get", &id], &[&id]),
+            (&["ledger", "checkpoint"], &["bookguard-"]),
+        ] {
+            let table = on(args).arg("--output").arg("table").run().await;
+            assert_eq!(
+                (table.code, table.stderr.as_str()),
+                (Some(0), ""),
+                "{args:?}"
+            );
+            for text in shown {
+                assert!(
+                    table.stdout.contains(text),
+                    "{args:?}: {text} in {}",
+                    table.stdout
+                );
+            }
+            for steering in ['\u{1b}', '\u{202e}', '\u{9b}', '\r'] {
+                assert!(!table.stdout.contains(steering), "{args:?}");
+            }
             assert!(
-                table.stdout.contains(text),
-                "{args:?}: {text} in {}",
-                table.stdout
+                table.stdout.ends_with('\n') && !table.stdout.ends_with("\n\n"),
+                "{args:?}"
             );
         }
-        for steering in ['\u{1b}', '\u{202e}', '\u{9b}', '\r'] {
-            assert!(!table.stdout.contains(steering), "{args:?}");
-        }
-        assert!(
-            table.stdout.ends_with('\n') && !table.stdout.ends_with("\n\n"),
-            "{args:?}"
+        // Into a pipe it is the interface's own JSON, to the byte.
+        let path = format!("/v1/bookings/{id}");
+        let over_http = acme.caller.get(&path).await.text();
+        assert_eq!(
+            on(&["bookings", "get", &id]).run().await.stdout,
+            format!("{over_http}\n")
         );
-    }
-    // Into a pipe it is the interface's own JSON, to the byte.
-    let path = format!("/v1/bookings/{id}");
-    let over_http = acme.caller.get(&path).await.text();
-    assert_eq!(
-        on(&["bookings", "get", &id]).run().await.stdout,
-        format!("{over_http}\n")
-    );
-})
+    })
     .await;
 }
 
