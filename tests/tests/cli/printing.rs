@@ -36,7 +36,7 @@ async fn tables_are_for_people_and_steer_no_terminal() {
                     "USD 1,250.50",
                     "protected",
                     "Zoë",
-                    "\u{2068}שלום\u{2069}",
+                    "\u{2068}שלום (o)\u{2069}",
                     "2031-06-20 23:00:00 UTC",
                 ][..],
             ),
