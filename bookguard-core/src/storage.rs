@@ -16,6 +16,8 @@ use crate::store::StoreError;
 
 /// How long a write counts as proof that writing works.
 const FRESH: Duration = Duration::from_millis(500);
+/// How long after a write a log that cannot be brought into the database file is tried again: each try makes it longer.
+const UPKEEP_AGAIN: Duration = Duration::from_secs(5);
 /// How long a state must be over before that is told: on a disk that is almost full small writes pass between large ones that do
 /// not.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -316,11 +318,14 @@ impl State {
             Some(_) => return true,
             None => {}
         }
+        let written_within = |time: Duration| {
+            self.written
+                .is_some_and(|at| now.saturating_duration_since(at) < time)
+        };
         if Outage::lasts(self.upkeep.as_ref()).is_some() {
-            return true;
+            return !none_left && !written_within(UPKEEP_AGAIN);
         }
-        let fresh = |at: Instant| now.saturating_duration_since(at) < FRESH;
-        (asked || none_left) && self.begun.is_none() && !self.written.is_some_and(fresh)
+        (asked || none_left) && self.begun.is_none() && !written_within(FRESH)
     }
 }
 

@@ -178,7 +178,11 @@ impl Writer {
 
     /// Has the engine do what a commit left to be done, now that nobody waits for it.
     fn keep_up(&mut self) {
-        match self.conn.as_mut().map(|conn| conn.keep_up()) {
+        // A disk that hangs keeps the next batch waiting here too.
+        self.desk.storage.begins();
+        let kept = self.conn.as_mut().map(|conn| conn.keep_up());
+        self.desk.storage.ends();
+        match kept {
             None | Some(Ok(false)) => {}
             Some(done) => self.desk.storage.kept_up(done.map(drop)),
         }
@@ -245,8 +249,8 @@ impl Writer {
             // may still lack its standby, and this one waits for it.
             let replayed = |outcome: &Outcome| matches!(outcome, Ok(Answer::Replayed(_)));
             if outcomes.iter().any(replayed) {
+                // It writes nothing, so it says nothing about whether writing works.
                 conn.commit(&[])?;
-                self.desk.storage.wrote();
             } else {
                 conn.rollback();
             }

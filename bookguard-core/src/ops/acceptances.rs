@@ -94,7 +94,9 @@ impl Operation for GetDisclosure {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<BookingDisclosure>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let chain = query_one(session, |reader| reader.booking_chain(&booking_id))?;
+        let chain = query_one(session, |reader| reader.booking_chain(&booking_id))?
+            .filter(|chain| session.may_see(&chain.owner))
+            .ok_or_else(|| Error::not_found("booking"))?;
         let tell: ReadFn<_> = Box::new(move |session| {
             let (state, entries) = query(session, |reader| {
                 reader.snapshot();
@@ -115,9 +117,10 @@ impl Operation for GetDisclosure {
             })
         });
         // Every entry is read for it.
-        Ok(match chain {
-            Some(chain) if chain.entries > limits::ENTRIES_AT_ONCE => Action::Long(tell),
-            _ => Action::Read(tell),
+        Ok(if chain.entries > limits::ENTRIES_AT_ONCE {
+            Action::Long(tell)
+        } else {
+            Action::Read(tell)
         })
     }
 }

@@ -57,6 +57,9 @@ fn what_nobody_knows_is_tried_and_nothing_else() {
         (true, None, none, Some(&StoreError::Full), false, false),
         (true, None, room, Some(&moved), false, false),
         (false, None, room, None, true, true),
+        (false, Some(2 * S), room, None, true, false),
+        (false, Some(6 * S), room, None, true, true),
+        (true, None, none, None, true, false),
     ] {
         let state = State {
             writes: writes.and_then(outage),

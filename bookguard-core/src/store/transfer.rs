@@ -96,6 +96,8 @@ enum Trouble {
     Target(StoreError),
     /// The target holds something.
     NotEmpty(String),
+    /// The source was moved there while its turn was waited for.
+    Moved(String),
     /// The source lost what was published.
     RolledBack(Box<Rollback>),
     /// The source contradicts itself.
@@ -197,14 +199,18 @@ fn may_go(
     match &stored.moved_to {
         None => Ok(false),
         Some(before) if before == errand.place => Ok(true),
-        Some(before) => Err(refused(
-            "ledger_moved",
-            format!(
-                "the ledger of {from} was moved to {before} and goes on there: move that one. If it came to nothing there, \
-                 take it back first: `bookguard migrate --reopen --from {from}`"
-            ),
-        )),
+        Some(before) => Err(moved_elsewhere(from, before)),
     }
+}
+
+fn moved_elsewhere(from: &Database, before: &str) -> TransferError {
+    refused(
+        "ledger_moved",
+        format!(
+            "the ledger of {from} was moved to {before} and goes on there: move that one. If it came to nothing there, take it \
+             back first: `bookguard migrate --reopen --from {from}`"
+        ),
+    )
 }
 
 /// Everything from one connection to the other, both transactions from their beginning to their end.
@@ -214,13 +220,13 @@ fn carry(
     errand: &Errand<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Carried, Trouble> {
-    let carried = copied(source, target, errand.log, progress).and_then(|carried| {
+    let carried = copied(source, target, errand, progress).and_then(|carried| {
         source
             .commit(&[mark(Some(errand.place))])
             .map_err(Trouble::Marking)?;
         match target.commit(&[]) {
             Ok(_) => Ok(carried),
-            Err(error) => settle(source, target, error, carried),
+            Err(error) => settle(source, target, errand, error, carried),
         }
     });
     if carried.is_err() {
@@ -234,21 +240,36 @@ fn carry(
 fn settle(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
+    errand: &Errand<'_>,
     error: StoreError,
     carried: Carried,
 ) -> Result<Carried, Trouble> {
     target.rollback();
     match arrived(target, &carried.stored) {
         Ok(true) => Ok(carried),
-        Ok(false) => {
-            let unmarked = source.begin(&[]).and_then(|_| source.commit(&[mark(None)]));
-            Err(match unmarked {
-                Ok(_) => Trouble::Target(error),
-                Err(_) => Trouble::Committing(error),
-            })
-        }
+        Ok(false) => Err(match unmark(source, target, errand, &carried.stored) {
+            Ok(true) => Trouble::Target(error),
+            Ok(false) | Err(_) => Trouble::Committing(error),
+        }),
         Err(_) => Err(Trouble::Committing(error)),
     }
+}
+
+/// Takes this errand's mark away; says whether. Somebody else may have moved the log meanwhile: under the source's turn
+/// nobody can any more, so what is found then holds.
+fn unmark(
+    source: &mut dyn Conn,
+    target: &mut dyn Conn,
+    errand: &Errand<'_>,
+    stored: &StoredHead,
+) -> Result<bool, StoreError> {
+    source.begin(&[])?;
+    let marked = head(source)?.and_then(|head| head.moved_to);
+    if marked.as_deref() != Some(errand.place) || arrived(target, stored)? {
+        source.rollback();
+        return Ok(false);
+    }
+    source.commit(&[mark(None)]).map(|_| true)
 }
 
 /// Whether the head is there. A transaction that was lost from sight, and may yet be committed, has written it: a second one
@@ -291,13 +312,17 @@ fn look(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
 fn copied(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    log: &Log,
+    errand: &Errand<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Carried, Trouble> {
+    let log = errand.log;
     let seen = log.guard().latest();
     source.begin(&[]).map_err(Trouble::Source)?;
     let stored = head(source).map_err(Trouble::Source)?;
     let stored = stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
+    if let Some(before) = stored.moved_to.as_ref().filter(|to| *to != errand.place) {
+        return Err(Trouble::Moved(before.clone()));
+    }
     let rollback = log.check(source, None, seen.as_deref(), &stored);
     if let Some(rollback) = rollback.map_err(Trouble::Source)? {
         return Err(Trouble::RolledBack(Box::new(rollback)));
@@ -388,6 +413,7 @@ fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {
                 "{to} is not empty: {why}. Nothing was moved; name an empty database to move to"
             ),
         ),
+        Trouble::Moved(before) => moved_elsewhere(from, &before),
         Trouble::RolledBack(rollback) => refused(
             "ledger_rolled_back",
             format!(

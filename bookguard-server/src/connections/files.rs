@@ -10,8 +10,8 @@ use crate::config::Connections;
 const CONNECTIONS: usize = 8_192;
 /// Connections beyond them, so that the health check is answered on a full server too.
 const RESERVE: usize = 64;
-/// Files for everything else: the 1,024 webhooks in flight with their connections kept open, the database, the log.
-const OTHERS: usize = 2_048;
+/// Files for everything else: the 1,792 webhooks in flight, connections of others that are kept open, the database, the log.
+const OTHERS: usize = 3_072;
 
 /// The limits of this process, its soft limit of open files raised first. Tells the operator of a low one.
 pub(super) fn limits(report: fn(&str)) -> Connections {

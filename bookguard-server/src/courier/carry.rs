@@ -108,7 +108,7 @@ impl Van {
             sent: false,
         };
         let destination = match signing::receiver(&receiver, &self.service, &parcel).await {
-            Receiver::Open(destination) => Some(destination),
+            Receiver::Open(_, destination) => Some(destination),
             Receiver::Unknown => None,
             Receiver::Closed => {
                 slip.sent(Ended::Closed, 0);

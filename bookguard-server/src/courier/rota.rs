@@ -218,7 +218,10 @@ impl Rota {
             && at <= now
         {
             self.paced.pop_first();
-            if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
+            // A moment may be that of a queue which is gone, and the endpoint's new one may wait for a place already.
+            if let Some(lane) = self.lanes.get_mut(&endpoint_id)
+                && lane.waits == Waits::ForMoment
+            {
                 lane.waits = Waits::No;
                 queue_up(lane, endpoint_id, &mut self.pools);
             }

@@ -30,7 +30,7 @@ const KNOWN: usize = 4_096;
 #[derive(Debug)]
 pub(super) enum Receiver {
     /// It takes deliveries, there and so signed.
-    Open(Destination),
+    Open(Box<Endpoint>, Destination),
     /// It was deleted or disabled, or is at another address and must be verified there.
     Closed,
     /// The store did not tell, or the secret cannot be used; reported by the service.
@@ -90,6 +90,10 @@ fn is_fresh(since: Timestamp, now: Timestamp) -> bool {
     (0..KNOWN_MS).contains(&(now.ms() - since.ms()))
 }
 
+/// What a delivery meets that was queued for an address its endpoint had before: it has no place at the front of another's
+/// queue.
+static MOVED: Receiver = Receiver::Closed;
+
 /// The receiver in the cell, read by the first that asks.
 pub(super) async fn receiver<'c>(
     cell: &'c ReceiverCell,
@@ -100,17 +104,17 @@ pub(super) async fn receiver<'c>(
     let look = || async {
         let read = read(service, parcel.partner_id, parcel.endpoint_id).await;
         match read {
-            // What was queued for an address it had before has no place at the front of another's queue.
-            Some(Some((endpoint, destination)))
-                if endpoint.enabled && !endpoint.has_moved_since(leased) =>
-            {
-                Receiver::Open(destination)
+            Some(Some((endpoint, destination))) if endpoint.enabled => {
+                Receiver::Open(Box::new(endpoint), destination)
             }
             Some(_) => Receiver::Closed,
             None => Receiver::Unknown,
         }
     };
-    cell.get_or_init(look).await
+    match cell.get_or_init(look).await {
+        Receiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
+        known => known,
+    }
 }
 
 /// Where a test of this endpoint goes, enabled or not; `None` when it is deleted, or the store did not tell.

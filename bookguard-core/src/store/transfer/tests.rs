@@ -585,6 +585,31 @@ fn a_copy_that_is_not_the_original_is_noticed() {
 }
 
 #[test]
+fn a_source_that_was_moved_elsewhere_while_its_turn_was_waited_for_stays_there() {
+    let bench = Bench::new();
+    let [mut source, mut target] = ends(&bench, "late.db", usize::MAX, false);
+    source.begin(&[]).unwrap();
+    source.commit(&[mark(Some("elsewhere"))]).unwrap();
+    let log = bench.log();
+    let errand = Errand {
+        log: &log,
+        place: "late",
+    };
+    let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
+    assert!(
+        matches!(&carried, Err(Trouble::Moved(to)) if to == "elsewhere"),
+        "{carried:?}"
+    );
+    // Nor does an errand that came to nothing take another's mark away.
+    let stored = head(&mut source).unwrap().unwrap();
+    assert!(!unmark(&mut source, &mut target, &errand, &stored).unwrap());
+    drop((source, target));
+    assert!(rows(&bench.db("late.db")).iter().all(Vec::is_empty));
+    let marked = moved_to(&bench.db("old.db")).unwrap();
+    assert_eq!(marked.as_deref(), Some("elsewhere"));
+}
+
+#[test]
 fn a_source_somebody_writes_all_the_time_is_waited_for_only_so_long() {
     let bench = Bench::new();
     let mut other = (Store::open(&bench.db("old.db"), false).unwrap().writer()).unwrap();
