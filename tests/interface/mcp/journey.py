@@ -165,7 +165,8 @@ async def events(place: Place, tools: Tools, this: dict[str, str], webhooks: str
     assert [event["type"] for event in log["data"]] == ["booking.created", "booking.protected", "resolution.created"]
     place.run("webhook-endpoints", "create", webhooks)
     retried = await tools.call("retry_webhook_event", eventId=log["data"][0]["eventId"])
-    assert retried["retryStatus"] == "delivered", retried
+    # On a database alone it waits for the next server.
+    assert retried["retryStatus"] == ("pending" if place.way == "database" else "delivered"), retried
 
 
 async def evidence(client: Client, tools: Tools, this: dict[str, str]) -> None:

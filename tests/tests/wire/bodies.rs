@@ -494,6 +494,11 @@ fn pattern_of_text() -> impl Fn(&str) -> bool {
 fn the_pattern_of_a_text_is_what_the_reader_asks_as_far_as_it_goes() {
     let matches = pattern_of_text();
     for c in (0..0x1_0000).filter_map(char::from_u32) {
+        // Generators write a pattern's characters into JavaScript as they are, where a line must not end inside a pattern.
+        if matches!(c, '\u{2028}' | '\u{2029}') {
+            assert!(text::is_hidden(c));
+            continue;
+        }
         let among = format!("a{c}b");
         assert_eq!(
             matches(&among),
