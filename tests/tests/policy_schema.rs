@@ -151,7 +151,7 @@ impl Dice {
             "x\u{0}",
             "x\u{7f}",
             "x\u{85}",
-            "\u{2028}",
+            "\u{202e}",
         ];
         match self.below(20) {
             0 => "a".repeat(64 + self.below(2)),
