@@ -1,9 +1,10 @@
-//! Everything a command can cause. The store writes changes; [`crate::work::Work`] makes them visible to the
+//! Everything a command can cause. The store writes changes; [`crate::batch::BatchState`] makes them visible to the
 //! next command of the same batch.
 
 use std::sync::Arc;
 
-use crate::command::{KeptPolicy, NewKey};
+use crate::batch::Moved;
+use crate::command::{KeptPolicy, NewBooking, NewKey};
 use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
@@ -13,7 +14,6 @@ use crate::model::{
 };
 use crate::policy::{Resolution, Terms};
 use crate::webhook::{Attempt, SecretTerm};
-use crate::work::Moved;
 
 /// One effect of an accepted command.
 #[derive(Debug, Clone)]
@@ -62,11 +62,8 @@ pub enum Change {
         /// What holds from now on.
         settings: Box<PartnerSettings>,
     },
-    /// A booking exists; its row comes from the command itself (`index` in the batch).
-    BookingAdded {
-        /// Which command of the batch carries it.
-        command: usize,
-    },
+    /// A booking exists. Its first entry follows.
+    BookingAdded(Arc<NewBooking>),
     /// A booking was protected.
     BookingProtected {
         /// Which.

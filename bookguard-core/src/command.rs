@@ -1,52 +1,109 @@
-//! Everything that can be asked of the writer, and everything it can answer. A command is a plain value.
+//! What can be asked of the writer. A command is a value that carries its own needs and its own decision.
 //!
 //! What does not depend on the batch (ids, salts, field digests, JSON) is prepared by the caller's own task
 //! and travels in the command, so that the writer's time per command stays small.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::Sweep;
+use crate::batch::BatchState;
+use crate::change::Change;
 use crate::error::Error;
 use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
-use crate::guard::Rollback;
 use crate::lease::Node;
 use crate::ledger::Hash;
-use crate::log::Continuation;
 use crate::model::{
     Amount, ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint,
-    EndpointHealth, EndpointId, EndpointStatus, EventId, EventType, Partner, PartnerId,
-    PartnerStatus, Recovery, RecoveryId, ResolutionId, Scopes, Timestamp,
+    EndpointId, EventId, EventType, PartnerId, PartnerStatus, ResolutionId, Scopes, Timestamp,
 };
-use crate::policy::{
-    Actor, EventDate, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Segment, Shelf,
-    Terms,
-};
-use crate::webhook::{Attempt, Secret};
+use crate::needs::Needs;
+use crate::policy::{Actor, Policy, ResolutionPath, Segment, Shelf, Terms};
+use crate::webhook::Secret;
 
-/// One thing asked, by whom it may be remembered, and the instant it was received.
+/// What a command causes, and what its caller is answered; or why it is refused.
+pub type Decided<R> = Result<(Vec<Change>, R), Error>;
+
+/// One thing that can be asked of the writer.
+///
+/// A command says itself which rows it has to see and what follows from them. A refused one causes nothing, so it never
+/// disturbs its neighbours in a batch.
+pub trait Command: Debug + Send + 'static {
+    /// What the caller is answered.
+    type Reply;
+
+    /// Names what [`decide`](Self::decide) looks at, so that it is loaded with the batch.
+    fn needs(&self, needs: &mut Needs);
+
+    /// The rule: no clock, no dice, no I/O. `at` is when the command was received, the instant of every fact it causes.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Self::Reply>;
+
+    /// Adds to the reply what is known only once the batch's leaves are in the tree.
+    fn complete(&self, _reply: &mut Self::Reply, _head: &Head) {}
+
+    /// Whether it brings in something new. What little room is left on a disk is kept for the bookings that are there (their
+    /// protection, changes, cancellations and deliveries), and for keys and secrets that have to be replaced.
+    fn brings_new(&self) -> bool {
+        false
+    }
+
+    /// Whether it may be decided while the database lacks what was published.
+    fn mends_rollback(&self) -> bool {
+        false
+    }
+
+    /// Whether it only tries out whether writing works, so that nobody loses anything when it fails.
+    fn is_probe(&self) -> bool {
+        false
+    }
+}
+
+/// A command on its way to the writer.
 #[derive(Debug)]
-pub struct Command {
+pub struct Envelope<R> {
     /// When it was received: the instant of every fact it causes.
     pub at: Timestamp,
     /// What is asked.
-    pub ask: Ask,
+    pub command: Box<dyn Command<Reply = R>>,
     /// Present when the caller sent an Idempotency-Key.
-    pub remember: Option<Remember>,
+    pub remember: Option<Remember<R>>,
+}
+
+impl<R> Envelope<R> {
+    /// A command that was received at this instant, without an Idempotency-Key.
+    pub fn new(at: Timestamp, command: impl Command<Reply = R>) -> Self {
+        Self {
+            at,
+            command: Box::new(command),
+            remember: None,
+        }
+    }
 }
 
 /// How an answer is remembered under an Idempotency-Key.
-#[derive(Debug, Clone)]
-pub struct Remember {
+#[derive(Debug)]
+pub struct Remember<R> {
     /// SHA-256 over the caller's scope and the key: keys of different callers never meet.
     pub key: [u8; 32],
     /// SHA-256 over operation, path and body: the same key with another request is refused.
     pub request: [u8; 32],
     /// Writes the answer's body exactly as it is sent.
-    pub encode: fn(&Reply) -> Vec<u8>,
+    pub encode: fn(&R) -> Vec<u8>,
 }
+
+/// What the writer hands back for one command.
+#[derive(Debug, Clone)]
+pub enum Answer<R> {
+    /// Decided now.
+    Fresh(R),
+    /// Decided before, under the same Idempotency-Key: the body that was sent then.
+    Replayed(Arc<[u8]>),
+}
+
+/// The outcome of one command.
+pub type Outcome<R> = Result<Answer<R>, Error>;
 
 /// A key as the store keeps it.
 #[derive(Debug, Clone)]
@@ -106,90 +163,6 @@ pub struct NewBooking {
     pub event: NewEvent,
 }
 
-/// The name under which a log goes on after a loss.
-#[derive(Debug)]
-pub struct NewLog {
-    /// The name, new to everybody.
-    pub origin: String,
-    /// The log's key under that name, in note form.
-    pub vkey: String,
-    /// The loss that is accepted: no other.
-    pub accepted: Rollback,
-    /// The random name of the entry that says so.
-    pub stream: [u8; 16],
-    /// Seed of the salts: `decide` itself rolls no dice.
-    pub seed: [u8; 32],
-}
-
-/// A change of an event's date as it is asked for.
-#[derive(Debug, Clone)]
-pub struct Reschedule {
-    /// Whose booking.
-    pub partner_id: PartnerId,
-    /// Which.
-    pub booking_id: BookingId,
-    /// The new date, as it was said.
-    pub event_date: EventDate,
-    /// The event's IANA zone from now on; what it was when not said.
-    pub time_zone: Option<String>,
-    /// Who agreed, each once, in the order of the vocabulary: organizer and talent at least.
-    pub agreed_by: Vec<Actor>,
-    /// When they did; the instant of receipt when not said.
-    pub at: Option<Timestamp>,
-    /// Whether only to say what it would come to.
-    pub dry_run: bool,
-    /// Seed of the fact's salts: `decide` itself rolls no dice.
-    pub seed: [u8; 32],
-}
-
-/// An acceptance of a booking's terms as it is asked for.
-#[derive(Debug, Clone)]
-pub struct Accept {
-    /// Whose booking.
-    pub partner_id: PartnerId,
-    /// Which.
-    pub booking_id: BookingId,
-    /// Who accepts.
-    pub party: Actor,
-    /// How, in the partner's words.
-    pub method: String,
-    /// When, as the partner says.
-    pub at: Timestamp,
-    /// From which network address.
-    pub ip: Option<String>,
-    /// With which program.
-    pub user_agent: Option<String>,
-    /// The hash of the text that was shown.
-    pub disclosure_hash: String,
-    /// Seed of the fact's salts: `decide` itself rolls no dice.
-    pub seed: [u8; 32],
-}
-
-/// A cancellation as it is asked for.
-#[derive(Debug, Clone)]
-pub struct Cancel {
-    /// Whose booking.
-    pub partner_id: PartnerId,
-    /// Which.
-    pub booking_id: BookingId,
-    /// Who cancels.
-    pub canceled_by: Actor,
-    /// Why.
-    pub reason: Option<Reason>,
-    /// In somebody's own words.
-    pub note: Option<String>,
-    /// From when it is to count.
-    pub effective_at: Option<Timestamp>,
-    /// The agreed refund, a decimal number of the booking's currency as it was written.
-    pub agreed_refund: Option<String>,
-    /// What is said to prove it.
-    pub evidence: Vec<EvidenceItem>,
-    /// What it must come to, or nothing happens.
-    pub expected: Expected,
-    /// What is prepared for its resolution.
-    pub resolution: NewResolution,
-}
-
 /// What the caller was shown before it canceled; what is absent is not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
@@ -199,25 +172,6 @@ pub struct Expected {
     pub resolution_path: Option<ResolutionPath>,
     /// The policy's hash.
     pub policy_hash: Option<String>,
-}
-
-/// A person's decision about a cancellation that was left open.
-#[derive(Debug, Clone)]
-pub struct Decide {
-    /// Whose booking.
-    pub partner_id: PartnerId,
-    /// Which: the one the resolution is of, which never changes.
-    pub booking_id: BookingId,
-    /// The resolution that is pending.
-    pub resolution_id: ResolutionId,
-    /// What goes back, a decimal number of the booking's currency as it was written.
-    pub refund: String,
-    /// Who decided.
-    pub decided_by: String,
-    /// Why.
-    pub rationale: String,
-    /// What is prepared for the resolution in its place.
-    pub next: NewResolution,
 }
 
 /// What a new resolution needs and `decide` itself cannot make: it rolls no dice.
@@ -275,275 +229,6 @@ pub struct KeptPolicy {
     pub policy: Policy,
     /// When it was put.
     pub made_at: Timestamp,
-}
-
-/// Everything that can be asked.
-#[derive(Debug)]
-pub enum Ask {
-    /// A new partner, with a first key unless it must wait for approval.
-    RegisterPartner {
-        /// The partner.
-        partner: Partner,
-        /// Its signing secret, sealed.
-        secret: Vec<u8>,
-        /// Its first key.
-        key: Option<NewKey>,
-        /// What to answer.
-        reply: Box<Registration>,
-    },
-    /// The administrator lets a pending partner in.
-    ApprovePartner {
-        /// Which.
-        partner_id: PartnerId,
-        /// Its first key.
-        key: NewKey,
-        /// What to answer.
-        reply: Box<Registration>,
-    },
-    /// A further key.
-    CreateApiKey {
-        /// Whose.
-        partner_id: PartnerId,
-        /// The key.
-        key: NewKey,
-        /// What to answer.
-        reply: Box<NewApiKey>,
-    },
-    /// Ends a key.
-    RevokeApiKey {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        api_key_id: ApiKeyId,
-        /// What the asking key may do; `None` for the administrator, who may end any key.
-        by: Option<Scopes>,
-    },
-    /// Records a booking.
-    CreateBooking(Box<NewBooking>),
-    /// Locks a booking into the ledger.
-    Protect {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        booking_id: BookingId,
-        /// The id its event will have.
-        event_id: EventId,
-        /// Names the leases of its deliveries.
-        lease: i64,
-        /// Seed of the salts: `decide` itself rolls no dice.
-        seed: [u8; 32],
-        /// The evidence address for the event's payload.
-        evidence_url: String,
-    },
-    /// A policy of a partner's own: a new version unless it says what the latest says.
-    PutPolicy {
-        /// Whose.
-        partner_id: PartnerId,
-        /// The policy; its version is what its author said, if that was said.
-        policy: Policy,
-        /// Whether the author said a version.
-        version_said: bool,
-    },
-    /// What a partner decides for its bookings.
-    UpdatePartner {
-        /// Whose.
-        partner_id: PartnerId,
-        /// What changes.
-        update: Box<PartnerUpdate>,
-    },
-    /// Moves a booking's event to another date.
-    Reschedule(Box<Reschedule>),
-    /// Records that a party accepted a booking's terms.
-    Accept(Box<Accept>),
-    /// Cancels a booking.
-    Cancel(Box<Cancel>),
-    /// Ends the review of a cancellation.
-    Decide(Box<Decide>),
-    /// A new webhook endpoint.
-    CreateEndpoint {
-        /// Whose.
-        partner_id: PartnerId,
-        /// The endpoint.
-        endpoint: Endpoint,
-        /// Its own secret, if it has one.
-        secret: Option<NewSecret>,
-    },
-    /// Changes an endpoint, and brings back one that was disabled.
-    UpdateEndpoint {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        endpoint_id: EndpointId,
-        /// What becomes of it.
-        update: Box<EndpointUpdate>,
-    },
-    /// Asks for a test of an endpoint; writes nothing but the answer to be remembered.
-    TestEndpoint {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        endpoint_id: EndpointId,
-    },
-    /// Replaces the secret that a partner's webhooks, or those of one endpoint, are signed with.
-    RotateSecret {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Of which endpoint; the partner's own when not given.
-        endpoint_id: Option<EndpointId>,
-        /// The new one.
-        secret: NewSecret,
-        /// How long the old one goes on signing, milliseconds.
-        overlap_ms: i64,
-    },
-    /// Ends an endpoint and the deliveries that still wait for it.
-    DeleteEndpoint {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        endpoint_id: EndpointId,
-    },
-    /// Attempts an event's open deliveries now.
-    RetryEvent {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        event_id: EventId,
-        /// Names the leases of the deliveries taken.
-        lease: i64,
-    },
-    /// Has a partner's events delivered once more, or counts what that would be: begins, and looks at the first of them.
-    BeginRecovery {
-        /// Whose.
-        partner_id: PartnerId,
-        /// What is asked for; through which event, the writer says.
-        recovery: Box<Recovery>,
-    },
-    /// Takes a recovery a step further. One that has meanwhile come further is left alone.
-    GoOnRecovering {
-        /// Whose.
-        partner_id: PartnerId,
-        /// Which.
-        recovery_id: RecoveryId,
-        /// The number of the last event it has looked at.
-        after: u64,
-    },
-    /// Takes deliveries that are due and in nobody's hands, for the courier.
-    Claim {
-        /// Names the leases taken.
-        lease: i64,
-        /// From which endpoints, and at most how many of each.
-        endpoints: Vec<(EndpointId, usize)>,
-    },
-    /// Gives back deliveries that were taken and will not be attempted: they are due at once. A lease that is no longer
-    /// held changes nothing.
-    Release {
-        /// Which.
-        held: Vec<Held>,
-    },
-    /// Takes deliveries, a few hundred at a time, from whoever has held them too long or is gone: they are due.
-    Reclaim {
-        /// From whom.
-        from: Lapse,
-    },
-    /// Records one attempt's outcome. A lease that is no longer held, or an attempt that is not the next, changes nothing.
-    Settle {
-        /// Of which event.
-        event_id: EventId,
-        /// To which endpoint.
-        endpoint_id: EndpointId,
-        /// The lease under which it was attempted.
-        lease: i64,
-        /// The attempt's number, from 1.
-        number: u32,
-        /// What happened.
-        attempt: Box<Attempt>,
-        /// Random bits that spread the next attempt.
-        jitter: u64,
-        /// The event's booking, which the fact is one of.
-        booking_id: BookingId,
-        /// The committed `webhook.settled`, for the case that this ends the delivery.
-        fact: Arc<Fact>,
-    },
-    /// Deletes the bodies and attempts of old events that wait for nothing.
-    Prune(Box<Prune>),
-    /// Replaces a remembered answer, once the outcome a retry waited for is known.
-    Amend {
-        /// The remembered answer's key.
-        key: [u8; 32],
-        /// The body that was sent.
-        answer: Vec<u8>,
-    },
-    /// Forgets answers whose time is over, a thousand at a time.
-    Forget,
-    /// Writes something and deletes it again, to learn whether writing works.
-    Probe,
-    /// The administrator accepts that entries were lost: the log goes on under a new name.
-    ContinueLog(Box<NewLog>),
-}
-
-/// Old events to be pruned, as they were found by whoever looked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prune {
-    /// Only events made before this instant.
-    pub before: Timestamp,
-    /// Which; those that are not as they were found are left as they are.
-    pub events: Vec<EventId>,
-    /// How far the looks had come.
-    pub from: Sweep,
-    /// How far they have come with this one. It counts only if none came in between.
-    pub to: Sweep,
-}
-
-/// Everything the writer can answer.
-#[derive(Debug, Clone)]
-pub enum Reply {
-    /// To a registration or approval.
-    Registered(Box<Registration>),
-    /// To a new key.
-    KeyCreated(Box<NewApiKey>),
-    /// To a revocation.
-    KeyRevoked(Box<ApiKey>),
-    /// To a policy: the version that says it.
-    PolicyPut(Box<KeptPolicy>),
-    /// To a change of settings.
-    PartnerUpdated(Box<Partner>),
-    /// To a new booking.
-    BookingCreated(BookingCreated),
-    /// To a protection.
-    Protected(Box<Protected>),
-    /// To a change of date.
-    Rescheduled(Box<Rescheduled>),
-    /// To an acceptance.
-    Accepted(Box<Accepted>),
-    /// To a cancellation, and to a decision.
-    Resolved(Box<Resolution>),
-    /// To a new or changed endpoint.
-    EndpointKept(Box<EndpointKept>),
-    /// To an ended endpoint.
-    Endpoint(Box<Endpoint>),
-    /// To the test of an endpoint, asked for then, before its outcome is known.
-    Testing(EndpointId, Timestamp),
-    /// To another signing secret.
-    SecretRotated(Box<RotatedSecret>),
-    /// To a manual retry, before its outcome is known.
-    Retrying(RetryResult),
-    /// To a recovery: how far it has come at once.
-    Recovering(Box<Recovery>),
-    /// To a look at old events: how many were pruned.
-    Pruned(u64),
-    /// To the administrator who accepted a loss.
-    LogContinued(Box<Continuation>),
-    /// To the courier, whose outcome moved an endpoint.
-    EndpointTurned {
-        /// Which.
-        endpoint_id: EndpointId,
-        /// Where it stood before.
-        from: EndpointStatus,
-        /// How it fares now.
-        health: EndpointHealth,
-    },
-    /// To the courier.
-    Done,
 }
 
 /// Answer to a registration (spec: POST /v1/partners/register) and to an approval.
@@ -740,18 +425,6 @@ pub struct RetryResult {
     pub retry_count: u32,
 }
 
-/// What the writer hands back for one command.
-#[derive(Debug, Clone)]
-pub enum Answer {
-    /// Decided now.
-    Fresh(Reply),
-    /// Decided before, under the same Idempotency-Key: the body that was sent then.
-    Replayed(Arc<[u8]>),
-}
-
-/// The outcome of one command.
-pub type Outcome = Result<Answer, Error>;
-
 /// A delivery in a courier's hands.
 #[derive(Debug, Clone)]
 pub struct Parcel {
@@ -833,18 +506,21 @@ pub struct Head {
     pub root: Hash,
 }
 
-impl Reply {
-    /// Fills in what is known only once the batch's leaves are in the tree.
-    pub fn complete(&mut self, head: &Head) {
-        let receipt = match self {
-            Self::Protected(protected) => Some(&mut protected.receipt),
-            Self::Rescheduled(rescheduled) => rescheduled.receipt.as_mut(),
-            Self::Accepted(accepted) => Some(&mut accepted.receipt),
-            _ => None,
-        };
-        if let Some(receipt) = receipt {
-            receipt.tree_size = head.size;
-            receipt.root_hash = head.root.to_string();
+impl Receipt {
+    /// Where a leaf stands, but for the tree, which is known only once the batch is in it.
+    pub(crate) fn of(log_origin: &str, (leaf_index, leaf): (u64, Hash)) -> Self {
+        Self {
+            log_origin: log_origin.to_owned(),
+            leaf_index,
+            leaf_hash: leaf.to_string(),
+            tree_size: 0,
+            root_hash: String::new(),
         }
+    }
+
+    /// Fills in the tree that holds the leaf.
+    pub(crate) fn complete(&mut self, head: &Head) {
+        self.tree_size = head.size;
+        self.root_hash = head.root.to_string();
     }
 }

@@ -39,6 +39,8 @@
 //! partner's ids answer exactly like unknown ones.
 
 #[cfg(feature = "store")]
+pub mod batch;
+#[cfg(feature = "store")]
 pub mod change;
 #[cfg(feature = "store")]
 pub mod clock;
@@ -62,6 +64,8 @@ pub mod limits;
 #[cfg(feature = "store")]
 pub mod log;
 pub mod model;
+#[cfg(feature = "store")]
+pub mod needs;
 #[cfg(feature = "store")]
 pub mod ops;
 #[cfg(feature = "store")]
@@ -87,8 +91,6 @@ pub mod text;
 #[cfg(feature = "store")]
 pub mod waiting;
 pub mod webhook;
-#[cfg(feature = "store")]
-pub mod work;
 #[cfg(feature = "store")]
 pub mod writer;
 

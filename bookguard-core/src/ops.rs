@@ -35,7 +35,7 @@ use sha2::{Digest, Sha256};
 use self::endpoint_test::TestDelivery;
 pub(crate) use self::parameters::{LIMIT, cursor, ids_cursor};
 pub use self::parameters::{QueryForm, QueryParam};
-use crate::command::{Answer, Ask, Command, Remember, Reply};
+use crate::command::{Answer, Command, Envelope, Remember};
 use crate::error::{Error, FieldError};
 use crate::input;
 use crate::limits;
@@ -142,7 +142,7 @@ pub enum Action<T> {
     /// Ask the store, and again until there is something to answer.
     Watch(Watch<T>),
     /// Ask the writer.
-    Write(Box<Writing>),
+    Write(Writing<T>),
 }
 
 /// A read that may be repeated.
@@ -164,9 +164,9 @@ pub struct Watch<T> {
 }
 
 /// A command, and what its answer may still wait for.
-pub struct Writing {
+pub struct Writing<T> {
     /// The command.
-    pub command: Command,
+    pub command: Envelope<T>,
     /// What its answer waits for, once it is written.
     pub awaits: Option<Awaits>,
 }
@@ -188,10 +188,6 @@ pub trait Operation: Send + 'static {
     type Output: Serialize + DeserializeOwned + Send + 'static;
     /// Reads the request and says what is to be done.
     fn prepare(session: &Session, request: &Request) -> Result<Action<Self::Output>, Error>;
-    /// The output in the writer's reply; `None` for operations that only read.
-    fn pick(_reply: Reply) -> Option<Self::Output> {
-        None
-    }
     /// The address of what was made, for the Location header.
     fn location(_output: &Self::Output) -> Option<String> {
         None
@@ -288,7 +284,7 @@ fn remember<O: Operation>(
     session: &Session,
     request: &Request,
     key: &str,
-) -> Result<Remember, Error> {
+) -> Result<Remember<O::Output>, Error> {
     let sane = !key.is_empty()
         && key.len() <= limits::IDEMPOTENCY_KEY_CHARS
         && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -327,15 +323,8 @@ fn remember<O: Operation>(
     Ok(Remember {
         key: digest(&[session.idempotency_scope().as_bytes(), key.as_bytes()]),
         request: digest(&parts),
-        // Monomorphic per operation, so that the writer can write the body without knowing the operation.
-        encode: |reply| encode::<O>(reply),
+        encode: to_json,
     })
-}
-
-fn encode<O: Operation>(reply: &Reply) -> Vec<u8> {
-    O::pick(reply.clone())
-        .map(|output| to_json(&output))
-        .unwrap_or_default()
 }
 
 /// The JSON of an answer.
@@ -380,26 +369,19 @@ pub fn finish<O: Operation>(output: &O::Output) -> Finished {
 }
 
 /// Makes the writer's answer the bytes that leave.
-pub fn finish_write<O: Operation>(answer: Answer) -> Result<Finished, Error> {
+pub fn finish_write<O: Operation>(answer: Answer<O::Output>) -> Finished {
     match answer {
-        Answer::Fresh(reply) => O::pick(reply)
-            .map(|output| finish::<O>(&output))
-            .ok_or_else(|| {
-                Error::internal(format!(
-                    "{} was answered with another operation's reply",
-                    O::ROUTE.id
-                ))
-            }),
+        Answer::Fresh(output) => finish::<O>(&output),
         Answer::Replayed(body) => {
             let location = serde_json::from_slice(&body)
                 .ok()
                 .and_then(|output| O::location(&output));
-            Ok(Finished {
+            Finished {
                 body: body.to_vec(),
                 location,
                 tag: None,
                 replayed: true,
-            })
+            }
         }
     }
 }
@@ -411,16 +393,24 @@ pub(crate) fn read<T>(
     Action::Read(Box::new(run))
 }
 
-/// A command received now.
-pub(crate) fn write<T>(at: Timestamp, ask: Ask) -> Action<T> {
-    Action::Write(Box::new(Writing {
-        command: Command {
-            at,
-            ask,
-            remember: None,
-        },
+/// A command received at this instant, whose reply is the operation's answer.
+pub(crate) fn write<T>(at: Timestamp, command: impl Command<Reply = T>) -> Action<T> {
+    Action::Write(Writing {
+        command: Envelope::new(at, command),
         awaits: None,
-    }))
+    })
+}
+
+/// The same, where the answer may still wait for something.
+pub(crate) fn write_awaiting<T>(
+    at: Timestamp,
+    command: impl Command<Reply = T>,
+    awaits: Awaits,
+) -> Action<T> {
+    Action::Write(Writing {
+        command: Envelope::new(at, command),
+        awaits: Some(awaits),
+    })
 }
 
 /// Runs `ask` on a reader; what it reads is of one moment.

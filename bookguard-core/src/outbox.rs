@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::command::{Ask, Command, Parcel};
+use crate::command::Parcel;
 use crate::entropy;
 use crate::error::Error;
 use crate::evidence::facts::{self, Fact};
 use crate::evidence::notification::{Notification, Sent};
 use crate::ledger::LeafKind;
+use crate::lifecycle::SettleDelivery;
 use crate::limits::{
     CLAIMED_PER_ENDPOINT, QUEUED, QUEUED_NEW, QUEUED_PER_SLOW_ENDPOINT,
     QUEUED_PER_TROUBLED_ENDPOINT, QUEUED_TROUBLED,
@@ -321,35 +322,34 @@ impl Outbox {
     }
 }
 
-/// The command that records what came of one attempt at a delivery, received at `at`; with all prepared that does not depend on
-/// its batch.
-///
-/// Errors: `internal`, for a value that nothing can commit to.
-pub fn settle(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Command, Error> {
-    let sent = Sent {
-        event_id: parcel.event_id,
-        event_type: parcel.event_type,
-        seq: parcel.seq,
-        body: &parcel.body,
-    };
-    let number = parcel.attempts + 1;
-    let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
-    let fields = facts::settled(parcel.booking_id, &notification);
-    let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
-    Ok(Command {
-        at,
-        ask: Ask::Settle {
+impl SettleDelivery {
+    /// The command that records what came of one attempt at a delivery, which ended at `at`; with all prepared that does not
+    /// depend on its batch.
+    ///
+    /// # Errors
+    /// `internal`, for a value that nothing can commit to.
+    pub fn of(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
+        let sent = Sent {
+            event_id: parcel.event_id,
+            event_type: parcel.event_type,
+            seq: parcel.seq,
+            body: &parcel.body,
+        };
+        let number = parcel.attempts + 1;
+        let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
+        let fields = facts::settled(parcel.booking_id, &notification);
+        let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
+        Ok(Self {
             event_id: parcel.event_id,
             endpoint_id: parcel.endpoint_id,
             lease: parcel.lease,
             number,
-            attempt: Box::new(attempt),
+            attempt,
             jitter: entropy::number(),
             booking_id: parcel.booking_id,
             fact: Arc::new(fact),
-        },
-        remember: None,
-    })
+        })
+    }
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::command::{Ask, Command, Lapse, Outcome};
+use crate::command::{Command, Envelope, Lapse, Outcome};
 use crate::error::Error;
 use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::lease::{self, Node};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
+use crate::lifecycle::{ForgetAnswers, ProbeStorage, ReclaimDeliveries};
 use crate::log::Log;
 use crate::model::{PartnerId, Timestamp};
 use crate::ops::endpoints::AddressRefused;
@@ -236,18 +237,26 @@ impl Service {
     }
 
     /// Hands a command to the writer.
-    pub fn submit(&self, command: Command) -> Result<oneshot::Receiver<Outcome>, Error> {
+    pub fn submit<R: Send + 'static>(
+        &self,
+        command: Envelope<R>,
+    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
         self.inbox.submit(command)
     }
 
     /// Hands over a command, waits for room in the inbox and for the outcome.
-    pub async fn submit_patiently(&self, command: Command) -> Outcome {
+    pub async fn submit_patiently<R: Send + 'static>(&self, command: Envelope<R>) -> Outcome<R> {
         let receiver = self.inbox.submit_patiently(command).await?;
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
+    /// A command that is received now.
+    pub fn envelope<R>(&self, command: impl Command<Reply = R>) -> Envelope<R> {
+        Envelope::new(self.clock.now(), command)
+    }
+
     /// Awaits the outcome of a command.
-    pub async fn outcome(receiver: oneshot::Receiver<Outcome>) -> Outcome {
+    pub async fn outcome<R>(receiver: oneshot::Receiver<Outcome<R>>) -> Outcome<R> {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
@@ -270,11 +279,7 @@ impl Service {
     pub fn watch_storage(&self) {
         self.storage.measured(self.store.free_bytes());
         if self.storage.wants_probe() {
-            let probe = Command {
-                at: self.clock.now(),
-                ask: Ask::Probe,
-                remember: None,
-            };
+            let probe = self.envelope(ProbeStorage);
             // The writer notes what comes of it; one that has no room for it is busy with writes that tell as much.
             let _ = self.submit(probe).map(oneshot::Receiver::blocking_recv);
         }
@@ -375,14 +380,8 @@ impl Service {
             .has_lapsed_leases(ended)
             .map_err(|e| self.fault(&e))?
         {
-            let reclaimed = self.submit(Command {
-                at: self.clock.now(),
-                ask: Ask::Reclaim {
-                    from: Lapse::EndedBy(ended),
-                },
-                remember: None,
-            })?;
-            reclaimed
+            let from = Lapse::EndedBy(ended);
+            self.submit(self.envelope(ReclaimDeliveries { from }))?
                 .blocking_recv()
                 .unwrap_or_else(|_| Err(writer_gone()))?;
         }
@@ -400,12 +399,7 @@ impl Service {
             {
                 return Ok(());
             }
-            let forgotten = self.submit(Command {
-                at,
-                ask: Ask::Forget,
-                remember: None,
-            })?;
-            forgotten
+            self.submit(Envelope::new(at, ForgetAnswers))?
                 .blocking_recv()
                 .unwrap_or_else(|_| Err(writer_gone()))?;
         }

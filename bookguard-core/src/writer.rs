@@ -5,6 +5,7 @@
 //! the batch is told so, and the next batch starts from what the database says.
 
 mod pace;
+mod queue;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,15 +15,16 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::batch::{BatchState, PartnerState};
 use crate::change::{Change, Entry, EventRow};
-use crate::command::{Answer, Ask, Command, Head, Outcome, Parcel};
+use crate::command::{Envelope, Head, Outcome, Parcel};
 use crate::error::Error;
 use crate::guard::Seen;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
-use crate::lifecycle::{self, Decision};
 use crate::limits;
 use crate::log::Log;
 use crate::model::{EventId, PartnerId};
+use crate::needs::Needs;
 use crate::outbox::Outbox;
 use crate::storage::Storage;
 use crate::store::Seal;
@@ -31,36 +33,31 @@ use crate::store::conn::{Conn, StoreError};
 use crate::store::load::begin;
 use crate::store::tree;
 use crate::waiting::Waiting;
-use crate::work::{PartnerState, Prior, Work};
 use pace::Pace;
+use queue::{Queued, queued};
 
 /// Turns after which a writer that met nobody else counts as alone: until then its next turn fetches, in the same
 /// flight, what it needs should the tree have grown elsewhere.
 const ALONE: u32 = 32;
 
-/// A command and where its outcome goes.
-struct Job {
-    command: Command,
-    outcome: oneshot::Sender<Outcome>,
-}
-
 /// The way to the writer. Cheap to clone; the writer ends when the last is dropped.
 #[derive(Clone)]
-pub struct Inbox(mpsc::Sender<Job>);
+pub struct Inbox(mpsc::Sender<Box<dyn Queued>>);
 
 impl Inbox {
     /// Hands over a command; the receiver yields its outcome once it is durable. Refuses with `busy` when the
     /// inbox is full.
-    pub fn submit(&self, command: Command) -> Result<oneshot::Receiver<Outcome>, Error> {
-        let (outcome, receiver) = oneshot::channel();
-        self.0
-            .try_send(Job { command, outcome })
-            .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => Error::busy(),
-                mpsc::error::TrySendError::Closed(_) => {
-                    Error::unavailable("The service is shutting down.")
-                }
-            })?;
+    pub fn submit<R: Send + 'static>(
+        &self,
+        asked: Envelope<R>,
+    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+        let (job, receiver) = queued(asked);
+        self.0.try_send(job).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Full(_) => Error::busy(),
+            mpsc::error::TrySendError::Closed(_) => {
+                Error::unavailable("The service is shutting down.")
+            }
+        })?;
         Ok(receiver)
     }
 
@@ -70,13 +67,13 @@ impl Inbox {
     }
 
     /// As [`Self::submit`], but waits for room: for the courier, whose results must not be lost to a full inbox.
-    pub async fn submit_patiently(
+    pub async fn submit_patiently<R: Send + 'static>(
         &self,
-        command: Command,
-    ) -> Result<oneshot::Receiver<Outcome>, Error> {
-        let (outcome, receiver) = oneshot::channel();
+        asked: Envelope<R>,
+    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+        let (job, receiver) = queued(asked);
         self.0
-            .send(Job { command, outcome })
+            .send(job)
             .await
             .map_err(|_| Error::unavailable("The service is shutting down."))?;
         Ok(receiver)
@@ -135,41 +132,23 @@ struct Writer {
     kept_at: i64,
 }
 
-/// A batch after it was decided.
-struct Decided {
-    /// Per command: its answer, or why it was refused, or the command whose answer it shares.
-    outcomes: Vec<Result<Settled, Error>>,
-    changes: Vec<Change>,
-}
-
-enum Settled {
-    Answer(Answer),
-    Same(usize),
-}
-
 impl Writer {
-    fn run(&mut self, mut jobs: mpsc::Receiver<Job>) {
+    fn run(&mut self, mut jobs: mpsc::Receiver<Box<dyn Queued>>) {
         let mut batch = Vec::with_capacity(limits::BATCH);
         let mut pace = Pace::default();
         while jobs.blocking_recv_many(&mut batch, limits::BATCH) > 0 {
             pace.gather(&mut jobs, &mut batch);
-            let (commands, waiting): (Vec<Command>, Vec<_>) = batch
-                .drain(..)
-                .map(|job| (job.command, job.outcome))
-                .unzip();
             let began = Instant::now();
             self.desk.storage.begins();
             // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
-            let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&commands)));
-            let outcomes = executed.unwrap_or_else(|_| {
-                let cause = StoreError::Failed("the writer panicked".to_owned());
-                self.refuse_all(&commands, &cause)
-            });
+            let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&mut batch)));
+            let executed = executed
+                .unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
+            let refused = executed.err().map(|cause| self.refusal(&batch, &cause));
             self.desk.storage.ends();
-            pace.note(commands.len(), jobs.len(), began.elapsed());
-            for (waiter, outcome) in waiting.into_iter().zip(outcomes) {
-                // A caller that went away has nobody to tell; what it asked for is done all the same.
-                let _ = waiter.send(outcome);
+            pace.note(batch.len(), jobs.len(), began.elapsed());
+            for job in batch.drain(..) {
+                job.answer(refused.as_ref());
             }
             self.keep_up();
         }
@@ -188,28 +167,22 @@ impl Writer {
         }
     }
 
-    /// Runs one batch to its end, whatever happens.
-    fn execute(&mut self, commands: &[Command]) -> Vec<Outcome> {
-        let mut conn = match self.conn.take().map_or_else(|| (self.desk.connect)(), Ok) {
-            Ok(conn) => conn,
-            Err(error) => return self.refuse_all(commands, &error),
-        };
-        match self.transact(&mut *conn, commands) {
-            Ok(outcomes) => {
-                self.conn = Some(conn);
-                outcomes
-            }
-            Err(error) => {
-                conn.rollback();
-                self.refuse_all(commands, &error)
-            }
+    /// Runs one batch to its end. Of one that fails nothing is kept.
+    fn execute(&mut self, batch: &mut [Box<dyn Queued>]) -> Result<(), StoreError> {
+        let mut conn = self.conn.take().map_or_else(|| (self.desk.connect)(), Ok)?;
+        let done = self.transact(&mut *conn, batch);
+        match &done {
+            Ok(()) => self.conn = Some(conn),
+            Err(_) => conn.rollback(),
         }
+        done
     }
 
-    fn refuse_all(&self, commands: &[Command], error: &StoreError) -> Vec<Outcome> {
-        let asked_for = commands.iter().filter(|c| !matches!(c.ask, Ask::Probe));
-        self.desk.storage.refused(error, asked_for.count());
-        let refusal = match error {
+    /// What everybody of a batch is told that failed.
+    fn refusal(&self, batch: &[Box<dyn Queued>], cause: &StoreError) -> Error {
+        let asked_for = batch.iter().filter(|job| !job.is_probe());
+        self.desk.storage.refused(cause, asked_for.count());
+        match cause {
             StoreError::Moved(_) => Error::ledger_moved(),
             StoreError::Full => {
                 Error::unavailable("The service's disk is full. Nothing of this request was kept.")
@@ -220,17 +193,19 @@ impl Writer {
             _ => Error::unavailable(
                 "The store did not confirm the write. Repeat the request with the same Idempotency-Key: it will happen once.",
             ),
-        };
-        commands.iter().map(|_| Err(refusal.clone())).collect()
+        }
     }
 
     fn transact(
         &mut self,
         conn: &mut dyn Conn,
-        commands: &[Command],
-    ) -> Result<Vec<Outcome>, StoreError> {
-        let (mut work, head, seen) = self.begin(conn, commands)?;
-        let Decided { outcomes, changes } = decide_all(&mut work, commands);
+        batch: &mut [Box<dyn Queued>],
+    ) -> Result<(), StoreError> {
+        let (mut work, head, seen) = self.begin(conn, batch)?;
+        let mut changes = Vec::new();
+        for (index, job) in batch.iter_mut().enumerate() {
+            job.decide(&mut work, index, &mut changes);
+        }
         let leaves: Vec<Hash> = entries(&changes).map(|entry| entry.hash).collect();
         let mut tree = self.tree.clone();
         let tiles = tree.append(leaves.iter().copied());
@@ -238,7 +213,7 @@ impl Writer {
             size: tree.size(),
             root: tree.root(),
         };
-        let (outcomes, answers) = self.answer(outcomes, commands, &to);
+        let answers = self.complete(batch, &to);
         let now_seen = Seen {
             origin: work.origin.clone(),
             size: to.size,
@@ -247,8 +222,7 @@ impl Writer {
         if changes.is_empty() && answers.is_empty() {
             // What is given again must be as safe as what is given the first time: an earlier commit that was seen here
             // may still lack its standby, and this one waits for it.
-            let replayed = |outcome: &Outcome| matches!(outcome, Ok(Answer::Replayed(_)));
-            if outcomes.iter().any(replayed) {
+            if batch.iter().any(|job| job.is_replayed()) {
                 // It writes nothing, so it says nothing about whether writing works.
                 conn.commit(&[])?;
             } else {
@@ -257,10 +231,10 @@ impl Writer {
             if work.rollback.is_none() {
                 self.desk.log.note(seen.as_deref(), now_seen);
             }
-            return Ok(outcomes);
+            return Ok(());
         }
         let parcels = parcels(&work, &changes);
-        let writes = Writes::collect(commands, &changes, &self.desk.seal)?;
+        let writes = Writes::collect(&changes, &self.desk.seal)?;
         let written = work.written.ms();
         let signer = self.desk.log.signer(&work.origin)?;
         let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, written));
@@ -290,7 +264,7 @@ impl Writer {
                 self.desk.news.tell(&event.partner_id);
             }
         }
-        Ok(outcomes)
+        Ok(())
     }
 
     /// Takes the write turn and loads what the batch can touch, and the tree anew when another process moved the head;
@@ -298,10 +272,13 @@ impl Writer {
     fn begin(
         &mut self,
         conn: &mut dyn Conn,
-        commands: &[Command],
-    ) -> Result<(Work, Head, Option<Arc<Seen>>), StoreError> {
+        batch: &[Box<dyn Queued>],
+    ) -> Result<(BatchState, Head, Option<Arc<Seen>>), StoreError> {
+        let mut needs = Needs::default();
+        batch.iter().for_each(|job| job.needs(&mut needs));
+        needs.normalize();
         let shared = self.alone < ALONE;
-        let (stored, growing, mut work) = begin(conn, &self.desk.seal, commands, shared)?;
+        let (stored, growing, mut work) = begin(conn, &self.desk.seal, &needs, shared)?;
         let head = stored.head;
         if self.origin != stored.origin {
             self.origin.clone_from(&stored.origin);
@@ -340,83 +317,18 @@ impl Writer {
     }
 
     /// Completes every reply with the head, and writes out those to be remembered.
-    fn answer(
-        &self,
-        settled: Vec<Result<Settled, Error>>,
-        commands: &[Command],
-        head: &Head,
-    ) -> (Vec<Outcome>, Vec<Answered>) {
-        let mut outcomes: Vec<Outcome> = Vec::with_capacity(commands.len());
+    fn complete(&self, batch: &mut [Box<dyn Queued>], head: &Head) -> Vec<Answered> {
         let mut answers = Vec::new();
-        for (command, settled) in commands.iter().zip(settled) {
-            let outcome = match settled {
-                Ok(Settled::Answer(Answer::Fresh(mut reply))) => {
-                    reply.complete(head);
-                    if let Some(remember) = &command.remember {
-                        answers.push(Answered {
-                            key: remember.key,
-                            request: remember.request,
-                            at: command.at.ms(),
-                            sealed: self
-                                .desk
-                                .seal
-                                .seal(&remember.key, &(remember.encode)(&reply)),
-                        });
-                    }
-                    Ok(Answer::Fresh(reply))
-                }
-                Ok(Settled::Answer(replayed)) => Ok(replayed),
-                Ok(Settled::Same(earlier)) => same_as(&outcomes, earlier, command),
-                Err(refusal) => Err(refusal),
-            };
-            outcomes.push(outcome);
-        }
-        (outcomes, answers)
-    }
-}
-
-/// The answer of an earlier command of the batch, as its bytes: the caller sent the same request again.
-fn same_as(outcomes: &[Outcome], earlier: usize, command: &Command) -> Outcome {
-    match (outcomes.get(earlier), &command.remember) {
-        (Some(Ok(Answer::Fresh(reply))), Some(remember)) => {
-            Ok(Answer::Replayed(Arc::from((remember.encode)(reply))))
-        }
-        (Some(outcome), _) => outcome.clone(),
-        (None, _) => Err(Error::internal(
-            "a command points at an answer that does not exist",
-        )),
-    }
-}
-
-fn decide_all(work: &mut Work, commands: &[Command]) -> Decided {
-    let mut decided = Decided {
-        outcomes: Vec::with_capacity(commands.len()),
-        changes: Vec::new(),
-    };
-    for (index, command) in commands.iter().enumerate() {
-        let outcome = lifecycle::decide(work, command, index).map(|decision| match decision {
-            Decision::Do { changes, reply } => {
-                for change in &changes {
-                    work.apply(change);
-                }
-                if let Some(remember) = &command.remember {
-                    work.prior.insert(
-                        remember.key,
-                        Prior::Pending {
-                            request: remember.request,
-                            command: index,
-                        },
-                    );
-                }
-                decided.changes.extend(changes);
-                Settled::Answer(Answer::Fresh(reply))
+        for index in 0..batch.len() {
+            let (before, rest) = batch.split_at_mut(index);
+            let job = &mut rest[0];
+            match job.twin() {
+                Some(earlier) => job.replay(before.get(earlier).and_then(|job| job.body())),
+                None => answers.extend(job.complete(head, &self.desk.seal)),
             }
-            Decision::Replay(body) => Settled::Answer(Answer::Replayed(body)),
-            Decision::Same(earlier) => Settled::Same(earlier),
-        });
-        decided.outcomes.push(outcome);
+        }
+        answers
     }
-    decided
 }
 
 fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
@@ -427,7 +339,7 @@ fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
 }
 
 /// Every delivery that the batch put under a lease.
-fn parcels(work: &Work, changes: &[Change]) -> Vec<Parcel> {
+fn parcels(work: &BatchState, changes: &[Change]) -> Vec<Parcel> {
     let mut born: HashMap<EventId, &EventRow> = HashMap::new();
     let mut parcels = Vec::new();
     for change in changes {

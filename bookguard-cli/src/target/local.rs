@@ -187,14 +187,14 @@ impl Local {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
                 ops::to_json(&watch(&self.session, &reading, look).await?)
             }
-            Action::Write(writing) => self.write::<O>(*writing).await?,
+            Action::Write(writing) => self.write::<O>(writing).await?,
         };
         super::read::<O>(json).map_err(|why| {
             Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))
         })
     }
 
-    async fn write<O: Operation>(&self, writing: Writing) -> Result<Vec<u8>, Failure> {
+    async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
         let Writing { command, awaits } = writing;
         let key = command.remember.as_ref().map(|remember| remember.key);
         let awaited = match (&self.courier, awaits) {
@@ -207,7 +207,7 @@ impl Local {
         };
         let written = self.session.service.submit_patiently(command).await?;
         let fresh = matches!(written, Written::Fresh(_));
-        let body = ops::finish_write::<O>(written)?.body;
+        let body = ops::finish_write::<O>(written).body;
         match awaited {
             Some((_, Awaited::Outcome(_), false)) if fresh => {
                 say(UNSERVED);

@@ -2,77 +2,93 @@
 //!
 //! Invariant: what is recorded as accepted is the text of the terms in force at that moment, and no other.
 
-use super::Decided;
 use super::amendments::fault;
 use super::cancellation::owned;
 use super::chain::Chain;
+use crate::batch::{BatchState, BookingState};
 use crate::change::Change;
-use crate::command::{Accept, Accepted, Receipt, Reply};
+use crate::command::{Accepted, Command, Decided, Head, Receipt};
 use crate::error::{Error, Obstacle};
 use crate::evidence::{Acceptance, facts};
 use crate::ledger::{Hash, LeafKind};
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
 use crate::model::{BookingStatus, Timestamp};
+use crate::needs::Needs;
+use crate::ops::acceptances::AcceptTerms;
 use crate::policy::disclose;
-use crate::work::{BookingState, Work};
 
-/// Records an acceptance. The same party, method, instant and text again answer with what is recorded.
-///
-/// Refusals: `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
-/// `accepted_before_terms`.
-pub(super) fn accept(work: &Work, at: Timestamp, ask: &Accept) -> Decided {
-    let (_, state) = owned(work, ask.partner_id, ask.booking_id)?;
-    let known = work.acceptances.get(&ask.booking_id);
-    let known = known.map_or(&[][..], Vec::as_slice);
-    let same = |(_, known): &&(_, Acceptance)| {
-        known.party == ask.party
-            && known.method == ask.method
-            && known.at == ask.at
-            && known.disclosure_hash == ask.disclosure_hash
-    };
-    if let Some((leaf, acceptance)) = known.iter().find(same) {
-        return Ok((Vec::new(), answer(work, *leaf, acceptance)));
+impl Command for AcceptTerms {
+    type Reply = Accepted;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+        needs.acceptances.push(self.booking_id);
     }
-    admissible(state, known.len())?;
-    let disclosure = disclose(&state.terms, state.amendments())?;
-    if disclosure.disclosure_hash != ask.disclosure_hash {
-        return Err(Error::conflict(
-            "disclosure_changed",
-            format!(
-                "What was accepted is not the text of the terms booking {} is under now. Get its disclosure, show it, and send the \
-                 disclosureHash of what was shown.",
-                ask.booking_id
-            ),
-        )
-        .showing(Obstacle {
-            disclosure_hash: Some(disclosure.disclosure_hash),
-            ..Obstacle::default()
-        }));
+
+    /// Records an acceptance. The same party, method, instant and text again answer with what is recorded.
+    ///
+    /// # Errors
+    /// `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
+    /// `accepted_before_terms`.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
+        let asked = &self.asked;
+        let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let known = batch.acceptances.get(&self.booking_id);
+        let known = known.map_or(&[][..], Vec::as_slice);
+        let same = |(_, known): &&(_, Acceptance)| {
+            known.party == asked.party
+                && known.method == asked.method
+                && known.at == asked.at
+                && known.disclosure_hash == asked.disclosure_hash
+        };
+        if let Some((leaf, acceptance)) = known.iter().find(same) {
+            return Ok((Vec::new(), answer(batch, *leaf, acceptance)));
+        }
+        admissible(state, known.len())?;
+        let disclosure = disclose(&state.terms, state.amendments())?;
+        if disclosure.disclosure_hash != asked.disclosure_hash {
+            return Err(Error::conflict(
+                "disclosure_changed",
+                format!(
+                    "What was accepted is not the text of the terms booking {} is under now. Get its disclosure, show it, and send the \
+                     disclosureHash of what was shown.",
+                    self.booking_id
+                ),
+            )
+            .showing(Obstacle {
+                disclosure_hash: Some(disclosure.disclosure_hash),
+                ..Obstacle::default()
+            }));
+        }
+        sound_instant(state, at, asked.at)?;
+        let acceptance = Acceptance {
+            booking_id: self.booking_id,
+            accepted_at: at,
+            party: asked.party,
+            method: asked.method.clone(),
+            at: asked.at,
+            ip: asked.ip.clone(),
+            user_agent: asked.user_agent.clone(),
+            disclosure_hash: disclosure.disclosure_hash,
+            disclosure_version: disclosure.version,
+        };
+        let mut chain = Chain::of(batch, state, at, &self.seed)?;
+        let entry = chain.append(LeafKind::TermsAccepted, facts::accepted(&acceptance))?;
+        let leaf = (entry.index, entry.hash);
+        let reply = answer(batch, leaf, &acceptance);
+        let changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::TermsAccepted {
+                leaf,
+                acceptance: Box::new(acceptance),
+            },
+        ];
+        Ok((changes, reply))
     }
-    sound_instant(state, at, ask.at)?;
-    let acceptance = Acceptance {
-        booking_id: ask.booking_id,
-        accepted_at: at,
-        party: ask.party,
-        method: ask.method.clone(),
-        at: ask.at,
-        ip: ask.ip.clone(),
-        user_agent: ask.user_agent.clone(),
-        disclosure_hash: disclosure.disclosure_hash,
-        disclosure_version: disclosure.version,
-    };
-    let mut chain = Chain::of(work, state, at, &ask.seed)?;
-    let entry = chain.append(LeafKind::TermsAccepted, facts::accepted(&acceptance))?;
-    let leaf = (entry.index, entry.hash);
-    let reply = answer(work, leaf, &acceptance);
-    let changes = vec![
-        Change::Entry(Box::new(entry)),
-        Change::TermsAccepted {
-            leaf,
-            acceptance: Box::new(acceptance),
-        },
-    ];
-    Ok((changes, reply))
+
+    fn complete(&self, reply: &mut Accepted, head: &Head) {
+        reply.receipt.complete(head);
+    }
 }
 
 fn admissible(state: &BookingState, known: usize) -> Result<(), Error> {
@@ -120,15 +136,9 @@ fn sound_instant(state: &BookingState, now: Timestamp, at: Timestamp) -> Result<
     Ok(())
 }
 
-fn answer(work: &Work, (leaf_index, leaf): (u64, Hash), acceptance: &Acceptance) -> Reply {
-    Reply::Accepted(Box::new(Accepted {
+fn answer(batch: &BatchState, leaf: (u64, Hash), acceptance: &Acceptance) -> Accepted {
+    Accepted {
         acceptance: acceptance.clone(),
-        receipt: Receipt {
-            log_origin: work.origin.clone(),
-            leaf_index,
-            leaf_hash: leaf.to_string(),
-            tree_size: 0,
-            root_hash: String::new(),
-        },
-    }))
+        receipt: Receipt::of(&batch.origin, leaf),
+    }
 }

@@ -3,81 +3,100 @@
 //! What a new date does to the terms is the policy's to say. Invariant: the terms that were in force stay where they were
 //! recorded, and no change of date reaches behind another one.
 
-use super::Decided;
 use super::cancellation::{field_error, owned};
 use super::chain::Chain;
+use crate::batch::{BatchState, BookingState, Moved};
 use crate::change::{Change, Entry};
-use crate::command::{Receipt, Reply, Reschedule, Rescheduled};
+use crate::command::{Command, Decided, Head, Receipt, Rescheduled};
 use crate::error::{Error, FieldError};
 use crate::evidence::{FrozenTerms, Rescheduling, Stage, facts};
 use crate::ledger::LeafKind;
 use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
 use crate::model::{BookingStatus, Timestamp};
+use crate::needs::Needs;
+use crate::ops::amendments::{RescheduleBooking, RescheduleRequest};
 use crate::policy::{Amendment, Refusal, Rule, Terms, effective_schedule};
-use crate::work::{BookingState, Moved, Work};
 
-/// Moves a booking's event. The latest change again answers with what is recorded.
-///
-/// Refusals: `not_found`; `booking_canceled`, `claim_window_closed`, `event_date_unchanged`, `too_many_reschedules`; by
-/// field `rescheduled_in_future`, `rescheduled_before_booking`, `rescheduled_out_of_order`, `backdated_across_deadline`,
-/// `event_date_passed`, and those of [`Terms::moved`].
-pub(super) fn reschedule(work: &Work, at: Timestamp, ask: &Reschedule) -> Decided {
-    let (_, state) = owned(work, ask.partner_id, ask.booking_id)?;
-    if let Some(moved) = state.moved.as_ref().filter(|moved| repeats(ask, moved)) {
-        let reply = answer(work, moved, &state.terms)?;
-        return Ok((Vec::new(), Reply::Rescheduled(Box::new(reply))));
-    }
-    admissible(state, at)?;
-    let agreed_at = agreed_at(state, at, ask)?;
-    let time_zone = ask.time_zone.as_ref().or(state.booking.time_zone.as_ref());
-    let terms = state
-        .terms
-        .moved(ask.event_date, time_zone.map(String::as_str))
-        .map_err(about_the_date)?;
-    new_date(state, &terms, agreed_at)?;
+impl Command for RescheduleBooking {
+    type Reply = Rescheduled;
 
-    let mut amendments = state.amendments().to_vec();
-    amendments.push(Amendment::of(&state.terms, state.amendments(), agreed_at));
-    let rescheduling = Rescheduling {
-        booking_id: ask.booking_id,
-        rescheduled_at: at,
-        event_date: terms.anchor,
-        time_zone: time_zone.cloned(),
-        agreed_by: ask.agreed_by.clone(),
-        at: ask.at,
-        amendments,
-        terms: FrozenTerms::of(&terms),
-    };
-    let mut chain = Chain::of(work, state, at, &ask.seed)?;
-    let entry = chain.append(
-        LeafKind::BookingRescheduled,
-        facts::rescheduled(&rescheduling),
-    )?;
-    let moved = moved(state, rescheduling, &entry);
-    let mut reply = answer(work, &moved, &terms)?;
-    if ask.dry_run {
-        reply.dry_run = true;
-        reply.receipt = None;
-        return Ok((Vec::new(), Reply::Rescheduled(Box::new(reply))));
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
     }
-    let changes = vec![
-        Change::Entry(Box::new(entry)),
-        Change::BookingRescheduled {
-            booking_id: ask.booking_id,
-            moved: Box::new(moved),
-            terms: Box::new(terms),
-        },
-    ];
-    Ok((changes, Reply::Rescheduled(Box::new(reply))))
+
+    /// Moves a booking's event. The latest change again answers with what is recorded.
+    ///
+    /// # Errors
+    /// `not_found`; `booking_canceled`, `claim_window_closed`, `event_date_unchanged`, `too_many_reschedules`; by
+    /// field `rescheduled_in_future`, `rescheduled_before_booking`, `rescheduled_out_of_order`, `backdated_across_deadline`,
+    /// `event_date_passed`, and those of [`Terms::moved`].
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Rescheduled> {
+        let asked = &self.asked;
+        let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
+        if let Some(moved) = state.moved.as_ref().filter(|moved| repeats(asked, moved)) {
+            return Ok((Vec::new(), answer(batch, moved, &state.terms)?));
+        }
+        admissible(state, at)?;
+        let agreed_at = agreed_at(state, at, asked)?;
+        let time_zone = asked
+            .time_zone
+            .as_ref()
+            .or(state.booking.time_zone.as_ref());
+        let terms = state
+            .terms
+            .moved(asked.event_date, time_zone.map(String::as_str))
+            .map_err(about_the_date)?;
+        new_date(state, &terms, agreed_at)?;
+
+        let mut amendments = state.amendments().to_vec();
+        amendments.push(Amendment::of(&state.terms, state.amendments(), agreed_at));
+        let rescheduling = Rescheduling {
+            booking_id: self.booking_id,
+            rescheduled_at: at,
+            event_date: terms.anchor,
+            time_zone: time_zone.cloned(),
+            agreed_by: asked.agreed_by.clone(),
+            at: asked.at,
+            amendments,
+            terms: FrozenTerms::of(&terms),
+        };
+        let mut chain = Chain::of(batch, state, at, &self.seed)?;
+        let entry = chain.append(
+            LeafKind::BookingRescheduled,
+            facts::rescheduled(&rescheduling),
+        )?;
+        let moved = moved(state, rescheduling, &entry);
+        let mut reply = answer(batch, &moved, &terms)?;
+        if asked.dry_run {
+            reply.dry_run = true;
+            reply.receipt = None;
+            return Ok((Vec::new(), reply));
+        }
+        let changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::BookingRescheduled {
+                booking_id: self.booking_id,
+                moved: Box::new(moved),
+                terms: Box::new(terms),
+            },
+        ];
+        Ok((changes, reply))
+    }
+
+    fn complete(&self, reply: &mut Rescheduled, head: &Head) {
+        if let Some(receipt) = &mut reply.receipt {
+            receipt.complete(head);
+        }
+    }
 }
 
 /// Whether the latest change of date is what is asked for.
-fn repeats(ask: &Reschedule, moved: &Moved) -> bool {
+fn repeats(asked: &RescheduleRequest, moved: &Moved) -> bool {
     let latest = &moved.rescheduling;
-    latest.terms.date == ask.event_date
-        && latest.agreed_by == ask.agreed_by
-        && latest.at == ask.at
-        && (ask.time_zone.is_none() || ask.time_zone == latest.time_zone)
+    latest.terms.date == asked.event_date
+        && latest.agreed_by == asked.agreed_by
+        && latest.at == asked.at
+        && (asked.time_zone.is_none() || asked.time_zone == latest.time_zone)
 }
 
 /// Whether the booking stands where its event can still be moved.
@@ -114,9 +133,13 @@ fn admissible(state: &BookingState, now: Timestamp) -> Result<(), Error> {
 }
 
 /// The instant at which it was agreed on, whose step counts as reached.
-fn agreed_at(state: &BookingState, now: Timestamp, ask: &Reschedule) -> Result<Timestamp, Error> {
+fn agreed_at(
+    state: &BookingState,
+    now: Timestamp,
+    asked: &RescheduleRequest,
+) -> Result<Timestamp, Error> {
     let (now, terms) = (now.floor_to_second(), &state.terms);
-    let Some(at) = ask.at.map(Timestamp::floor_to_second) else {
+    let Some(at) = asked.at.map(Timestamp::floor_to_second) else {
         return Ok(now);
     };
     let refuse = |code, message: String| {
@@ -233,7 +256,7 @@ fn moved(state: &BookingState, rescheduling: Rescheduling, entry: &Entry) -> Mov
 }
 
 /// What is answered about a change of date that is recorded, or is about to be.
-fn answer(work: &Work, moved: &Moved, terms: &Terms) -> Result<Rescheduled, Error> {
+fn answer(batch: &BatchState, moved: &Moved, terms: &Terms) -> Result<Rescheduled, Error> {
     let latest = &moved.rescheduling;
     let amendment = latest.amendments.last().ok_or_else(|| {
         Error::internal(format!(
@@ -241,7 +264,6 @@ fn answer(work: &Work, moved: &Moved, terms: &Terms) -> Result<Rescheduled, Erro
             latest.booking_id
         ))
     })?;
-    let (leaf_index, leaf) = moved.leaf;
     Ok(Rescheduled {
         booking_id: latest.booking_id,
         event_date: latest.event_date,
@@ -253,12 +275,6 @@ fn answer(work: &Work, moved: &Moved, terms: &Terms) -> Result<Rescheduled, Erro
         reached: amendment.reached,
         schedule: effective_schedule(terms, &latest.amendments)?,
         dry_run: false,
-        receipt: Some(Receipt {
-            log_origin: work.origin.clone(),
-            leaf_index,
-            leaf_hash: leaf.to_string(),
-            tree_size: 0,
-            root_hash: String::new(),
-        }),
+        receipt: Some(Receipt::of(&batch.origin, moved.leaf)),
     })
 }

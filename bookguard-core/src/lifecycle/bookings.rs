@@ -1,128 +1,135 @@
 //! Bookings: recorded, protected. Each fact is a leaf of the ledger and an event.
 
+use std::sync::Arc;
+
 use super::chain::{self, Chain};
-use super::{Decided, webhooks};
+use super::webhooks;
+use crate::batch::BatchState;
 use crate::change::Change;
-use crate::command::{BookingCreated, NewBooking, NewEvent, Protected, Receipt, Reply};
+use crate::command::{BookingCreated, Command, Decided, Head, NewEvent, Protected, Receipt};
 use crate::error::Error;
 use crate::evidence::facts;
-use crate::ledger::{Hash, LeafKind};
-use crate::model::{BookingId, BookingStatus, EventId, EventType, PartnerId, Timestamp};
+use crate::ledger::LeafKind;
+use crate::model::{BookingStatus, EventType, Timestamp};
+use crate::needs::Needs;
+use crate::ops::bookings::{CreateBooking, ProtectBooking};
 use crate::webhook::body;
-use crate::work::Work;
 
-pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize) -> Decided {
-    let booking = &new.booking;
-    let partner = work
-        .active_partner(&booking.partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    if let Some(shelf) = &new.shelf
-        && !shelf.is_current(partner.edition, &partner.partner.settings)
-    {
-        return Err(Error::outdated());
+impl Command for CreateBooking {
+    type Reply = BookingCreated;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.0.booking.partner_id);
     }
-    let first = chain::first(work, booking.booking_id, new.stream, at, &new.fact)?;
-    let mut changes = vec![
-        Change::BookingAdded { command: index },
-        Change::Entry(Box::new(first)),
-    ];
-    webhooks::emit(
-        work,
-        partner,
-        at,
-        booking.booking_id,
-        &new.event,
-        &mut changes,
-    );
-    let reply = BookingCreated {
-        booking_id: booking.booking_id,
-        partner_id: booking.partner_id,
-        status: booking.status,
-        created_at: booking.created_at,
-    };
-    Ok((changes, Reply::BookingCreated(reply)))
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<BookingCreated> {
+        let Self(new) = self;
+        let booking = &new.booking;
+        let partner = batch
+            .active_partner(&booking.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if let Some(shelf) = &new.shelf
+            && !shelf.is_current(partner.edition, &partner.partner.settings)
+        {
+            return Err(Error::outdated());
+        }
+        let first = chain::first(batch, booking.booking_id, new.stream, at, &new.fact)?;
+        let mut changes = vec![
+            Change::BookingAdded(Arc::clone(new)),
+            Change::Entry(Box::new(first)),
+        ];
+        webhooks::emit(
+            batch,
+            partner,
+            at,
+            booking.booking_id,
+            &new.event,
+            &mut changes,
+        );
+        let reply = BookingCreated {
+            booking_id: booking.booking_id,
+            partner_id: booking.partner_id,
+            status: booking.status,
+            created_at: booking.created_at,
+        };
+        Ok((changes, reply))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
 }
 
-/// The event a protection causes.
-pub(super) struct ProtectedEvent<'a> {
-    pub event_id: EventId,
-    pub lease: i64,
-    pub evidence_url: &'a str,
-}
+impl Command for ProtectBooking {
+    type Reply = Protected;
 
-pub(super) fn protect(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    booking_id: BookingId,
-    event: &ProtectedEvent<'_>,
-    seed: &[u8; 32],
-) -> Decided {
-    let state = work
-        .bookings
-        .get(&booking_id)
-        .filter(|state| state.booking.partner_id == partner_id)
-        .ok_or_else(|| Error::not_found("booking"))?;
-    let partner = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("booking"))?;
-    let receipt = |leaf_index: u64, leaf: &Hash| Receipt {
-        log_origin: work.origin.clone(),
-        leaf_index,
-        leaf_hash: leaf.to_string(),
-        tree_size: 0,
-        root_hash: String::new(),
-    };
-    let reply = |protected_at, receipt| {
-        Reply::Protected(Box::new(Protected {
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Protected> {
+        let (partner_id, booking_id) = (self.partner_id, self.booking_id);
+        let state = batch
+            .bookings
+            .get(&booking_id)
+            .filter(|state| state.booking.partner_id == partner_id)
+            .ok_or_else(|| Error::not_found("booking"))?;
+        let partner = batch
+            .active_partner(&partner_id)
+            .ok_or_else(|| Error::not_found("booking"))?;
+        let reply = |protected_at, leaf| Protected {
             booking_id,
             protected: true,
             protected_at,
-            receipt,
-        }))
-    };
-    match state.booking.status {
-        BookingStatus::Canceled => {
-            return Err(Error::conflict(
-                "booking_canceled",
-                format!(
-                    "Booking {booking_id} is canceled; only bookings that are not canceled can be protected."
-                ),
-            ));
+            receipt: Receipt::of(&batch.origin, leaf),
+        };
+        match state.booking.status {
+            BookingStatus::Canceled => {
+                return Err(Error::conflict(
+                    "booking_canceled",
+                    format!(
+                        "Booking {booking_id} is canceled; only bookings that are not canceled can be protected."
+                    ),
+                ));
+            }
+            BookingStatus::Protected => {
+                // The rows that say "protected" and the leaf index are written together; without one the store is damaged.
+                let (Some(protected_at), Some(leaf)) =
+                    (state.booking.protected_at, state.protected_leaf)
+                else {
+                    return Err(Error::internal(format!(
+                        "booking {booking_id} is protected but has no leaf that says so"
+                    )));
+                };
+                return Ok((Vec::new(), reply(protected_at, leaf)));
+            }
+            BookingStatus::Created => {}
         }
-        BookingStatus::Protected => {
-            // The rows that say "protected" and the leaf index are written together; without one the store is damaged.
-            let (Some(protected_at), Some((leaf_index, leaf))) =
-                (state.booking.protected_at, state.protected_leaf)
-            else {
-                return Err(Error::internal(format!(
-                    "booking {booking_id} is protected but has no leaf that says so"
-                )));
-            };
-            return Ok((Vec::new(), reply(protected_at, receipt(leaf_index, &leaf))));
-        }
-        BookingStatus::Created => {}
+        let mut booking = state.booking.clone();
+        booking.protect(at);
+        let mut chain = Chain::of(batch, state, at, &self.seed)?;
+        let fields = facts::protected(&booking, &state.terms);
+        let entry = chain.append(LeafKind::BookingProtected, fields)?;
+        let (leaf_index, leaf) = (entry.index, entry.hash);
+        let mut changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::BookingProtected {
+                booking_id,
+                at,
+                leaf_index,
+            },
+        ];
+        let event = NewEvent {
+            event_id: self.event_id,
+            event_type: EventType::BookingProtected,
+            head: body::protected(self.event_id, &booking, at, &self.evidence_url),
+            lease: self.lease,
+        };
+        webhooks::emit(batch, partner, at, booking_id, &event, &mut changes);
+        Ok((changes, reply(at, (leaf_index, leaf))))
     }
-    let mut booking = state.booking.clone();
-    booking.protect(at);
-    let mut chain = Chain::of(work, state, at, seed)?;
-    let fields = facts::protected(&booking, &state.terms);
-    let entry = chain.append(LeafKind::BookingProtected, fields)?;
-    let (leaf_index, leaf) = (entry.index, entry.hash);
-    let mut changes = vec![
-        Change::Entry(Box::new(entry)),
-        Change::BookingProtected {
-            booking_id,
-            at,
-            leaf_index,
-        },
-    ];
-    let event = NewEvent {
-        event_id: event.event_id,
-        event_type: EventType::BookingProtected,
-        head: body::protected(event.event_id, &booking, at, event.evidence_url),
-        lease: event.lease,
-    };
-    webhooks::emit(work, partner, at, booking_id, &event, &mut changes);
-    Ok((changes, reply(at, receipt(leaf_index, &leaf))))
+
+    fn complete(&self, reply: &mut Protected, head: &Head) {
+        reply.receipt.complete(head);
+    }
 }

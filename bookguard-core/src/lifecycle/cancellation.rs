@@ -4,130 +4,152 @@
 //! its event in the same batch, and nothing but a decision about a pending one follows.
 
 use super::chain::Chain;
-use super::{Decided, webhooks};
+use super::webhooks;
+use crate::batch::{BatchState, BookingState, PartnerState};
 use crate::change::Change;
-use crate::command::{Cancel, Decide, Expected, NewEvent, NewResolution, Reply};
+use crate::command::{Command, Decided, Expected, NewEvent, NewResolution};
 use crate::error::{Error, FieldError, Obstacle};
 use crate::evidence::facts;
 use crate::ledger::LeafKind;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
+use crate::needs::Needs;
+use crate::ops::cancellations::{CancelBooking, DecideResolution};
 use crate::policy::{
     self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionPath,
     ResolutionStatus, Standing, Subject,
 };
 use crate::webhook::body;
-use crate::work::{BookingState, PartnerState, Work};
 
-/// Cancels a booking. The same actor, reason and instant again answer with the resolution there is.
-///
-/// Refusals: `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; those of
-/// [`policy::evaluate`] and of an amount, by field.
-pub(super) fn cancel(work: &Work, at: Timestamp, cancel: &Cancel) -> Decided {
-    let (partner, state) = owned(work, cancel.partner_id, cancel.booking_id)?;
-    let booking = &state.booking;
-    let cancellation = cancellation(at, cancel, booking.currency)?;
-    let recorded = state.resolution.as_ref().map(Resolution::recorded);
-    let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
-        .map_err(|refusal| refused(refusal, state))?;
-    guard(&cancel.expected, &evaluation, state.resolution.as_ref())?;
-    if let Some(resolution) = &state.resolution {
-        let resolution = Resolution {
-            evaluation,
-            ..resolution.clone()
-        };
-        return Ok((Vec::new(), Reply::Resolved(Box::new(resolution))));
+impl Command for CancelBooking {
+    type Reply = Resolution;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
     }
-    let new = &cancel.resolution;
-    let resolution = Resolution::of(
-        &cancellation,
-        evaluation,
-        booking.partner_id,
-        new.resolution_id,
-        booking.protected,
-    );
-    let mut chain = Chain::of(work, state, at, &new.seed)?;
-    let canceled = chain.append(LeafKind::BookingCanceled, facts::canceled(&cancellation))?;
-    let changes = vec![
-        Change::Entry(Box::new(canceled)),
-        Change::BookingCanceled {
-            booking_id: booking.booking_id,
-            at,
-        },
-    ];
-    resolve(work, partner, chain, new, resolution, changes)
+
+    /// Cancels a booking. The same actor, reason and instant again answer with the resolution there is.
+    ///
+    /// # Errors
+    /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; those of
+    /// [`policy::evaluate`] and of an amount, by field.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
+        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let booking = &state.booking;
+        let cancellation = cancellation(at, self, booking.currency)?;
+        let recorded = state.resolution.as_ref().map(Resolution::recorded);
+        let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
+            .map_err(|refusal| refused(refusal, state))?;
+        guard(&self.asked.expected, &evaluation, state.resolution.as_ref())?;
+        if let Some(resolution) = &state.resolution {
+            let resolution = Resolution {
+                evaluation,
+                ..resolution.clone()
+            };
+            return Ok((Vec::new(), resolution));
+        }
+        let new = &self.resolution;
+        let resolution = Resolution::of(
+            &cancellation,
+            evaluation,
+            booking.partner_id,
+            new.resolution_id,
+            booking.protected,
+        );
+        let mut chain = Chain::of(batch, state, at, &new.seed)?;
+        let canceled = chain.append(LeafKind::BookingCanceled, facts::canceled(&cancellation))?;
+        let changes = vec![
+            Change::Entry(Box::new(canceled)),
+            Change::BookingCanceled {
+                booking_id: booking.booking_id,
+                at,
+            },
+        ];
+        resolve(batch, partner, chain, new, resolution, changes)
+    }
 }
 
-/// Ends a review. The very same decision again answers with the resolution there is.
-///
-/// Refusals: `not_found`; `resolution_final`, `resolution_already_decided`; `refund_exceeds_paid` and those of an amount.
-pub(super) fn decide(work: &Work, at: Timestamp, decide: &Decide) -> Decided {
-    let unknown = |_| Error::not_found("resolution");
-    let (partner, state) = owned(work, decide.partner_id, decide.booking_id).map_err(unknown)?;
-    let latest = state.resolution.as_ref().filter(|latest| {
-        let named = Some(decide.resolution_id);
-        Some(latest.resolution_id) == named || latest.supersedes == named
-    });
-    let latest = latest.ok_or_else(|| Error::not_found("resolution"))?;
-    let refund = amount("/refund", &decide.refund, state.booking.currency)?;
-    if let Some(decision) = &latest.decision {
-        let same = latest.supersedes == Some(decide.resolution_id)
-            && decision.refund == refund
-            && decision.decided_by == decide.decided_by
-            && decision.rationale == decide.rationale;
-        return match same {
-            true => Ok((Vec::new(), Reply::Resolved(Box::new(latest.clone())))),
-            false => Err(already_decided(latest)),
+impl Command for DecideResolution {
+    type Reply = Resolution;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+    }
+
+    /// Ends a review. The very same decision again answers with the resolution there is.
+    ///
+    /// # Errors
+    /// `not_found`; `resolution_final`, `resolution_already_decided`; `refund_exceeds_paid` and those of an amount.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
+        let asked = &self.asked;
+        let unknown = |_| Error::not_found("resolution");
+        let (partner, state) = owned(batch, self.partner_id, self.booking_id).map_err(unknown)?;
+        let latest = state.resolution.as_ref().filter(|latest| {
+            let named = Some(self.resolution_id);
+            Some(latest.resolution_id) == named || latest.supersedes == named
+        });
+        let latest = latest.ok_or_else(|| Error::not_found("resolution"))?;
+        let refund = amount("/refund", &asked.refund, state.booking.currency)?;
+        if let Some(decision) = &latest.decision {
+            let same = latest.supersedes == Some(self.resolution_id)
+                && decision.refund == refund
+                && decision.decided_by == asked.decided_by
+                && decision.rationale == asked.rationale;
+            return match same {
+                true => Ok((Vec::new(), latest.clone())),
+                false => Err(already_decided(latest)),
+            };
+        }
+        if latest.status != ResolutionStatus::PendingReview {
+            return Err(Error::conflict(
+                "resolution_final",
+                format!(
+                    "Resolution {} is final: the policy alone gave it, and there is nothing to asked. Only resolutions in status pending_review \
+                     are decided.",
+                    latest.resolution_id
+                ),
+            )
+            .showing(obstacle(latest)));
+        }
+        let decision = Decision {
+            refund,
+            decided_by: asked.decided_by.clone(),
+            rationale: asked.rationale.clone(),
+            decided_at: at,
         };
+        let new = &self.next;
+        let resolution = latest
+            .decided(decision, new.resolution_id, &state.terms)
+            .map_err(|refusal| field_error(refusal, "/refund", "Send at most what was paid."))?;
+        let chain = Chain::of(batch, state, at, &new.seed)?;
+        resolve(batch, partner, chain, new, resolution, Vec::new())
     }
-    if latest.status != ResolutionStatus::PendingReview {
-        return Err(Error::conflict(
-            "resolution_final",
-            format!(
-                "Resolution {} is final: the policy alone gave it, and there is nothing to decide. Only resolutions in status pending_review \
-                 are decided.",
-                latest.resolution_id
-            ),
-        )
-        .showing(obstacle(latest)));
-    }
-    let decision = Decision {
-        refund,
-        decided_by: decide.decided_by.clone(),
-        rationale: decide.rationale.clone(),
-        decided_at: at,
-    };
-    let new = &decide.next;
-    let resolution = latest
-        .decided(decision, new.resolution_id, &state.terms)
-        .map_err(|refusal| field_error(refusal, "/refund", "Send at most what was paid."))?;
-    let chain = Chain::of(work, state, at, &new.seed)?;
-    resolve(work, partner, chain, new, resolution, Vec::new())
 }
 
 /// The booking and its partner, when it is this partner's.
 pub(super) fn owned(
-    work: &Work,
+    batch: &BatchState,
     partner_id: PartnerId,
     booking_id: BookingId,
 ) -> Result<(&PartnerState, &BookingState), Error> {
-    let state = work
+    let state = batch
         .bookings
         .get(&booking_id)
         .filter(|state| state.booking.partner_id == partner_id);
-    work.active_partner(&partner_id)
+    batch
+        .active_partner(&partner_id)
         .zip(state)
         .ok_or_else(|| Error::not_found("booking"))
 }
 
 /// Records a resolution: its entry, its row, its event.
 fn resolve(
-    work: &Work,
+    batch: &BatchState,
     partner: &PartnerState,
     mut chain: Chain,
     new: &NewResolution,
     resolution: Resolution,
     mut changes: Vec<Change>,
-) -> Decided {
+) -> Decided<Resolution> {
     let entry = chain.append(LeafKind::ResolutionCreated, facts::resolved(&resolution))?;
     let leaf_index = entry.index;
     let event = NewEvent {
@@ -144,24 +166,29 @@ fn resolve(
         },
     ]);
     let (at, booking_id) = (resolution.made_at(), resolution.booking_id);
-    webhooks::emit(work, partner, at, booking_id, &event, &mut changes);
-    Ok((changes, Reply::Resolved(Box::new(resolution))))
+    webhooks::emit(batch, partner, at, booking_id, &event, &mut changes);
+    Ok((changes, resolution))
 }
 
-fn cancellation(at: Timestamp, cancel: &Cancel, currency: Currency) -> Result<Cancellation, Error> {
-    let agreed_refund = match &cancel.agreed_refund {
+fn cancellation(
+    at: Timestamp,
+    cancel: &CancelBooking,
+    currency: Currency,
+) -> Result<Cancellation, Error> {
+    let asked = &cancel.asked;
+    let agreed_refund = match &asked.agreed_refund {
         Some(digits) => Some(amount("/agreedRefund", digits, currency)?),
         None => None,
     };
     Ok(Cancellation {
         booking_id: cancel.booking_id,
         canceled_at: at,
-        canceled_by: cancel.canceled_by,
-        reason: cancel.reason,
-        note: cancel.note.clone(),
-        effective_at: cancel.effective_at,
+        canceled_by: asked.canceled_by,
+        reason: asked.reason,
+        note: asked.note.clone(),
+        effective_at: asked.effective_at,
         agreed_refund,
-        evidence: cancel.evidence.clone(),
+        evidence: asked.evidence.clone(),
     })
 }
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::batch::{BatchState, BookingState};
 use crate::change::Entry;
 use crate::error::Error;
 use crate::evidence::facts::{Fact, Field};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
-use crate::work::{BookingState, Work};
 
 /// Where a chain stands, and where the log does.
 pub(super) struct Chain {
@@ -39,28 +39,33 @@ impl Chain {
     ///
     /// Errors: `internal`, when it is not known where the chain stands.
     pub fn of(
-        work: &Work,
+        batch: &BatchState,
         state: &BookingState,
         at: Timestamp,
         seed: &[u8; 32],
     ) -> Result<Self, Error> {
         Ok(Self {
-            next: after(work, state.booking.booking_id)?,
+            next: after(batch, state.booking.booking_id)?,
             at,
             dice: ChaCha12Rng::from_seed(*seed),
         })
     }
 
     /// A chain of the log's own, which no booking has.
-    pub fn of_the_log(work: &Work, stream: [u8; 16], at: Timestamp, seed: &[u8; 32]) -> Self {
+    pub fn of_the_log(
+        batch: &BatchState,
+        stream: [u8; 16],
+        at: Timestamp,
+        seed: &[u8; 32],
+    ) -> Self {
         Self {
             next: Place {
                 booking_id: None,
                 stream,
                 seq: 0,
                 prev: Hash::ZERO,
-                index: work.size,
-                not_before: work.written,
+                index: batch.size,
+                not_before: batch.written,
             },
             at,
             dice: ChaCha12Rng::from_seed(*seed),
@@ -92,7 +97,7 @@ impl Chain {
 ///
 /// Errors: as [`Chain::append`].
 pub(super) fn first(
-    work: &Work,
+    batch: &BatchState,
     booking_id: BookingId,
     stream: [u8; 16],
     at: Timestamp,
@@ -103,8 +108,8 @@ pub(super) fn first(
         stream,
         seq: 0,
         prev: Hash::ZERO,
-        index: work.size,
-        not_before: work.written,
+        index: batch.size,
+        not_before: batch.written,
     };
     entry(place, at, Arc::clone(fact))
 }
@@ -113,17 +118,17 @@ pub(super) fn first(
 ///
 /// Errors: as [`Chain::of`] and [`Chain::append`].
 pub(super) fn next(
-    work: &Work,
+    batch: &BatchState,
     booking_id: BookingId,
     at: Timestamp,
     fact: &Arc<Fact>,
 ) -> Result<Entry, Error> {
-    entry(after(work, booking_id)?, at, Arc::clone(fact))
+    entry(after(batch, booking_id)?, at, Arc::clone(fact))
 }
 
 /// The place behind the last entry of a booking.
-fn after(work: &Work, booking_id: BookingId) -> Result<Place, Error> {
-    let chain = work.chains.get(&booking_id).ok_or_else(|| {
+fn after(batch: &BatchState, booking_id: BookingId) -> Result<Place, Error> {
+    let chain = batch.chains.get(&booking_id).ok_or_else(|| {
         Error::internal(format!(
             "where the entries of booking {booking_id} end was not loaded"
         ))
@@ -133,8 +138,8 @@ fn after(work: &Work, booking_id: BookingId) -> Result<Place, Error> {
         stream: chain.stream,
         seq: chain.entries,
         prev: chain.tip,
-        index: work.size,
-        not_before: work.written,
+        index: batch.size,
+        not_before: batch.written,
     })
 }
 

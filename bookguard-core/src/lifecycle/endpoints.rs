@@ -1,49 +1,63 @@
 //! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
 
-use super::{Decided, health};
+use super::health;
+use crate::batch::BatchState;
 use crate::change::Change;
-use crate::command::{EndpointKept, EndpointUpdate, NewSecret, Reply, RotatedSecret};
+use crate::command::{Command, Decided, EndpointKept, EndpointUpdate, NewSecret, RotatedSecret};
 use crate::error::Error;
 use crate::limits;
 use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};
+use crate::needs::Needs;
+use crate::ops::endpoint_changes::UpdateEndpoint;
+use crate::ops::endpoint_test::TestEndpoint;
+use crate::ops::endpoints::{CreateEndpoint, DeleteEndpoint};
+use crate::ops::events::AttemptRecord;
+use crate::ops::secrets::RotateSecret;
 use crate::webhook::SecretTerm;
 use crate::webhook::keyring::first_valid;
-use crate::work::Work;
 
-pub(super) fn create(
-    work: &Work,
-    partner_id: PartnerId,
-    endpoint: &Endpoint,
-    secret: Option<&NewSecret>,
-) -> Decided {
-    let state = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
-        return Err(Error::conflict(
-            "too_many_endpoints",
-            format!(
-                "The partner has {} webhook endpoints, the most allowed. Delete one first.",
-                state.endpoints.len()
-            ),
-        ));
+impl Command for CreateEndpoint {
+    type Reply = EndpointKept;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
     }
-    refuse_duplicate(&state.endpoints, &endpoint.url)?;
-    let mut changes = vec![Change::EndpointAdded {
-        partner_id,
-        endpoint: Box::new(endpoint.clone()),
-    }];
-    changes.extend(secret.map(|new| Change::SecretAdded {
-        owner: *endpoint.endpoint_id.as_bytes(),
-        term: SecretTerm::at_once(endpoint.created_at),
-        sealed: new.sealed.clone(),
-    }));
-    let kept = EndpointKept {
-        endpoint: endpoint.clone(),
-        secret: secret.map(|new| new.secret.reveal().to_owned()),
-        switches_at: None,
-    };
-    Ok((changes, Reply::EndpointKept(Box::new(kept))))
+
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<EndpointKept> {
+        let (endpoint, secret) = (&self.endpoint, self.secret.as_ref());
+        let state = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
+            return Err(Error::conflict(
+                "too_many_endpoints",
+                format!(
+                    "The partner has {} webhook endpoints, the most allowed. Delete one first.",
+                    state.endpoints.len()
+                ),
+            ));
+        }
+        refuse_duplicate(&state.endpoints, &endpoint.url)?;
+        let mut changes = vec![Change::EndpointAdded {
+            partner_id: self.partner_id,
+            endpoint: Box::new(endpoint.clone()),
+        }];
+        changes.extend(secret.map(|new| Change::SecretAdded {
+            owner: *endpoint.endpoint_id.as_bytes(),
+            term: SecretTerm::at_once(endpoint.created_at),
+            sealed: new.sealed.clone(),
+        }));
+        let kept = EndpointKept {
+            endpoint: endpoint.clone(),
+            secret: secret.map(|new| new.secret.reveal().to_owned()),
+            switches_at: None,
+        };
+        Ok((changes, kept))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
 }
 
 /// A receiver that were registered twice would get every event twice. One that is disabled counts: it can be brought back.
@@ -61,8 +75,13 @@ fn refuse_duplicate(endpoints: &[Endpoint], url: &str) -> Result<(), Error> {
 }
 
 /// The partner's endpoint, unless it is deleted.
-fn find(work: &Work, partner_id: PartnerId, endpoint_id: EndpointId) -> Result<&Endpoint, Error> {
-    work.partners
+fn find(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+) -> Result<&Endpoint, Error> {
+    batch
+        .partners
         .get(&partner_id)
         .and_then(|state| {
             state
@@ -73,57 +92,61 @@ fn find(work: &Work, partner_id: PartnerId, endpoint_id: EndpointId) -> Result<&
         .ok_or_else(|| Error::not_found("webhook endpoint"))
 }
 
-pub(super) fn update(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    endpoint_id: EndpointId,
-    update: &EndpointUpdate,
-) -> Decided {
-    let old = find(work, partner_id, endpoint_id)?;
-    let mut new = old.clone();
-    let other = update.url.as_ref().filter(|url| **url != old.url);
-    if let Some(url) = other {
-        refuse_duplicate(&work.partners[&partner_id].endpoints, url)?;
-        new.url.clone_from(url);
+impl Command for UpdateEndpoint {
+    type Reply = EndpointKept;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
     }
-    if let Some(events) = &update.events {
-        new.events.clone_from(events);
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<EndpointKept> {
+        let (partner_id, endpoint_id) = (self.partner_id, self.endpoint_id);
+        let update = &self.update;
+        let old = find(batch, partner_id, endpoint_id)?;
+        let mut new = old.clone();
+        let other = update.url.as_ref().filter(|url| **url != old.url);
+        if let Some(url) = other {
+            refuse_duplicate(&batch.partners[&partner_id].endpoints, url)?;
+            new.url.clone_from(url);
+        }
+        if let Some(events) = &update.events {
+            new.events.clone_from(events);
+        }
+        if let Some(description) = &update.description {
+            new.description.clone_from(description);
+        }
+        if let Some(limit) = update.rate_limit_per_second {
+            new.rate_limit_per_second = limit;
+        }
+        let health = health::decided(
+            old.health(),
+            at,
+            update.enabled,
+            other.map(|_| update.verifies),
+        );
+        let new = new.with_health(health);
+        let mut changes = Vec::new();
+        let (new, given) = own_secret(at, new, update, &mut changes);
+        if health != old.health() {
+            changes.push(Change::EndpointFared {
+                endpoint_id,
+                health,
+            });
+        }
+        let takes_others = new.events != old.events || new.enabled != old.enabled;
+        if takes_others || new.clone().with_health(old.health()) != *old {
+            changes.push(Change::EndpointChanged {
+                endpoint: Box::new(new.clone()),
+                since: takes_others.then_some(at),
+            });
+        }
+        let kept = EndpointKept {
+            endpoint: new,
+            secret: given.map(|(secret, _)| secret.secret.reveal().to_owned()),
+            switches_at: given.map(|(_, term)| term.from),
+        };
+        Ok((changes, kept))
     }
-    if let Some(description) = &update.description {
-        new.description.clone_from(description);
-    }
-    if let Some(limit) = update.rate_limit_per_second {
-        new.rate_limit_per_second = limit;
-    }
-    let health = health::decided(
-        old.health(),
-        at,
-        update.enabled,
-        other.map(|_| update.verifies),
-    );
-    let new = new.with_health(health);
-    let mut changes = Vec::new();
-    let (new, given) = own_secret(at, new, update, &mut changes);
-    if health != old.health() {
-        changes.push(Change::EndpointFared {
-            endpoint_id,
-            health,
-        });
-    }
-    let takes_others = new.events != old.events || new.enabled != old.enabled;
-    if takes_others || new.clone().with_health(old.health()) != *old {
-        changes.push(Change::EndpointChanged {
-            endpoint: Box::new(new.clone()),
-            since: takes_others.then_some(at),
-        });
-    }
-    let kept = EndpointKept {
-        endpoint: new,
-        secret: given.map(|(secret, _)| secret.secret.reveal().to_owned()),
-        switches_at: given.map(|(_, term)| term.from),
-    };
-    Ok((changes, Reply::EndpointKept(Box::new(kept))))
 }
 
 /// Gives the endpoint a secret of its own, or takes it away, where that changes anything; what it was given.
@@ -167,96 +190,113 @@ fn own_secret<'u>(
     }
 }
 
-pub(super) fn test(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    endpoint_id: EndpointId,
-) -> Decided {
-    find(work, partner_id, endpoint_id)?;
-    Ok((Vec::new(), Reply::Testing(endpoint_id, at)))
+/// Writes nothing but the answer to be remembered.
+impl Command for TestEndpoint {
+    type Reply = AttemptRecord;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<AttemptRecord> {
+        find(batch, self.partner_id, self.endpoint_id)?;
+        Ok((Vec::new(), self.unknown(at)))
+    }
 }
 
-pub(super) fn delete(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    endpoint_id: EndpointId,
-) -> Decided {
-    let endpoint = find(work, partner_id, endpoint_id)?;
-    let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
-    if endpoint.own_secret {
-        changes.push(Change::SecretsForgotten {
-            owner: *endpoint_id.as_bytes(),
-            made_before: None,
-        });
+impl Command for DeleteEndpoint {
+    type Reply = Endpoint;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
     }
-    let ended = Endpoint {
-        enabled: false,
-        ..endpoint.clone()
-    };
-    Ok((changes, Reply::Endpoint(Box::new(ended))))
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Endpoint> {
+        let endpoint_id = self.endpoint_id;
+        let endpoint = find(batch, self.partner_id, endpoint_id)?;
+        let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
+        if endpoint.own_secret {
+            changes.push(Change::SecretsForgotten {
+                owner: *endpoint_id.as_bytes(),
+                made_before: None,
+            });
+        }
+        let ended = Endpoint {
+            enabled: false,
+            ..endpoint.clone()
+        };
+        Ok((changes, ended))
+    }
 }
 
-pub(super) fn rotate_secret(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    endpoint_id: Option<EndpointId>,
-    new: &NewSecret,
-    overlap_ms: i64,
-) -> Decided {
-    let owner = secret_owner(work, partner_id, endpoint_id)?;
-    let terms = work.secrets.get(&owner).map_or(&[][..], Vec::as_slice);
-    let valid = &terms[first_valid(terms, at).unwrap_or(0)..];
-    if overlap_ms > 0 && valid.len() >= limits::SECRETS_VALID {
-        return Err(Error::conflict(
-            "too_many_secrets",
-            format!(
-                "{} secrets sign at present, the most allowed. Wait until the next takes over, or send \"overlapSeconds\": 0, \
-                 which ends them all at once.",
-                valid.len()
-            ),
-        ));
+impl Command for RotateSecret {
+    type Reply = RotatedSecret;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        let endpoint = self.endpoint_id.as_ref().map(EndpointId::as_bytes);
+        let owner = endpoint.unwrap_or(self.partner_id.as_bytes());
+        needs.secret_owners.push(*owner);
     }
-    // Whichever was made last takes over in the end, whatever the clock says of the one before.
-    let made = terms.last().map_or(at, |last| at.max(last.made.plus_ms(1)));
-    let term = SecretTerm {
-        made,
-        from: made.plus_ms(overlap_ms),
-    };
-    let kept = if overlap_ms == 0 { None } else { valid.first() };
-    let made_before = kept.map_or(made, |first| first.made);
-    let mut changes = Vec::new();
-    if terms.first().is_some_and(|first| first.made < made_before) {
-        changes.push(Change::SecretsForgotten {
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<RotatedSecret> {
+        let owner = secret_owner(batch, self.partner_id, self.endpoint_id)?;
+        let terms = batch.secrets.get(&owner).map_or(&[][..], Vec::as_slice);
+        let valid = &terms[first_valid(terms, at).unwrap_or(0)..];
+        if self.overlap_ms > 0 && valid.len() >= limits::SECRETS_VALID {
+            return Err(Error::conflict(
+                "too_many_secrets",
+                format!(
+                    "{} secrets sign at present, the most allowed. Wait until the next takes over, or send \"overlapSeconds\": 0, \
+                     which ends them all at once.",
+                    valid.len()
+                ),
+            ));
+        }
+        // Whichever was made last takes over in the end, whatever the clock says of the one before.
+        let made = terms.last().map_or(at, |last| at.max(last.made.plus_ms(1)));
+        let term = SecretTerm {
+            made,
+            from: made.plus_ms(self.overlap_ms),
+        };
+        let kept = if self.overlap_ms == 0 {
+            None
+        } else {
+            valid.first()
+        };
+        let made_before = kept.map_or(made, |first| first.made);
+        let mut changes = Vec::new();
+        if terms.first().is_some_and(|first| first.made < made_before) {
+            changes.push(Change::SecretsForgotten {
+                owner,
+                made_before: Some(made_before),
+            });
+        }
+        changes.push(Change::SecretAdded {
             owner,
-            made_before: Some(made_before),
+            term,
+            sealed: self.secret.sealed.clone(),
         });
+        let rotated = RotatedSecret {
+            secret: self.secret.secret.reveal().to_owned(),
+            switches_at: term.from,
+        };
+        Ok((changes, rotated))
     }
-    changes.push(Change::SecretAdded {
-        owner,
-        term,
-        sealed: new.sealed.clone(),
-    });
-    let rotated = RotatedSecret {
-        secret: new.secret.reveal().to_owned(),
-        switches_at: term.from,
-    };
-    Ok((changes, Reply::SecretRotated(Box::new(rotated))))
 }
 
 fn secret_owner(
-    work: &Work,
+    batch: &BatchState,
     partner_id: PartnerId,
     endpoint_id: Option<EndpointId>,
 ) -> Result<[u8; 16], Error> {
     let Some(endpoint_id) = endpoint_id else {
-        work.active_partner(&partner_id)
+        batch
+            .active_partner(&partner_id)
             .ok_or_else(|| Error::not_found("partner"))?;
         return Ok(*partner_id.as_bytes());
     };
-    if !find(work, partner_id, endpoint_id)?.own_secret {
+    if !find(batch, partner_id, endpoint_id)?.own_secret {
         return Err(Error::conflict(
             "no_own_secret",
             format!(

@@ -1,128 +1,145 @@
 //! Partners and their keys.
 
-use super::Decided;
+use crate::batch::BatchState;
 use crate::change::Change;
-use crate::command::{NewApiKey, NewKey, Registration, Reply};
+use crate::command::{Command, Decided, NewApiKey, NewKey, Registration};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::model::{ApiKey, ApiKeyId, Partner, PartnerId, PartnerStatus, Scope, Scopes, Timestamp};
-use crate::work::Work;
+use crate::model::{ApiKey, PartnerId, PartnerStatus, Scope, Timestamp};
+use crate::needs::Needs;
+use crate::ops::api_keys::{CreateApiKey, RevokeApiKey};
+use crate::ops::partners::{ApprovePartner, RegisterPartner};
 
-pub(super) fn register(
-    partner: &Partner,
-    secret: &[u8],
-    key: Option<&NewKey>,
-    reply: &Registration,
-) -> (Vec<Change>, Reply) {
-    let mut changes = vec![Change::PartnerAdded {
-        partner: Box::new(partner.clone()),
-        secret: secret.to_vec(),
-    }];
-    if let Some(key) = key {
-        changes.push(key_added(partner.partner_id, key));
+impl Command for RegisterPartner {
+    type Reply = Registration;
+
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<Registration> {
+        let mut changes = vec![Change::PartnerAdded {
+            partner: Box::new(self.partner.clone()),
+            secret: self.secret.clone(),
+        }];
+        if let Some(key) = &self.key {
+            changes.push(key_added(self.partner.partner_id, key));
+        }
+        Ok((changes, self.reply.clone()))
     }
-    (changes, Reply::Registered(Box::new(reply.clone())))
+
+    fn brings_new(&self) -> bool {
+        true
+    }
 }
 
-pub(super) fn approve(
-    work: &Work,
-    partner_id: PartnerId,
-    key: &NewKey,
-    reply: &Registration,
-) -> Decided {
-    let state = work
-        .partners
-        .get(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    if state.partner.status != PartnerStatus::Pending {
-        return Err(Error::conflict(
-            "partner_not_pending",
-            format!(
-                "Partner {partner_id} is approved already; create further keys with api-keys create."
-            ),
-        ));
-    }
-    let changes = vec![
-        Change::PartnerMoved {
-            partner_id,
-            status: PartnerStatus::Active,
-        },
-        key_added(partner_id, key),
-    ];
-    Ok((changes, Reply::Registered(Box::new(reply.clone()))))
-}
+impl Command for ApprovePartner {
+    type Reply = Registration;
 
-pub(super) fn create_key(
-    work: &Work,
-    partner_id: PartnerId,
-    key: &NewKey,
-    reply: &NewApiKey,
-) -> Decided {
-    let state = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    if state.live_keys >= limits::KEYS_PER_PARTNER {
-        return Err(Error::conflict(
-            "too_many_keys",
-            format!(
-                "The partner has {} keys, the most allowed. Revoke one first.",
-                state.live_keys
-            ),
-        ));
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
     }
-    Ok((
-        vec![key_added(partner_id, key)],
-        Reply::KeyCreated(Box::new(reply.clone())),
-    ))
-}
 
-pub(super) fn revoke_key(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    api_key_id: ApiKeyId,
-    by: Option<&Scopes>,
-) -> Decided {
-    let state = work
-        .keys
-        .get(&api_key_id)
-        .filter(|state| state.partner_id == partner_id)
-        .ok_or_else(|| Error::not_found("API key"))?;
-    let mut key = state.key.clone();
-    if key.revoked_at.is_some() {
-        return Ok((Vec::new(), Reply::KeyRevoked(Box::new(key))));
-    }
-    if let Some(by) = by {
-        let beyond = by.lacks(&key.scopes);
-        if !beyond.is_empty() {
-            return Err(Error::new(
-                Kind::Forbidden,
-                "insufficient_scope",
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Registration> {
+        let partner_id = self.partner_id;
+        let state = batch
+            .partners
+            .get(&partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if state.partner.status != PartnerStatus::Pending {
+            return Err(Error::conflict(
+                "partner_not_pending",
                 format!(
-                    "This key cannot revoke a key that holds scopes it does not hold itself: {}. Use a key that holds them.",
-                    beyond.join(", ")
+                    "Partner {partner_id} is approved already; create further keys with api-keys create."
                 ),
             ));
         }
-        let manages =
-            |key: &ApiKey| key.revoked_at.is_none() && key.scopes.allow(Scope::ApiKeysWrite);
-        let of_partner = work
-            .keys
-            .values()
-            .filter(|state| state.partner_id == partner_id);
-        if manages(&key) && of_partner.filter(|state| manages(&state.key)).count() == 1 {
+        let changes = vec![
+            Change::PartnerMoved {
+                partner_id,
+                status: PartnerStatus::Active,
+            },
+            key_added(partner_id, &self.key),
+        ];
+        Ok((changes, self.reply.clone()))
+    }
+}
+
+impl Command for CreateApiKey {
+    type Reply = NewApiKey;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.key_owners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<NewApiKey> {
+        let state = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if state.live_keys >= limits::KEYS_PER_PARTNER {
             return Err(Error::conflict(
-                "last_managing_key",
-                "This is the partner's last active key with the scope api-keys:write. Create another with that scope first, \
-                 or have the operator revoke this one.",
+                "too_many_keys",
+                format!(
+                    "The partner has {} keys, the most allowed. Revoke one first.",
+                    state.live_keys
+                ),
             ));
         }
+        Ok((
+            vec![key_added(self.partner_id, &self.key)],
+            self.reply.clone(),
+        ))
     }
-    key.revoked_at = Some(at);
-    Ok((
-        vec![Change::KeyRevoked { api_key_id, at }],
-        Reply::KeyRevoked(Box::new(key)),
-    ))
+}
+
+impl Command for RevokeApiKey {
+    type Reply = ApiKey;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.key_owners.push(self.partner_id);
+        needs.keys.push(self.api_key_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ApiKey> {
+        let (partner_id, api_key_id) = (self.partner_id, self.api_key_id);
+        let state = batch
+            .keys
+            .get(&api_key_id)
+            .filter(|state| state.partner_id == partner_id)
+            .ok_or_else(|| Error::not_found("API key"))?;
+        let mut key = state.key.clone();
+        if key.revoked_at.is_some() {
+            return Ok((Vec::new(), key));
+        }
+        if let Some(by) = &self.by {
+            let beyond = by.lacks(&key.scopes);
+            if !beyond.is_empty() {
+                return Err(Error::new(
+                    Kind::Forbidden,
+                    "insufficient_scope",
+                    format!(
+                        "This key cannot revoke a key that holds scopes it does not hold itself: {}. Use a key that holds them.",
+                        beyond.join(", ")
+                    ),
+                ));
+            }
+            let manages =
+                |key: &ApiKey| key.revoked_at.is_none() && key.scopes.allow(Scope::ApiKeysWrite);
+            let of_partner = batch
+                .keys
+                .values()
+                .filter(|state| state.partner_id == partner_id);
+            if manages(&key) && of_partner.filter(|state| manages(&state.key)).count() == 1 {
+                return Err(Error::conflict(
+                    "last_managing_key",
+                    "This is the partner's last active key with the scope api-keys:write. Create another with that scope first, \
+                     or have the operator revoke this one.",
+                ));
+            }
+        }
+        key.revoked_at = Some(at);
+        Ok((vec![Change::KeyRevoked { api_key_id, at }], key))
+    }
 }
 
 fn key_added(partner_id: PartnerId, key: &NewKey) -> Change {

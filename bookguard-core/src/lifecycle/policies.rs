@@ -4,59 +4,75 @@
 //! is of. Invariants: a version never changes and never goes; a default names a policy that exists; an id of the library
 //! means the library's policy, unless the partner had one of that id before the library did.
 
-use super::Decided;
+use crate::batch::{BatchState, LatestPolicy, PartnerState};
 use crate::change::Change;
-use crate::command::{DefaultPolicy, KeptPolicy, PartnerUpdate, Reply};
+use crate::command::{Command, Decided, DefaultPolicy, KeptPolicy, PartnerUpdate};
 use crate::error::{Error, FieldError};
 use crate::input::shorten;
 use crate::limits;
-use crate::model::{PartnerId, PartnerSettings, Timestamp};
+use crate::model::{Partner, PartnerSettings, Timestamp};
+use crate::needs::Needs;
+use crate::ops::partners::UpdatePartner;
+use crate::ops::policies::{PolicyVersion, PutPolicy};
 use crate::policy::{Policy, fix_for};
-use crate::work::{LatestPolicy, PartnerState, Work};
 
-pub(super) fn put(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    policy: &Policy,
-    version_said: bool,
-) -> Decided {
-    let partner = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    let document = policy.document();
-    let latest = partner.policies.get(&document.policy_id);
-    // Before anything else: whoever repeats what was done gets the same answer.
-    if let Some(same) = latest.and_then(|latest| said_again(policy, latest)) {
-        return Ok((Vec::new(), Reply::PolicyPut(Box::new(same))));
+impl Command for PutPolicy {
+    type Reply = PolicyVersion;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.policy_owners.push(self.partner_id);
     }
-    if latest.is_none() {
-        may_begin(partner, &document.policy_id)?;
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PolicyVersion> {
+        let partner = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        let policy = &self.policy;
+        let document = policy.document();
+        let latest = partner.policies.get(&document.policy_id);
+        // Before anything else: whoever repeats what was done gets the same answer.
+        if let Some(same) = latest.and_then(|latest| said_again(policy, latest)) {
+            return Ok((Vec::new(), self.told(same)));
+        }
+        if latest.is_none() {
+            may_begin(partner, &document.policy_id)?;
+        }
+        let number = latest.map_or(0, |latest| latest.version);
+        if self.version_said && !(number..=number.saturating_add(1)).contains(&document.version) {
+            return Err(other_version(&document.policy_id, document.version, number));
+        }
+        let versions = partner.edition.versions;
+        if versions >= limits::POLICY_VERSIONS_PER_PARTNER {
+            return Err(Error::conflict(
+                "too_many_policy_versions",
+                format!(
+                    "The partner has put {} versions of policies, the most allowed. Versions are kept for good; name one of those there are.",
+                    versions
+                ),
+            ));
+        }
+        let kept = KeptPolicy {
+            policy: policy.as_version(number.saturating_add(1)),
+            made_at: at,
+        };
+        let added = Change::PolicyAdded {
+            partner_id: self.partner_id,
+            kept: Box::new(kept.clone()),
+            versions: versions + 1,
+        };
+        Ok((vec![added], self.told(kept)))
     }
-    let number = latest.map_or(0, |latest| latest.version);
-    if version_said && !(number..=number.saturating_add(1)).contains(&document.version) {
-        return Err(other_version(&document.policy_id, document.version, number));
+
+    fn brings_new(&self) -> bool {
+        true
     }
-    let versions = partner.edition.versions;
-    if versions >= limits::POLICY_VERSIONS_PER_PARTNER {
-        return Err(Error::conflict(
-            "too_many_policy_versions",
-            format!(
-                "The partner has put {} versions of policies, the most allowed. Versions are kept for good; name one of those there are.",
-                versions
-            ),
-        ));
+}
+
+impl PutPolicy {
+    fn told(&self, kept: KeptPolicy) -> PolicyVersion {
+        PolicyVersion::of(kept, self.english.clone(), self.warnings.clone())
     }
-    let kept = KeptPolicy {
-        policy: policy.as_version(number.saturating_add(1)),
-        made_at: at,
-    };
-    let added = Change::PolicyAdded {
-        partner_id,
-        kept: Box::new(kept.clone()),
-        versions: versions + 1,
-    };
-    Ok((vec![added], Reply::PolicyPut(Box::new(kept))))
 }
 
 /// The latest version, when it says the same. A hash is of everything that is said, the version included.
@@ -103,21 +119,30 @@ fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
     Error::conflict("policy_version_conflict", message)
 }
 
-pub(super) fn decide(work: &Work, partner_id: PartnerId, update: &PartnerUpdate) -> Decided {
-    let partner = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    let settings = updated(partner, update)?;
-    let mut shown = partner.partner.clone();
-    let changes = match settings == shown.settings {
-        true => Vec::new(),
-        false => vec![Change::PartnerDecided {
-            partner_id,
-            settings: Box::new(settings.clone()),
-        }],
-    };
-    shown.settings = settings;
-    Ok((changes, Reply::PartnerUpdated(Box::new(shown))))
+impl Command for UpdatePartner {
+    type Reply = Partner;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.policy_owners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Partner> {
+        let partner = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        let settings = updated(partner, &self.update)?;
+        let mut shown = partner.partner.clone();
+        let changes = match settings == shown.settings {
+            true => Vec::new(),
+            false => vec![Change::PartnerDecided {
+                partner_id: self.partner_id,
+                settings: Box::new(settings.clone()),
+            }],
+        };
+        shown.settings = settings;
+        Ok((changes, shown))
+    }
 }
 
 fn updated(partner: &PartnerState, update: &PartnerUpdate) -> Result<PartnerSettings, Error> {

@@ -5,42 +5,56 @@
 //! is interrupted goes on where it was, and nothing is recovered twice by it. What it makes due is in nobody's hands: the
 //! courier claims it as it has room. A recovery that only counts takes the same way and changes nothing else.
 
-use super::Decided;
 use super::webhooks::{fresh_delivery, in_flight};
+use crate::batch::{BatchState, LoggedEvent, PartnerState};
 use crate::change::{Change, DeliveryState, Phase};
-use crate::command::Reply;
+use crate::command::{Command, Decided};
 use crate::error::{Error, FieldError};
 use crate::limits;
 use crate::model::{
-    DeliveryStatus, Endpoint, EndpointId, EventId, PartnerId, Recovery, RecoveryId, RecoveryStatus,
-    Timestamp, Unreceived,
+    DeliveryStatus, Endpoint, EndpointId, EventId, PartnerId, Recovery, RecoveryStatus, Timestamp,
+    Unreceived,
 };
-use crate::work::{LoggedEvent, PartnerState, Work};
+use crate::needs::Needs;
+use crate::ops::recoveries::{ContinueRecovery, RecoverEvents};
 
-pub(super) fn begin(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    asked: &Recovery,
-) -> Decided {
-    let partner = work
-        .active_partner(&partner_id)
-        .ok_or_else(|| Error::not_found("partner"))?;
-    if let Some(endpoint_id) = asked.endpoint_id {
-        refuse_endpoint(partner, &endpoint_id)?;
+impl Command for RecoverEvents {
+    type Reply = Recovery;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        // How many begin in one batch is bounded, because each has its first events loaded. Others begin with their next step.
+        if needs.recovering.len() < limits::RECOVERIES_BEGUN {
+            needs.log.push((self.partner_id, self.recovery.after_seq));
+        }
+        let begun = (self.partner_id, self.recovery.created_at);
+        needs.recovering.push(begun);
     }
-    refuse_more(work, at, &partner_id)?;
-    let begun = Recovery {
-        through_seq: partner.events.max(asked.after_seq),
-        ..asked.clone().unbegun()
-    };
-    let (recovery, mut changes) = Walk::new(work, at, partner, begun).step();
-    let recovery = Box::new(recovery);
-    changes.push(Change::RecoveryAdded {
-        partner_id,
-        recovery: recovery.clone(),
-    });
-    Ok((changes, Reply::Recovering(recovery)))
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Recovery> {
+        let asked = &self.recovery;
+        let partner = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if let Some(endpoint_id) = asked.endpoint_id {
+            refuse_endpoint(partner, &endpoint_id)?;
+        }
+        refuse_more(batch, at, &self.partner_id)?;
+        let begun = Recovery {
+            through_seq: partner.events.max(asked.after_seq),
+            ..asked.clone().unbegun()
+        };
+        let (recovery, mut changes) = Walk::new(batch, at, partner, begun).step();
+        changes.push(Change::RecoveryAdded {
+            partner_id: self.partner_id,
+            recovery: Box::new(recovery.clone()),
+        });
+        Ok((changes, recovery))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
 }
 
 /// Fails unless deliveries to this endpoint of the partner's go out.
@@ -69,9 +83,9 @@ pub(crate) fn endpoint_unknown() -> Error {
 }
 
 /// Fails while another recovery of the partner is under way, or when it began as many as it may.
-fn refuse_more(work: &Work, at: Timestamp, partner_id: &PartnerId) -> Result<(), Error> {
+fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Result<(), Error> {
     let theirs = || {
-        let all = work.recoveries.values();
+        let all = batch.recoveries.values();
         all.filter(|(owner, _)| owner == partner_id)
             .map(|(_, recovery)| recovery)
     };
@@ -102,35 +116,41 @@ fn refuse_more(work: &Work, at: Timestamp, partner_id: &PartnerId) -> Result<(),
     Ok(())
 }
 
-pub(super) fn go_on(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    recovery_id: RecoveryId,
-    after: u64,
-) -> Vec<Change> {
-    let known = work.recoveries.get(&recovery_id);
-    let Some(((owner, recovery), partner)) = known.zip(work.partners.get(&partner_id)) else {
-        return Vec::new();
-    };
-    // Another node was there first: its step is done, and this one's events are those behind it.
-    let elsewhere = recovery.status == RecoveryStatus::Finished || recovery.reached_seq != after;
-    if *owner != partner_id || elsewhere {
-        return Vec::new();
+impl Command for ContinueRecovery {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.recoveries.push(self.recovery_id);
+        needs.log.push((self.partner_id, self.after));
     }
-    let (next, mut changes) = Walk::new(work, at, partner, recovery.clone()).step();
-    if next != *recovery {
-        changes.push(Change::RecoveryMoved {
-            partner_id,
-            recovery: Box::new(next),
-        });
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let known = batch.recoveries.get(&self.recovery_id);
+        let Some(((owner, recovery), partner)) = known.zip(batch.partners.get(&self.partner_id))
+        else {
+            return Ok((Vec::new(), ()));
+        };
+        // Another node was there first: its step is done, and this one's events are those behind it.
+        let elsewhere =
+            recovery.status == RecoveryStatus::Finished || recovery.reached_seq != self.after;
+        if *owner != self.partner_id || elsewhere {
+            return Ok((Vec::new(), ()));
+        }
+        let (next, mut changes) = Walk::new(batch, at, partner, recovery.clone()).step();
+        if next != *recovery {
+            changes.push(Change::RecoveryMoved {
+                partner_id: self.partner_id,
+                recovery: Box::new(next),
+            });
+        }
+        Ok((changes, ()))
     }
-    changes
 }
 
 /// One step of a recovery.
 struct Walk<'a> {
-    work: &'a Work,
+    batch: &'a BatchState,
     /// No earlier than the recovery began, whatever this node's clock says.
     at: Timestamp,
     partner: &'a PartnerState,
@@ -144,12 +164,17 @@ struct Walk<'a> {
 type Known = (EndpointId, DeliveryState);
 
 impl<'a> Walk<'a> {
-    fn new(work: &'a Work, at: Timestamp, partner: &'a PartnerState, recovery: Recovery) -> Self {
+    fn new(
+        batch: &'a BatchState,
+        at: Timestamp,
+        partner: &'a PartnerState,
+        recovery: Recovery,
+    ) -> Self {
         Self {
-            work,
+            batch,
             at: at.max(recovery.created_at),
             partner,
-            is_first: !work.recoveries.contains_key(&recovery.recovery_id),
+            is_first: !batch.recoveries.contains_key(&recovery.recovery_id),
             recovery,
             changes: Vec::new(),
         }
@@ -157,11 +182,11 @@ impl<'a> Walk<'a> {
 
     /// Looks at the next events, and at no more than a step's.
     fn step(mut self) -> (Recovery, Vec<Change>) {
-        let work = self.work;
+        let batch = self.batch;
         let mut past = false;
         let rest = self.recovery.reached_seq + 1..=self.recovery.through_seq;
         for next in rest.take(limits::RECOVERED) {
-            match work.log.get(&(self.partner.partner.partner_id, next)) {
+            match batch.log.get(&(self.partner.partner.partner_id, next)) {
                 Some(event) if self.recovery.is_past(&event.event_id) => {
                     past = true;
                     break;
@@ -227,7 +252,7 @@ impl<'a> Walk<'a> {
         let all = all.chain(self.made_since(event));
         all.filter(|endpoint_id| self.concerns(endpoint_id))
             .filter_map(|endpoint_id| {
-                let state = self.work.deliveries.get(&(event.event_id, endpoint_id))?;
+                let state = self.batch.deliveries.get(&(event.event_id, endpoint_id))?;
                 Some((endpoint_id, *state))
             })
             .collect()
@@ -276,10 +301,10 @@ impl<'a> Walk<'a> {
     /// Deliveries to the endpoints of today that take the event and have not had it, as far as an event may have so many.
     fn elsewhere(&self, event: &LoggedEvent) -> Vec<Change> {
         let name = |endpoint: &Endpoint| (event.event_id, endpoint.endpoint_id);
-        let had = |endpoint: &Endpoint| self.work.deliveries.contains_key(&name(endpoint));
+        let had = |endpoint: &Endpoint| self.batch.deliveries.contains_key(&name(endpoint));
         let made = self.made_since(event).filter(|id| {
             let name = (event.event_id, *id);
-            self.work.deliveries.contains_key(&name)
+            self.batch.deliveries.contains_key(&name)
         });
         let there = event.endpoints.len() + made.count();
         let endpoints = self.partner.endpoints.iter();

@@ -10,17 +10,24 @@ mod retention;
 mod settled;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::*;
+use crate::batch::{ChainState, EventState, KeyState, PartnerState};
 use crate::change::{Change, Content, DeliveryState, Phase};
-use crate::command::{Command, NewApiKey, NewKey, Parcel, Registration, Remember};
+use crate::command::{Command, EndpointUpdate, NewApiKey, NewKey, Parcel, Registration, Remember};
 use crate::ledger::Hash;
+use crate::limits;
 use crate::model::*;
-use crate::outbox;
+use crate::ops::api_keys::{CreateApiKey, RevokeApiKey};
+use crate::ops::bookings::ProtectBooking;
+use crate::ops::endpoint_changes::UpdateEndpoint;
+use crate::ops::endpoints::{CreateEndpoint, DeleteEndpoint};
+use crate::ops::events::RetryEvent;
+use crate::ops::partners::ApprovePartner;
 use crate::policy::Edition;
 use crate::webhook::{Attempt, FailureClass};
-use crate::work::{ChainState, EventState, KeyState, PartnerState};
 
 mod acceptances;
 mod amendments;
@@ -72,20 +79,16 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
     }
 }
 
-fn work(status: PartnerStatus, endpoints: Vec<Endpoint>) -> Work {
-    Work {
+fn work(status: PartnerStatus, endpoints: Vec<Endpoint>) -> BatchState {
+    BatchState {
         room: HashMap::from([(id(7), 2)]),
         partners: HashMap::from([(id(1), partner(status, endpoints))]),
-        ..Work::default()
+        ..BatchState::default()
     }
 }
 
-fn command(ask: Ask) -> Command {
-    Command {
-        at: NOW,
-        ask,
-        remember: None,
-    }
+fn command<R>(command: impl Command<Reply = R>) -> Envelope<R> {
+    Envelope::new(NOW, command)
 }
 
 fn new_key(n: u8) -> NewKey {
@@ -100,14 +103,14 @@ fn new_key(n: u8) -> NewKey {
     NewKey { key, hash: [n; 32] }
 }
 
-fn changes(decided: Result<Decision, Error>) -> Vec<Change> {
+fn changes(decided: Result<Decision<impl Debug>, Error>) -> Vec<Change> {
     match decided.unwrap() {
         Decision::Do { changes, .. } => changes,
         other => panic!("decided {other:?}"),
     }
 }
 
-fn refusal(decided: Result<Decision, Error>) -> String {
+fn refusal(decided: Result<Decision<impl Debug>, Error>) -> String {
     decided.unwrap_err().code.into_owned()
 }
 
@@ -139,8 +142,8 @@ fn attempt(class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// Work with one event of one delivery to endpoint 7.
-fn with_delivery(state: DeliveryState) -> Work {
+/// A batch with one event of one delivery to endpoint 7.
+fn with_delivery(state: DeliveryState) -> BatchState {
     let mut work = work(PartnerStatus::Active, vec![endpoint(7, &[])]);
     work.events.insert(
         id(5),
@@ -170,7 +173,16 @@ const CHAIN: ChainState = ChainState {
 };
 
 /// The outcome of an attempt at that delivery, the one with this number.
-fn settle(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>) -> Command {
+fn settle(
+    at: Timestamp,
+    lease: i64,
+    number: u32,
+    class: Option<FailureClass>,
+) -> Envelope<Option<EndpointTurned>> {
+    Envelope::new(at, settling(at, lease, number, class))
+}
+
+fn settling(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>) -> SettleDelivery {
     let parcel = Parcel {
         event_id: id(5),
         partner_id: id(1),
@@ -185,11 +197,10 @@ fn settle(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>) -
         per_second: None,
         failing: false,
     };
-    let mut command = outbox::settle(&parcel, attempt(class), at).unwrap();
-    if let Ask::Settle { jitter, .. } = &mut command.ask {
-        *jitter = 1 << 63;
+    SettleDelivery {
+        jitter: 1 << 63,
+        ..SettleDelivery::of(&parcel, attempt(class), at).unwrap()
     }
-    command
 }
 
 #[test]
@@ -202,20 +213,23 @@ fn only_a_pending_partner_is_approved() {
         api_key: None,
         signing_secret: None,
     };
-    let approve = command(Ask::ApprovePartner {
+    let approve = command(ApprovePartner {
         partner_id: id(1),
         key: new_key(2),
-        reply: Box::new(reply),
+        reply,
     });
     assert_eq!(
-        changes(decide(&work(PartnerStatus::Pending, vec![]), &approve, 0)).len(),
+        changes(decide(&work(PartnerStatus::Pending, vec![]), &approve)).len(),
         2
     );
     assert_eq!(
-        refusal(decide(&work(PartnerStatus::Active, vec![]), &approve, 0)),
+        refusal(decide(&work(PartnerStatus::Active, vec![]), &approve)),
         "partner_not_pending"
     );
-    assert_eq!(refusal(decide(&Work::default(), &approve, 0)), "not_found");
+    assert_eq!(
+        refusal(decide(&BatchState::default(), &approve)),
+        "not_found"
+    );
 }
 
 #[test]
@@ -227,22 +241,22 @@ fn keys_are_limited_and_revoked_once() {
         scopes: Scopes::all(),
         created_at: NOW,
     };
-    let create = command(Ask::CreateApiKey {
+    let create = command(CreateApiKey {
         partner_id: id(1),
         key: new_key(2),
-        reply: Box::new(reply),
+        reply,
     });
     let mut state = work(PartnerStatus::Active, vec![]);
-    assert_eq!(changes(decide(&state, &create, 0)).len(), 1);
+    assert_eq!(changes(decide(&state, &create)).len(), 1);
     state.partners.get_mut(&id(1)).unwrap().live_keys = crate::limits::KEYS_PER_PARTNER;
-    assert_eq!(refusal(decide(&state, &create, 0)), "too_many_keys");
+    assert_eq!(refusal(decide(&state, &create)), "too_many_keys");
     assert_eq!(
-        refusal(decide(&work(PartnerStatus::Pending, vec![]), &create, 0)),
+        refusal(decide(&work(PartnerStatus::Pending, vec![]), &create)),
         "not_found"
     );
 
     let revoke = |owner| {
-        command(Ask::RevokeApiKey {
+        command(RevokeApiKey {
             partner_id: owner,
             api_key_id: id(3),
             by: None,
@@ -255,12 +269,12 @@ fn keys_are_limited_and_revoked_once() {
             key: new_key(3).key,
         },
     );
-    assert_eq!(refusal(decide(&state, &revoke(id(9)), 0)), "not_found");
-    let first = changes(decide(&state, &revoke(id(1)), 0));
+    assert_eq!(refusal(decide(&state, &revoke(id(9)))), "not_found");
+    let first = changes(decide(&state, &revoke(id(1))));
     assert_eq!(first.len(), 1);
     first.iter().for_each(|change| state.apply(change));
     assert!(
-        changes(decide(&state, &revoke(id(1)), 0)).is_empty(),
+        changes(decide(&state, &revoke(id(1)))).is_empty(),
         "revoking twice changes nothing"
     );
 }
@@ -312,12 +326,12 @@ fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() {
         // Neither of these takes the last one's place.
         add(20, 1, all, Some(NOW));
         add(21, 9, all, None);
-        let revoke = command(Ask::RevokeApiKey {
+        let revoke = command(RevokeApiKey {
             partner_id: id(1),
             api_key_id: id(3),
             by: by.map(scopes),
         });
-        let decided = decide(&state, &revoke, 0);
+        let decided = decide(&state, &revoke);
         let said = format!("{by:?} ends {target:?} beside {others:?}");
         match expected {
             "" => assert_eq!(changes(decided).len(), 1, "{said}"),
@@ -333,12 +347,11 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
         request: [request; 32],
         encode: |_| Vec::new(),
     };
-    let forget = |request| Command {
-        at: NOW,
-        ask: Ask::Forget,
+    let forget = |request| Envelope {
         remember: Some(remember(request)),
+        ..command(ForgetAnswers)
     };
-    let mut state = Work::default();
+    let mut state = BatchState::default();
     state.prior.insert(
         [1; 32],
         Prior::Stored {
@@ -346,11 +359,9 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
             answer: Arc::from(&b"x"[..]),
         },
     );
-    assert!(
-        matches!(decide(&state, &forget(2), 1), Ok(Decision::Replay(answer)) if *answer == *b"x")
-    );
+    assert!(matches!(decide(&state, &forget(2)), Ok(Decision::Replay(answer)) if *answer == *b"x"));
     assert_eq!(
-        refusal(decide(&state, &forget(3), 1)),
+        refusal(decide(&state, &forget(3))),
         "idempotency_key_reused"
     );
     state.prior.insert(
@@ -360,12 +371,9 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
             command: 0,
         },
     );
-    assert!(matches!(
-        decide(&state, &forget(2), 1),
-        Ok(Decision::Same(0))
-    ));
+    assert!(matches!(decide(&state, &forget(2)), Ok(Decision::Same(0))));
     assert_eq!(
-        refusal(decide(&state, &forget(3), 1)),
+        refusal(decide(&state, &forget(3))),
         "idempotency_key_reused"
     );
 }
@@ -404,7 +412,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         ),
     ];
     for (lease, class, phase, due, charged, disabled) in table {
-        let changes = changes(decide(&held, &settle(lease, class), 0));
+        let changes = changes(decide(&held, &settle(lease, class)));
         let Change::DeliveryMoved { state, .. } = &changes[0] else {
             panic!("{changes:?}")
         };
@@ -427,19 +435,19 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         );
     }
     assert!(
-        changes(decide(&held, &settle(78, None), 0)).is_empty(),
+        changes(decide(&held, &settle(78, None))).is_empty(),
         "a late result changes nothing"
     );
     let over = with_delivery(delivery(Phase::Delivered, None, None));
-    assert!(changes(decide(&over, &settle(77, None), 0)).is_empty());
-    assert!(changes(decide(&Work::default(), &settle(77, None), 0)).is_empty());
+    assert!(changes(decide(&over, &settle(77, None))).is_empty());
+    assert!(changes(decide(&BatchState::default(), &settle(77, None))).is_empty());
 }
 
 #[test]
 fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_too() {
     let settle = |at: i64, class| settle(NOW.plus_ms(at), 77, 2, Some(class));
     let settled = |state: DeliveryState, at, class| {
-        let changes = changes(decide(&with_delivery(state), &settle(at, class), 0));
+        let changes = changes(decide(&with_delivery(state), &settle(at, class)));
         match changes.as_slice() {
             [
                 Change::DeliveryMoved { state, .. },
@@ -471,14 +479,14 @@ fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_
 #[test]
 fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
     let retry = |owner| {
-        command(Ask::RetryEvent {
+        command(RetryEvent {
             partner_id: owner,
             event_id: id(5),
             lease: 99,
         })
     };
     let taken = |state| {
-        let changes = changes(decide(&with_delivery(state), &retry(id(1)), 0));
+        let changes = changes(decide(&with_delivery(state), &retry(id(1))));
         assert!(matches!(
             changes.last(),
             Some(Change::EventRetried { retries: 1, .. })
@@ -505,18 +513,18 @@ fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
     );
     let delivered = with_delivery(delivery(Phase::Delivered, None, None));
     assert_eq!(
-        refusal(decide(&delivered, &retry(id(1)), 0)),
+        refusal(decide(&delivered, &retry(id(1)))),
         "event_already_delivered"
     );
-    assert_eq!(refusal(decide(&delivered, &retry(id(2)), 0)), "not_found");
+    assert_eq!(refusal(decide(&delivered, &retry(id(2)))), "not_found");
     let mut deleted = with_delivery(delivery(Phase::Failed, None, None));
     deleted.partners.get_mut(&id(1)).unwrap().endpoints.clear();
-    assert_eq!(refusal(decide(&deleted, &retry(id(1)), 0)), "no_endpoints");
+    assert_eq!(refusal(decide(&deleted, &retry(id(1)))), "no_endpoints");
 }
 
 #[test]
 fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 99,
@@ -524,11 +532,11 @@ fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
     let mut state = with_delivery(delivery(Phase::Pending, None, None));
     state.events.get_mut(&id(5)).unwrap().endpoints.clear();
     state.deliveries.clear();
-    let added = changes(decide(&state, &retry, 0));
+    let added = changes(decide(&state, &retry));
     assert!(matches!(&added[0], Change::DeliveryAdded { state, .. } if state.lease == Some(99)));
     state.partners.get_mut(&id(1)).unwrap().endpoints =
         vec![endpoint(7, &[EventType::BookingProtected])];
-    assert_eq!(refusal(decide(&state, &retry, 0)), "no_endpoints");
+    assert_eq!(refusal(decide(&state, &retry)), "no_endpoints");
 }
 
 #[test]
@@ -539,17 +547,17 @@ fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
         .insert((id(6), id(7)), delivery(Phase::Failed, Some(-5), None));
     state.due.insert(id(7), vec![id(6), id(5)]);
     let claim = |room| {
-        command(Ask::Claim {
+        command(ClaimDeliveries {
             lease: 42,
             endpoints: vec![(id(7), room)],
         })
     };
-    assert_eq!(changes(decide(&state, &claim(1), 0)).len(), 1);
-    let both = changes(decide(&state, &claim(5), 0));
+    assert_eq!(changes(decide(&state, &claim(1))).len(), 1);
+    let both = changes(decide(&state, &claim(5)));
     assert_eq!(both.len(), 2);
     both.iter().for_each(|change| state.apply(change));
     assert!(
-        changes(decide(&state, &claim(5), 0)).is_empty(),
+        changes(decide(&state, &claim(5))).is_empty(),
         "a second claim in the same batch finds nothing"
     );
 }
@@ -557,34 +565,34 @@ fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
 #[test]
 fn a_deleted_endpoint_is_claimed_from_no_more() {
     let delete = |owner| {
-        command(Ask::DeleteEndpoint {
+        command(DeleteEndpoint {
             partner_id: owner,
             endpoint_id: id(7),
         })
     };
     let mut state = with_delivery(delivery(Phase::Pending, Some(0), None));
     state.due.insert(id(7), vec![id(5)]);
-    assert_eq!(refusal(decide(&state, &delete(id(2)), 0)), "not_found");
-    let deleted = changes(decide(&state, &delete(id(1)), 0));
+    assert_eq!(refusal(decide(&state, &delete(id(2)))), "not_found");
+    let deleted = changes(decide(&state, &delete(id(1))));
     deleted.iter().for_each(|change| state.apply(change));
-    let claim = command(Ask::Claim {
+    let claim = command(ClaimDeliveries {
         lease: 42,
         endpoints: vec![(id(7), 5)],
     });
-    assert!(changes(decide(&state, &claim, 0)).is_empty());
-    assert_eq!(refusal(decide(&state, &delete(id(1)), 0)), "not_found");
+    assert!(changes(decide(&state, &claim)).is_empty());
+    assert_eq!(refusal(decide(&state, &delete(id(1)))), "not_found");
 }
 
 #[test]
 fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 99,
     });
     let mut state = with_delivery(delivery(Phase::Failed, None, None));
     state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
-    let added = changes(decide(&state, &retry, 0));
+    let added = changes(decide(&state, &retry));
     assert!(
         matches!(&added[0], Change::DeliveryAdded { endpoint_id, .. } if *endpoint_id == id(8))
     );
@@ -592,7 +600,7 @@ fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
 
 #[test]
 fn a_manual_attempt_does_not_use_up_the_schedule() {
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 99,
@@ -602,12 +610,12 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
         ..delivery(Phase::Failed, Some(9_000), None)
     });
     for manual in 1..=20 {
-        changes(decide(&state, &retry, 0))
+        changes(decide(&state, &retry))
             .iter()
             .for_each(|change| state.apply(change));
         state.room.insert(id(7), 2);
         let settle = settle(NOW, 99, 1 + manual, Some(FailureClass::Http5xx));
-        changes(decide(&state, &settle, 0))
+        changes(decide(&state, &settle))
             .iter()
             .for_each(|change| state.apply(change));
         let after = state.deliveries[&(id(5), id(7))];
@@ -621,26 +629,26 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
 
 #[test]
 fn retries_by_hand_have_a_maximum() {
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 99,
     });
     let mut state = with_delivery(delivery(Phase::Failed, None, None));
     state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
-    assert_eq!(refusal(decide(&state, &retry, 0)), "too_many_retries");
+    assert_eq!(refusal(decide(&state, &retry)), "too_many_retries");
 }
 
 #[test]
 fn a_retry_without_room_waits_its_turn_like_any_other() {
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 99,
     });
     let mut state = with_delivery(delivery(Phase::Failed, Some(9_000), None));
     state.room.insert(id(7), 0);
-    let moved = changes(decide(&state, &retry, 0));
+    let moved = changes(decide(&state, &retry));
     let Change::DeliveryMoved { state: after, .. } = &moved[0] else {
         panic!("{moved:?}")
     };
@@ -649,7 +657,7 @@ fn a_retry_without_room_waits_its_turn_like_any_other() {
 
 #[test]
 fn endpoints_are_limited() {
-    let create = command(Ask::CreateEndpoint {
+    let create = command(CreateEndpoint {
         partner_id: id(1),
         endpoint: endpoint(99, &[]),
         secret: None,
@@ -660,14 +668,13 @@ fn endpoints_are_limited() {
     assert_eq!(
         changes(decide(
             &work(PartnerStatus::Active, full[1..].to_vec()),
-            &create,
-            0
+            &create
         ))
         .len(),
         1
     );
     assert_eq!(
-        refusal(decide(&work(PartnerStatus::Active, full), &create, 0)),
+        refusal(decide(&work(PartnerStatus::Active, full), &create)),
         "too_many_endpoints"
     );
 }
@@ -676,7 +683,7 @@ fn endpoints_are_limited() {
 fn an_address_has_one_endpoint_of_a_partner() {
     let there = vec![endpoint(7, &[]), endpoint(8, &[])];
     let state = || work(PartnerStatus::Active, there.clone());
-    let create = command(Ask::CreateEndpoint {
+    let create = command(CreateEndpoint {
         partner_id: id(1),
         endpoint: Endpoint {
             endpoint_id: id(9),
@@ -684,28 +691,22 @@ fn an_address_has_one_endpoint_of_a_partner() {
         },
         secret: None,
     });
-    let refused = decide(&state(), &create, 0).unwrap_err();
+    let refused = decide(&state(), &create).unwrap_err();
     assert_eq!(refused.code, "duplicate_endpoint");
     assert!(refused.message.contains(&there[0].endpoint_id.to_string()));
     let moved = |n: u8| {
         let url = Some(format!("https://example.com/{n}"));
-        let update = Box::new(crate::command::EndpointUpdate {
+        let update = EndpointUpdate {
             url,
-            ..Default::default()
-        });
-        command(Ask::UpdateEndpoint {
+            ..EndpointUpdate::default()
+        };
+        command(UpdateEndpoint {
             partner_id: id(1),
             endpoint_id: id(8),
             update,
         })
     };
-    assert_eq!(
-        refusal(decide(&state(), &moved(7), 0)),
-        "duplicate_endpoint"
-    );
-    assert!(
-        changes(decide(&state(), &moved(8), 0)).is_empty(),
-        "its own"
-    );
-    assert!(!changes(decide(&state(), &moved(9), 0)).is_empty());
+    assert_eq!(refusal(decide(&state(), &moved(7))), "duplicate_endpoint");
+    assert!(changes(decide(&state(), &moved(8))).is_empty(), "its own");
+    assert!(!changes(decide(&state(), &moved(9))).is_empty());
 }

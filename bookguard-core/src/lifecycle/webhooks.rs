@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{Decided, chain, health};
+use super::{chain, health};
+use crate::batch::{BatchState, EventState, PartnerState};
 use crate::change::{Change, Content, DeliveryState, EventRow, Phase};
-use crate::command::{Held, Lapse, NewEvent, Reply, RetryResult};
+use crate::command::{Command, Decided, Held, Lapse, NewEvent, RetryResult};
 use crate::error::Error;
 use crate::evidence::facts::Fact;
 use crate::limits;
 use crate::model::{
-    BookingId, DeliveryStatus, EndpointHealth, EndpointId, EndpointStatus, EventId, PartnerId,
-    Timestamp,
+    BookingId, DeliveryStatus, EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp,
 };
+use crate::needs::Needs;
+use crate::ops::events::RetryEvent;
 use crate::webhook::{Attempt, Schedule, body};
-use crate::work::{EventState, PartnerState, Work};
 
 /// Adds an event and one delivery per endpoint that takes its type.
 ///
 /// A delivery is born in the courier's hands when the courier has room for it, else due at once for whoever asks; what is
 /// for an endpoint that is suspended or not verified waits in nobody's hands.
 pub(super) fn emit(
-    work: &Work,
+    batch: &BatchState,
     partner: &PartnerState,
     at: Timestamp,
     booking_id: BookingId,
@@ -43,7 +44,7 @@ pub(super) fn emit(
     {
         let (due, lease) = match endpoint.health().is_on_probation() {
             true => (at, None),
-            false => hold(work, at, endpoint.endpoint_id, event.lease),
+            false => hold(batch, at, endpoint.endpoint_id, event.lease),
         };
         changes.push(Change::DeliveryAdded {
             event_id: event.event_id,
@@ -71,84 +72,89 @@ pub(super) fn fresh_delivery(
 
 /// Into the courier's hands under `lease` where there is room for this endpoint, else due at once for whoever asks.
 fn hold(
-    work: &Work,
+    batch: &BatchState,
     at: Timestamp,
     endpoint_id: EndpointId,
     lease: i64,
 ) -> (Timestamp, Option<i64>) {
-    match work.room.get(&endpoint_id) {
+    match batch.room.get(&endpoint_id) {
         Some(1..) => (at.plus_ms(limits::LEASE_MS), Some(lease)),
         _ => (at, None),
     }
 }
 
-pub(super) fn retry(
-    work: &Work,
-    at: Timestamp,
-    partner_id: PartnerId,
-    event_id: EventId,
-    lease: i64,
-) -> Decided {
-    let event = work
-        .events
-        .get(&event_id)
-        .filter(|event| event.partner_id == partner_id)
-        .ok_or_else(|| Error::not_found("webhook event"))?;
-    let partner = work
-        .partners
-        .get(&partner_id)
-        .ok_or_else(|| Error::not_found("webhook event"))?;
-    if let Content::Pruned(pruned) = &event.content {
-        return Err(Error::conflict(
-            "event_pruned",
-            format!(
-                "The payload of event {event_id} was deleted at {}, because events of its age are not kept; it cannot be delivered \
-                 any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
-                pruned.at
-            ),
-        ));
+impl Command for RetryEvent {
+    type Reply = RetryResult;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.events.push(self.event_id);
+        needs.deliveries.push(self.event_id);
     }
-    if event.retries >= limits::MANUAL_RETRIES {
-        return Err(Error::conflict(
-            "too_many_retries",
-            format!(
-                "Event {event_id} was retried by hand {} times, the most allowed.",
-                event.retries
-            ),
-        ));
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<RetryResult> {
+        let (partner_id, event_id) = (self.partner_id, self.event_id);
+        let event = batch
+            .events
+            .get(&event_id)
+            .filter(|event| event.partner_id == partner_id)
+            .ok_or_else(|| Error::not_found("webhook event"))?;
+        let partner = batch
+            .partners
+            .get(&partner_id)
+            .ok_or_else(|| Error::not_found("webhook event"))?;
+        if let Content::Pruned(pruned) = &event.content {
+            return Err(Error::conflict(
+                "event_pruned",
+                format!(
+                    "The payload of event {event_id} was deleted at {}, because events of its age are not kept; it cannot be delivered \
+                     any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
+                    pruned.at
+                ),
+            ));
+        }
+        if event.retries >= limits::MANUAL_RETRIES {
+            return Err(Error::conflict(
+                "too_many_retries",
+                format!(
+                    "Event {event_id} was retried by hand {} times, the most allowed.",
+                    event.retries
+                ),
+            ));
+        }
+        let retry = Retry {
+            batch,
+            at,
+            event_id,
+            lease: self.lease,
+        };
+        let mut changes = retry.pull_forward(partner, event)?;
+        if changes.is_none() {
+            changes = retry.deliver_anew(partner, event)?;
+        }
+        let Some(mut changes) = changes else {
+            return Err(Error::conflict(
+                "no_endpoints",
+                "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints, or bring one back: PATCH it with \
+                 {\"enabled\": true}. Then retry.",
+            ));
+        };
+        let woken = retry.wake(partner, &changes);
+        changes.extend(woken);
+        let retries = event.retries + 1;
+        changes.push(Change::EventRetried { event_id, retries });
+        let reply = RetryResult {
+            event_id,
+            retry_status: DeliveryStatus::Pending,
+            retry_count: retries,
+        };
+        Ok((changes, reply))
     }
-    let retry = Retry {
-        work,
-        at,
-        event_id,
-        lease,
-    };
-    let mut changes = retry.pull_forward(partner, event)?;
-    if changes.is_none() {
-        changes = retry.deliver_anew(partner, event)?;
-    }
-    let Some(mut changes) = changes else {
-        return Err(Error::conflict(
-            "no_endpoints",
-            "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints, or bring one back: PATCH it with \
-             {\"enabled\": true}. Then retry.",
-        ));
-    };
-    let woken = retry.wake(partner, &changes);
-    changes.extend(woken);
-    let retries = event.retries + 1;
-    changes.push(Change::EventRetried { event_id, retries });
-    let reply = RetryResult {
-        event_id,
-        retry_status: DeliveryStatus::Pending,
-        retry_count: retries,
-    };
-    Ok((changes, Reply::Retrying(reply)))
 }
 
 /// One manual retry.
 struct Retry<'a> {
-    work: &'a Work,
+    batch: &'a BatchState,
     at: Timestamp,
     event_id: EventId,
     lease: i64,
@@ -171,7 +177,7 @@ impl Retry<'_> {
             .filter_map(|endpoint_id| {
                 Some((
                     *endpoint_id,
-                    *self.work.deliveries.get(&(self.event_id, *endpoint_id))?,
+                    *self.batch.deliveries.get(&(self.event_id, *endpoint_id))?,
                 ))
             })
             .collect();
@@ -216,7 +222,7 @@ impl Retry<'_> {
         } else {
             state.charged
         };
-        let (due, lease) = hold(self.work, self.at, endpoint_id, self.lease);
+        let (due, lease) = hold(self.batch, self.at, endpoint_id, self.lease);
         let state = DeliveryState {
             charged,
             due: Some(due),
@@ -277,7 +283,7 @@ impl Retry<'_> {
             .filter(|e| e.takes(event.event_type) && !event.endpoints.contains(&e.endpoint_id));
         let changes: Vec<Change> = new
             .map(|endpoint| {
-                let (due, lease) = hold(self.work, self.at, endpoint.endpoint_id, self.lease);
+                let (due, lease) = hold(self.batch, self.at, endpoint.endpoint_id, self.lease);
                 Change::DeliveryAdded {
                     event_id: self.event_id,
                     endpoint_id: endpoint.endpoint_id,
@@ -307,69 +313,114 @@ pub(super) fn in_flight(state: &DeliveryState, at: Timestamp) -> bool {
     state.lease.is_some() && state.due.is_some_and(|due| due > at)
 }
 
-pub(super) fn claim(
-    work: &Work,
-    at: Timestamp,
-    lease: i64,
-    endpoints: &[(EndpointId, usize)],
-) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for (endpoint_id, room) in endpoints {
-        let Some(health) = work.health.get(endpoint_id) else {
-            continue;
-        };
-        let (room, fares) = health::claimable(*health, at, *room);
-        let before = changes.len();
-        let due = work
-            .due
-            .get(endpoint_id)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        // Taken or settled by an earlier command of this batch: no longer due.
-        let still_due = due.iter().filter_map(|event_id| {
-            let state = work.deliveries.get(&(*event_id, *endpoint_id))?;
-            let free = state.lease.is_none() && state.due.is_some_and(|due| due <= at);
-            free.then_some((*event_id, *state))
-        });
-        for (event_id, state) in still_due.take(room) {
-            let state = DeliveryState {
-                due: Some(at.plus_ms(limits::LEASE_MS)),
-                lease: Some(lease),
-                ..state
-            };
-            changes.push(Change::DeliveryMoved {
-                event_id,
-                endpoint_id: *endpoint_id,
-                state,
-            });
-        }
-        if changes.len() > before && fares != *health {
-            changes.push(Change::EndpointFared {
-                endpoint_id: *endpoint_id,
-                health: fares,
-            });
-        }
+/// Takes deliveries that are due and in nobody's hands, for the courier.
+#[derive(Debug)]
+pub struct ClaimDeliveries {
+    /// Names the leases taken.
+    pub lease: i64,
+    /// From which endpoints, and at most how many of each.
+    pub endpoints: Vec<(EndpointId, usize)>,
+}
+
+impl Command for ClaimDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.due.extend(&self.endpoints);
     }
-    changes
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let mut changes = Vec::new();
+        for (endpoint_id, room) in &self.endpoints {
+            let Some(health) = batch.health.get(endpoint_id) else {
+                continue;
+            };
+            let (room, fares) = health::claimable(*health, at, *room);
+            let before = changes.len();
+            let due = batch
+                .due
+                .get(endpoint_id)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            // Taken or settled by an earlier command of this batch: no longer due.
+            let still_due = due.iter().filter_map(|event_id| {
+                let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
+                let free = state.lease.is_none() && state.due.is_some_and(|due| due <= at);
+                free.then_some((*event_id, *state))
+            });
+            for (event_id, state) in still_due.take(room) {
+                let state = DeliveryState {
+                    due: Some(at.plus_ms(limits::LEASE_MS)),
+                    lease: Some(self.lease),
+                    ..state
+                };
+                changes.push(Change::DeliveryMoved {
+                    event_id,
+                    endpoint_id: *endpoint_id,
+                    state,
+                });
+            }
+            if changes.len() > before && fares != *health {
+                changes.push(Change::EndpointFared {
+                    endpoint_id: *endpoint_id,
+                    health: fares,
+                });
+            }
+        }
+        Ok((changes, ()))
+    }
 }
 
-pub(super) fn release(work: &Work, at: Timestamp, held: &[Held]) -> Vec<Change> {
-    let given_back = held.iter().filter_map(|held| {
-        let name = (held.event_id, held.endpoint_id);
-        let state = work.deliveries.get(&name)?;
-        (state.lease == Some(held.lease)).then(|| freed(name, *state, at))
-    });
-    given_back.collect()
+/// Gives back deliveries that were taken and will not be attempted: they are due at once. A lease that is no longer
+/// held changes nothing.
+#[derive(Debug)]
+pub struct ReleaseDeliveries {
+    /// Which.
+    pub held: Vec<Held>,
 }
 
-pub(super) fn reclaim(work: &Work, at: Timestamp, from: Lapse) -> Vec<Change> {
-    let lapsed = work.lapsed.iter().filter_map(|name| {
-        let state = work.deliveries.get(name)?;
-        let (lease, end) = (state.lease?, state.due?);
-        from.takes(lease, end)
-            .then(|| freed(*name, *state, end.min(at)))
-    });
-    lapsed.collect()
+impl Command for ReleaseDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        let events = self.held.iter().map(|held| held.event_id);
+        needs.deliveries.extend(events);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let given_back = self.held.iter().filter_map(|held| {
+            let name = (held.event_id, held.endpoint_id);
+            let state = batch.deliveries.get(&name)?;
+            (state.lease == Some(held.lease)).then(|| freed(name, *state, at))
+        });
+        Ok((given_back.collect(), ()))
+    }
+}
+
+/// Takes deliveries, a few hundred at a time, from whoever has held them too long or is gone: they are due.
+#[derive(Debug)]
+pub struct ReclaimDeliveries {
+    /// From whom.
+    pub from: Lapse,
+}
+
+impl Command for ReclaimDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.lapses.push(self.from);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let lapsed = batch.lapsed.iter().filter_map(|name| {
+            let state = batch.deliveries.get(name)?;
+            let (lease, end) = (state.lease?, state.due?);
+            self.from
+                .takes(lease, end)
+                .then(|| freed(*name, *state, end.min(at)))
+        });
+        Ok((lapsed.collect(), ()))
+    }
 }
 
 /// The delivery in nobody's hands, due for whoever asks.
@@ -389,76 +440,104 @@ fn freed(
     }
 }
 
-/// An attempt that has ended.
-pub(super) struct Settled<'a> {
-    /// The delivery.
-    pub name: (EventId, EndpointId),
+/// Records one attempt's outcome. A lease that is no longer held, or an attempt that is not the next, changes nothing. The
+/// reply is what it made of the endpoint, if that stands otherwise now.
+#[derive(Debug, Clone)]
+pub struct SettleDelivery {
+    /// Of which event.
+    pub(crate) event_id: EventId,
+    /// To which endpoint.
+    pub(crate) endpoint_id: EndpointId,
     /// The lease under which it was attempted.
-    pub lease: i64,
-    /// The attempt's number.
-    pub number: u32,
+    pub(crate) lease: i64,
+    /// The attempt's number, from 1.
+    pub(crate) number: u32,
     /// What happened.
-    pub attempt: &'a Attempt,
-    /// The event's booking.
-    pub booking_id: BookingId,
-    /// What the ledger records if the delivery ends with it.
-    pub fact: &'a Arc<Fact>,
+    pub(crate) attempt: Attempt,
+    /// Random bits that spread the next attempt.
+    pub(crate) jitter: u64,
+    /// The event's booking, which the fact is one of.
+    pub(crate) booking_id: BookingId,
+    /// The committed `webhook.settled`, for the case that this ends the delivery.
+    pub(crate) fact: Arc<Fact>,
 }
 
-pub(super) fn settle(work: &Work, at: Timestamp, settled: &Settled<'_>, jitter: u64) -> Decided {
-    let (event_id, endpoint_id) = settled.name;
-    let Some(state) = work
-        .deliveries
-        .get(&settled.name)
-        .filter(|state| state.lease == Some(settled.lease) && state.attempts + 1 == settled.number)
-    else {
-        return Ok((Vec::new(), Reply::Done));
-    };
-    let health = work.health.get(&endpoint_id).copied();
-    let begun = state.begun_at(&event_id);
-    let suspended = health.is_some_and(|health| health.status == EndpointStatus::Suspended);
-    let attempt = Attempt {
-        uncharged: is_uncharged(at, begun, settled.attempt, suspended),
-        ..settled.attempt.clone()
-    };
-    let charged = state.charged + u32::from(!attempt.uncharged);
-    let phase = if attempt.delivered() {
-        Phase::Delivered
-    } else {
-        Phase::Failed
-    };
-    let (fared, reply) = health.map_or((None, Reply::Done), |before| {
-        fare(endpoint_id, before, at, &attempt)
-    });
-    let due = next_attempt(at, begun, charged, &attempt, jitter);
-    let entry = is_to_record(state, phase, due)
-        .then(|| chain::next(work, settled.booking_id, at, settled.fact))
-        .transpose()?;
-    let leaf = entry.as_ref().map(|entry| entry.index);
-    let mut changes = vec![
-        Change::DeliveryMoved {
-            event_id,
-            endpoint_id,
-            state: DeliveryState {
-                phase,
-                attempts: settled.number,
-                charged,
-                due,
-                lease: None,
-                settled_leaf: leaf.or(state.settled_leaf),
-                begun: state.begun,
+/// An endpoint that an outcome has moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointTurned {
+    /// Which.
+    pub endpoint_id: EndpointId,
+    /// Where it stood before.
+    pub from: EndpointStatus,
+    /// How it fares now.
+    pub health: EndpointHealth,
+}
+
+impl Command for SettleDelivery {
+    type Reply = Option<EndpointTurned>;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.deliveries.push(self.event_id);
+        needs.health.push(self.endpoint_id);
+        needs.chains.push(self.booking_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointTurned>> {
+        let name = (self.event_id, self.endpoint_id);
+        let (event_id, endpoint_id) = name;
+        let Some(state) = batch
+            .deliveries
+            .get(&name)
+            .filter(|state| state.lease == Some(self.lease) && state.attempts + 1 == self.number)
+        else {
+            return Ok((Vec::new(), None));
+        };
+        let health = batch.health.get(&endpoint_id).copied();
+        let begun = state.begun_at(&event_id);
+        let suspended = health.is_some_and(|health| health.status == EndpointStatus::Suspended);
+        let attempt = Attempt {
+            uncharged: is_uncharged(at, begun, &self.attempt, suspended),
+            ..self.attempt.clone()
+        };
+        let charged = state.charged + u32::from(!attempt.uncharged);
+        let phase = if attempt.delivered() {
+            Phase::Delivered
+        } else {
+            Phase::Failed
+        };
+        let (fared, reply) = health.map_or((None, None), |before| {
+            fare(endpoint_id, before, at, &attempt)
+        });
+        let due = next_attempt(at, begun, charged, &attempt, self.jitter);
+        let entry = is_to_record(state, phase, due)
+            .then(|| chain::next(batch, self.booking_id, at, &self.fact))
+            .transpose()?;
+        let leaf = entry.as_ref().map(|entry| entry.index);
+        let mut changes = vec![
+            Change::DeliveryMoved {
+                event_id,
+                endpoint_id,
+                state: DeliveryState {
+                    phase,
+                    attempts: self.number,
+                    charged,
+                    due,
+                    lease: None,
+                    settled_leaf: leaf.or(state.settled_leaf),
+                    begun: state.begun,
+                },
             },
-        },
-        Change::AttemptAdded {
-            event_id,
-            endpoint_id,
-            number: settled.number,
-            attempt: Box::new(attempt),
-        },
-    ];
-    changes.extend(entry.map(|entry| Change::Entry(Box::new(entry))));
-    changes.extend(fared);
-    Ok((changes, reply))
+            Change::AttemptAdded {
+                event_id,
+                endpoint_id,
+                number: self.number,
+                attempt: Box::new(attempt),
+            },
+        ];
+        changes.extend(entry.map(|entry| Change::Entry(Box::new(entry))));
+        changes.extend(fared);
+        Ok((changes, reply))
+    }
 }
 
 /// Whether the ledger is to record that a delivery ended so. That it was given up is recorded once, however often it is tried
@@ -476,22 +555,22 @@ fn fare(
     before: EndpointHealth,
     at: Timestamp,
     attempt: &Attempt,
-) -> (Option<Change>, Reply) {
+) -> (Option<Change>, Option<EndpointTurned>) {
     let health = health::after(before, at, attempt);
     let fared = (health != before).then_some(Change::EndpointFared {
         endpoint_id,
         health,
     });
     if health.status == before.status {
-        return (fared, Reply::Done);
+        return (fared, None);
     }
     let from = before.status;
-    let turned = Reply::EndpointTurned {
+    let turned = EndpointTurned {
         endpoint_id,
         from,
         health,
     };
-    (fared, turned)
+    (fared, Some(turned))
 }
 
 /// Whether a failure uses up nothing of the schedule: while the endpoint is suspended, and where it is ours, though not for

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::*;
 use crate::clock::Clock;
-use crate::command::{Ask, Command};
+use crate::command::Envelope;
 use crate::ledger::Tree;
+use crate::lifecycle::ForgetAnswers;
 use crate::model::Timestamp;
 use crate::ops::ledger::accept_rollback;
 use crate::service::{Config, Registration, Service};
@@ -55,11 +56,7 @@ impl Bench {
             noted(service.guard_file(), seen.clone());
             heads.push(seen);
             // A batch looks into the file; a reader goes by what this process knows.
-            let forget = Command {
-                at: Timestamp::EPOCH,
-                ask: Ask::Forget,
-                remember: None,
-            };
+            let forget = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
             assert!(
                 service
                     .submit(forget)

@@ -12,7 +12,8 @@ use super::{
     Access, Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one,
     write,
 };
-use crate::command::{Accept, Accepted, Ask, Reply};
+use crate::batch::BookingState;
+use crate::command::Accepted;
 use crate::entropy;
 use crate::error::Error;
 use crate::evidence::facts::NOTIFICATION;
@@ -20,13 +21,12 @@ use crate::evidence::{Acceptance, Notification, Rescheduling, Stage};
 use crate::input::{self, Value};
 use crate::ledger::LeafKind;
 use crate::limits;
-use crate::model::{BookingId, Scope, Timestamp};
+use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::policy::{
     Actor, Amendment, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
 };
 use crate::session::Session;
 use crate::store::read::StoredEntry;
-use crate::work::BookingState;
 
 /// `GET /v1/bookings/{bookingId}/disclosure`
 pub struct GetDisclosure;
@@ -126,7 +126,14 @@ impl Operation for GetDisclosure {
 }
 
 /// `POST /v1/bookings/{bookingId}/acceptances`
-pub struct AcceptTerms;
+#[derive(Debug)]
+pub struct AcceptTerms {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    pub(crate) asked: AcceptanceRequest,
+    /// Seed of the fact's salts.
+    pub(crate) seed: [u8; 32],
+}
 
 /// Body of [`AcceptTerms`], read and checked field by field.
 #[derive(Debug, Clone)]
@@ -166,28 +173,14 @@ impl Operation for AcceptTerms {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Accepted>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let wanted = AcceptanceRequest::read(&request.body)?;
-        let partner_id = owner_of(session, &booking_id)?;
-        let accept = Accept {
-            partner_id,
+        let asked = AcceptanceRequest::read(&request.body)?;
+        let accept = Self {
+            partner_id: owner_of(session, &booking_id)?,
             booking_id,
-            party: wanted.party,
-            method: wanted.method,
-            at: wanted.at,
-            ip: wanted.ip,
-            user_agent: wanted.user_agent,
-            disclosure_hash: wanted.disclosure_hash,
+            asked,
             seed: entropy::bytes(),
         };
-        let at = session.service.clock().now();
-        Ok(write(at, Ask::Accept(Box::new(accept))))
-    }
-
-    fn pick(reply: Reply) -> Option<Accepted> {
-        match reply {
-            Reply::Accepted(accepted) => Some(*accepted),
-            _ => None,
-        }
+        Ok(write(session.service.clock().now(), accept))
     }
 }
 

@@ -3,16 +3,23 @@
 use super::bookings::{event_date, owner_of};
 use super::cancellations::instant;
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, write};
-use crate::command::{Ask, Reply, Reschedule, Rescheduled};
+use crate::command::Rescheduled;
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Value};
-use crate::model::{BookingId, Scope, Timestamp};
+use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::policy::{Actor, EventDate};
 use crate::session::Session;
 
 /// `POST /v1/bookings/{bookingId}/reschedule`
-pub struct RescheduleBooking;
+#[derive(Debug)]
+pub struct RescheduleBooking {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    pub(crate) asked: RescheduleRequest,
+    /// Seed of the fact's salts.
+    pub(crate) seed: [u8; 32],
+}
 
 /// Body of [`RescheduleBooking`], read and checked field by field.
 #[derive(Debug, Clone)]
@@ -52,27 +59,14 @@ impl Operation for RescheduleBooking {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Rescheduled>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let wanted = RescheduleRequest::read(&request.body)?;
-        let partner_id = owner_of(session, &booking_id)?;
-        let reschedule = Reschedule {
-            partner_id,
+        let asked = RescheduleRequest::read(&request.body)?;
+        let reschedule = Self {
+            partner_id: owner_of(session, &booking_id)?,
             booking_id,
-            event_date: wanted.event_date,
-            time_zone: wanted.time_zone,
-            agreed_by: wanted.agreed_by,
-            at: wanted.at,
-            dry_run: wanted.dry_run,
+            asked,
             seed: entropy::bytes(),
         };
-        let at = session.service.clock().now();
-        Ok(write(at, Ask::Reschedule(Box::new(reschedule))))
-    }
-
-    fn pick(reply: Reply) -> Option<Rescheduled> {
-        match reply {
-            Reply::Rescheduled(rescheduled) => Some(*rescheduled),
-            _ => None,
-        }
+        Ok(write(session.service.clock().now(), reschedule))
     }
 }
 

@@ -5,16 +5,21 @@ use super::{
     Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
     query, query_one, read, write,
 };
-use crate::command::{Ask, NewApiKey, Reply};
+use crate::command::{NewApiKey, NewKey};
 use crate::error::{Error, FieldError, Kind};
 use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
-use crate::model::{ApiKey, ApiKeyId, Page, Scope, Scopes};
+use crate::model::{ApiKey, ApiKeyId, Page, PartnerId, Scope, Scopes};
 use crate::session::{Authority, Session};
 
 /// `POST /v1/api-keys`
-pub struct CreateApiKey;
+#[derive(Debug)]
+pub struct CreateApiKey {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) key: NewKey,
+    pub(crate) reply: NewApiKey,
+}
 
 /// Body of [`CreateApiKey`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -80,19 +85,12 @@ impl Operation for CreateApiKey {
         };
         Ok(write(
             at,
-            Ask::CreateApiKey {
+            Self {
                 partner_id,
                 key,
-                reply: Box::new(reply),
+                reply,
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<NewApiKey> {
-        match reply {
-            Reply::KeyCreated(created) => Some(*created),
-            _ => None,
-        }
     }
 }
 
@@ -169,7 +167,13 @@ impl Operation for ListApiKeys {
 }
 
 /// `DELETE /v1/api-keys/{apiKeyId}`
-pub struct RevokeApiKey;
+#[derive(Debug)]
+pub struct RevokeApiKey {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) api_key_id: ApiKeyId,
+    /// What the asking key may do; `None` for the administrator, who may end any key.
+    pub(crate) by: Option<Scopes>,
+}
 
 impl Operation for RevokeApiKey {
     const ROUTE: Route = Route {
@@ -200,18 +204,11 @@ impl Operation for RevokeApiKey {
         };
         Ok(write(
             session.service.clock().now(),
-            Ask::RevokeApiKey {
+            Self {
                 partner_id: owner,
                 api_key_id,
                 by,
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<ApiKey> {
-        match reply {
-            Reply::KeyRevoked(key) => Some(*key),
-            _ => None,
-        }
     }
 }

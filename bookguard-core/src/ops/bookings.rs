@@ -8,7 +8,8 @@ use super::{
     ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
     write,
 };
-use crate::command::{Ask, BookingCreated, NewBooking, NewEvent, Protected, Reply};
+use crate::batch::BookingState;
+use crate::command::{BookingCreated, NewBooking, NewEvent, Protected};
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
 use crate::evidence::facts::{self, Fact};
@@ -25,10 +26,10 @@ use crate::session::{Authority, Session};
 use crate::store::read::BookingFilter;
 use crate::store::terms;
 use crate::webhook;
-use crate::work::BookingState;
 
 /// `POST /v1/bookings`
-pub struct CreateBooking;
+#[derive(Debug)]
+pub struct CreateBooking(pub(crate) Arc<NewBooking>);
 
 /// Body of [`CreateBooking`], read and checked field by field.
 #[derive(Debug, Clone)]
@@ -88,17 +89,7 @@ impl Operation for CreateBooking {
             new => new?,
         };
         new.shelf = shelf.filter(|_| request.from_memory);
-        Ok(write(
-            new.booking.created_at,
-            Ask::CreateBooking(Box::new(new)),
-        ))
-    }
-
-    fn pick(reply: Reply) -> Option<BookingCreated> {
-        match reply {
-            Reply::BookingCreated(created) => Some(created),
-            _ => None,
-        }
+        Ok(write(new.booking.created_at, Self(Arc::new(new))))
     }
 
     fn location(created: &BookingCreated) -> Option<String> {
@@ -483,7 +474,19 @@ pub(super) fn query_instant(
 }
 
 /// `POST /v1/bookings/{bookingId}/protect`
-pub struct ProtectBooking;
+#[derive(Debug)]
+pub struct ProtectBooking {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    /// The id its event will have.
+    pub(crate) event_id: EventId,
+    /// Names the leases of that event's deliveries.
+    pub(crate) lease: i64,
+    /// Seed of the salts.
+    pub(crate) seed: [u8; 32],
+    /// The evidence address for the event's payload.
+    pub(crate) evidence_url: String,
+}
 
 impl Operation for ProtectBooking {
     const ROUTE: Route = Route {
@@ -506,7 +509,7 @@ impl Operation for ProtectBooking {
         let booking_id: BookingId = path_id(request, 0)?;
         let partner_id = owner_of(session, &booking_id)?;
         let at = session.service.clock().now();
-        let ask = Ask::Protect {
+        let protect = Self {
             partner_id,
             booking_id,
             event_id: EventId::new(at, entropy::bytes()),
@@ -514,13 +517,6 @@ impl Operation for ProtectBooking {
             seed: entropy::bytes(),
             evidence_url: super::evidence::address(session, &booking_id),
         };
-        Ok(write(at, ask))
-    }
-
-    fn pick(reply: Reply) -> Option<Protected> {
-        match reply {
-            Reply::Protected(protected) => Some(*protected),
-            _ => None,
-        }
+        Ok(write(at, protect))
     }
 }

@@ -1,7 +1,7 @@
 //! Cancellations and their resolutions: made, read, decided.
 
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query, read, write};
-use crate::command::{Ask, Cancel, Decide, Expected, NewResolution, Reply};
+use crate::command::{Expected, NewResolution};
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Form, Value};
@@ -11,7 +11,14 @@ use crate::policy::{Actor, EvidenceItem, Reason, Resolution, ResolutionPath};
 use crate::session::Session;
 
 /// `POST /v1/bookings/{bookingId}/cancel`
-pub struct CancelBooking;
+#[derive(Debug)]
+pub struct CancelBooking {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    pub(crate) asked: CancelRequest,
+    /// What is prepared for its resolution.
+    pub(crate) resolution: NewResolution,
+}
 
 /// Body of [`CancelBooking`], read and checked field by field.
 #[derive(Debug, Clone)]
@@ -55,26 +62,16 @@ impl Operation for CancelBooking {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let wanted = CancelRequest::read(&request.body)?;
+        let asked = CancelRequest::read(&request.body)?;
         let partner_id = super::bookings::owner_of(session, &booking_id)?;
         let at = session.service.clock().now();
-        let cancel = Cancel {
+        let cancel = Self {
             partner_id,
             booking_id,
-            canceled_by: wanted.canceled_by,
-            reason: wanted.reason,
-            note: wanted.note,
-            effective_at: wanted.effective_at,
-            agreed_refund: wanted.agreed_refund,
-            evidence: wanted.evidence,
-            expected: wanted.expected,
+            asked,
             resolution: new_resolution(session, at, booking_id),
         };
-        Ok(write(at, Ask::Cancel(Box::new(cancel))))
-    }
-
-    fn pick(reply: Reply) -> Option<Resolution> {
-        resolved(reply)
+        Ok(write(at, cancel))
     }
 
     fn location(resolution: &Resolution) -> Option<String> {
@@ -109,7 +106,17 @@ impl Operation for GetResolution {
 }
 
 /// `POST /v1/resolutions/{resolutionId}/decide`
-pub struct DecideResolution;
+#[derive(Debug)]
+pub struct DecideResolution {
+    pub(crate) partner_id: PartnerId,
+    /// Which: the one the resolution is of, which never changes.
+    pub(crate) booking_id: BookingId,
+    /// The resolution that is pending.
+    pub(crate) resolution_id: ResolutionId,
+    pub(crate) asked: DecisionRequest,
+    /// What is prepared for the resolution in its place.
+    pub(crate) next: NewResolution,
+}
 
 /// Body of [`DecideResolution`], read and checked field by field.
 #[derive(Debug, Clone)]
@@ -143,35 +150,22 @@ impl Operation for DecideResolution {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let resolution_id: ResolutionId = path_id(request, 0)?;
-        let wanted = DecisionRequest::read(&request.body)?;
+        let asked = DecisionRequest::read(&request.body)?;
         // Which booking a resolution is of never changes, so it may be looked up before the turn to write.
         let (partner_id, pending) = visible(session, &resolution_id)?;
         let at = session.service.clock().now();
-        let decide = Decide {
+        let decide = Self {
             partner_id,
             booking_id: pending.booking_id,
             resolution_id,
-            refund: wanted.refund,
-            decided_by: wanted.decided_by,
-            rationale: wanted.rationale,
+            asked,
             next: new_resolution(session, at, pending.booking_id),
         };
-        Ok(write(at, Ask::Decide(Box::new(decide))))
-    }
-
-    fn pick(reply: Reply) -> Option<Resolution> {
-        resolved(reply)
+        Ok(write(at, decide))
     }
 
     fn location(resolution: &Resolution) -> Option<String> {
         Some(address(resolution))
-    }
-}
-
-fn resolved(reply: Reply) -> Option<Resolution> {
-    match reply {
-        Reply::Resolved(resolution) => Some(*resolution),
-        _ => None,
     }
 }
 

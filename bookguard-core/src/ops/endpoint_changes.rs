@@ -2,15 +2,20 @@
 
 use super::endpoints::{AddressRefused, address, events, new_secret};
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query_one, write};
-use crate::command::{Ask, EndpointKept, EndpointUpdate, Reply};
+use crate::command::{EndpointKept, EndpointUpdate};
 use crate::error::Error;
 use crate::input;
 use crate::limits;
-use crate::model::{EndpointId, EventType, Scope};
+use crate::model::{EndpointId, EventType, PartnerId, Scope};
 use crate::session::Session;
 
 /// `PATCH /v1/webhook-endpoints/{endpointId}`
-pub struct UpdateEndpoint;
+#[derive(Debug)]
+pub struct UpdateEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint_id: EndpointId,
+    pub(crate) update: EndpointUpdate,
+}
 
 /// Body of [`UpdateEndpoint`]; what is left out stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,19 +96,12 @@ impl Operation for UpdateEndpoint {
         };
         Ok(write(
             session.service.clock().now(),
-            Ask::UpdateEndpoint {
+            Self {
                 partner_id: owner,
                 endpoint_id,
-                update: Box::new(update),
+                update,
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<EndpointKept> {
-        match reply {
-            Reply::EndpointKept(kept) => Some(*kept),
-            _ => None,
-        }
     }
 }
 

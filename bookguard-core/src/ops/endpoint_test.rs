@@ -7,17 +7,21 @@ use std::sync::Arc;
 
 use super::events::AttemptRecord;
 use super::{
-    Access, Action, Awaits, Body, Method, Operation, Request, Route, Writing, path_id, query_one,
+    Access, Action, Awaits, Body, Method, Operation, Request, Route, path_id, query_one,
+    write_awaiting,
 };
-use crate::command::{Ask, Command, Reply};
 use crate::entropy;
 use crate::error::Error;
-use crate::model::{EndpointId, EventId, PartnerId, Scope};
+use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
 use crate::session::Session;
 use crate::webhook::{Attempt, FailureClass, Phase, body};
 
 /// `POST /v1/webhook-endpoints/{endpointId}/test`
-pub struct TestEndpoint;
+#[derive(Debug)]
+pub struct TestEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint_id: EndpointId,
+}
 
 /// What is sent to an endpoint to test it.
 #[derive(Debug, Clone)]
@@ -65,25 +69,17 @@ impl Operation for TestEndpoint {
             event_id,
             body: Arc::from(body.into_bytes()),
         };
-        let command = Command {
-            at,
-            ask: Ask::TestEndpoint {
-                partner_id,
-                endpoint_id,
-            },
-            remember: None,
+        let command = Self {
+            partner_id,
+            endpoint_id,
         };
-        Ok(Action::Write(Box::new(Writing {
-            command,
-            awaits: Some(Awaits::Test(test)),
-        })))
+        Ok(write_awaiting(at, command, Awaits::Test(test)))
     }
+}
 
+impl TestEndpoint {
     /// What is remembered until the attempt has ended, and for good if the service ends before.
-    fn pick(reply: Reply) -> Option<AttemptRecord> {
-        let Reply::Testing(endpoint_id, at) = reply else {
-            return None;
-        };
+    pub(crate) fn unknown(&self, at: Timestamp) -> AttemptRecord {
         let attempt = Attempt {
             started_at: at.ms(),
             duration_ms: 0,
@@ -100,6 +96,6 @@ impl Operation for TestEndpoint {
             retry_after_ms: None,
             uncharged: false,
         };
-        Some(AttemptRecord::of(endpoint_id, 1, &attempt))
+        AttemptRecord::of(self.endpoint_id, 1, &attempt)
     }
 }

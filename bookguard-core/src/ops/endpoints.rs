@@ -4,18 +4,24 @@ use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
     ids_cursor, paging, path_id, query, query_choice, query_one, read, write,
 };
-use crate::command::{Ask, EndpointKept, NewSecret, Reply};
+use crate::command::{EndpointKept, NewSecret};
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
-use crate::model::{Endpoint, EndpointId, EndpointStatus, EventType, Page, Scope};
+use crate::model::{Endpoint, EndpointId, EndpointStatus, EventType, Page, PartnerId, Scope};
 use crate::session::{Authority, Session};
 use crate::webhook::Secret;
 
 /// `POST /v1/webhook-endpoints`
-pub struct CreateEndpoint;
+#[derive(Debug)]
+pub struct CreateEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint: Endpoint,
+    /// Its own secret, if it has one.
+    pub(crate) secret: Option<NewSecret>,
+}
 
 /// Body of [`CreateEndpoint`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,19 +84,12 @@ impl Operation for CreateEndpoint {
         };
         Ok(write(
             at,
-            Ask::CreateEndpoint {
+            Self {
                 partner_id,
                 endpoint,
                 secret: own_secret.then(|| new_secret(session, endpoint_id.as_bytes())),
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<EndpointKept> {
-        match reply {
-            Reply::EndpointKept(kept) => Some(*kept),
-            _ => None,
-        }
     }
 
     fn location(kept: &EndpointKept) -> Option<String> {
@@ -256,7 +255,11 @@ impl Operation for GetEndpoint {
 }
 
 /// `DELETE /v1/webhook-endpoints/{endpointId}`
-pub struct DeleteEndpoint;
+#[derive(Debug)]
+pub struct DeleteEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint_id: EndpointId,
+}
 
 impl Operation for DeleteEndpoint {
     const ROUTE: Route = Route {
@@ -281,17 +284,10 @@ impl Operation for DeleteEndpoint {
             .ok_or_else(|| Error::not_found("webhook endpoint"))?;
         Ok(write(
             session.service.clock().now(),
-            Ask::DeleteEndpoint {
+            Self {
                 partner_id: owner,
                 endpoint_id,
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<Endpoint> {
-        match reply {
-            Reply::Endpoint(endpoint) => Some(*endpoint),
-            _ => None,
-        }
     }
 }

@@ -7,6 +7,7 @@ use super::{
     Access, Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id,
     query_choice, query_fault, query_value, read, whole_number,
 };
+use crate::batch::BookingState;
 use crate::error::{Error, FieldError};
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
@@ -15,7 +16,6 @@ use crate::policy::{
     Subject,
 };
 use crate::session::Session;
-use crate::work::BookingState;
 
 /// `GET /v1/bookings/{bookingId}/policy-evaluation`
 pub struct EvaluatePolicy;

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Access, Action, Awaits, Body, Method, Operation, Request, Route, Writing, path_id, query,
-    query_one, read,
+    Access, Action, Awaits, Body, Method, Operation, Request, Route, path_id, query, query_one,
+    read, write_awaiting,
 };
 use crate::change::Content;
-use crate::command::{Ask, Command, Reply, RetryResult};
+use crate::command::{Envelope, RetryResult};
 use crate::error::Error;
-use crate::model::{BookingId, Delivery, EndpointId, Event, EventId, Scope, Timestamp};
+use crate::lifecycle::AmendAnswer;
+use crate::model::{BookingId, Delivery, EndpointId, Event, EventId, PartnerId, Scope, Timestamp};
 use crate::session::Session;
 use crate::store::events::{StoredDelivery, StoredEvent};
 use crate::webhook::{Attempt, Secret, sign_body};
@@ -256,7 +257,13 @@ fn owned(session: &Session, event_id: &EventId) -> Result<StoredEvent, Error> {
 }
 
 /// `POST /v1/webhook-events/{eventId}/retry`
-pub struct RetryEvent;
+#[derive(Debug)]
+pub struct RetryEvent {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) event_id: EventId,
+    /// Names the leases of the deliveries taken.
+    pub(crate) lease: i64,
+}
 
 impl Operation for RetryEvent {
     const ROUTE: Route = Route {
@@ -280,27 +287,13 @@ impl Operation for RetryEvent {
     fn prepare(session: &Session, request: &Request) -> Result<Action<RetryResult>, Error> {
         let event_id: EventId = path_id(request, 0)?;
         let owner = owned(session, &event_id)?.partner_id;
-        let ask = Ask::RetryEvent {
+        let retry = Self {
             partner_id: owner,
             event_id,
             lease: session.service.lease(),
         };
-        let command = Command {
-            at: session.service.clock().now(),
-            ask,
-            remember: None,
-        };
-        Ok(Action::Write(Box::new(Writing {
-            command,
-            awaits: Some(Awaits::Outcome(event_id)),
-        })))
-    }
-
-    fn pick(reply: Reply) -> Option<RetryResult> {
-        match reply {
-            Reply::Retrying(result) => Some(result),
-            _ => None,
-        }
+        let at = session.service.clock().now();
+        Ok(write_awaiting(at, retry, Awaits::Outcome(event_id)))
     }
 }
 
@@ -320,11 +313,7 @@ pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<Ret
 }
 
 /// The command that replaces a retry's remembered answer with the one that was sent.
-pub fn amend(session: &Session, key: [u8; 32], body: &[u8]) -> Command {
+pub fn amend(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope<()> {
     let answer = session.service.seal().seal(&key, body);
-    Command {
-        at: session.service.clock().now(),
-        ask: Ask::Amend { key, answer },
-        remember: None,
-    }
+    Envelope::new(session.service.clock().now(), AmendAnswer { key, answer })
 }

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::acceptances::Told;
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
+use crate::batch::BookingState;
 use crate::error::Error;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
@@ -26,7 +27,6 @@ use crate::session::Session;
 use crate::store::events::{StoredDelivery, StoredEvent};
 use crate::store::read::{Chain, Reader, StoredEntry};
 use crate::store::{StoreError, StoredHead};
-use crate::work::BookingState;
 
 /// `GET /v1/bookings/{bookingId}/evidence`
 pub struct GetEvidence;

@@ -2,13 +2,14 @@
 //!
 //! These answer text and bytes, not JSON, so they are plain functions beside the operations.
 
-use crate::command::{Ask, Command, NewLog};
+use crate::command::Envelope;
 use crate::entropy;
 use crate::error::Error;
 use crate::guard::Rollback;
 use crate::key_file;
 use crate::ledger::TilePath;
 use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
+use crate::log::Continuation;
 use crate::service::Service;
 use crate::store::StoreError;
 use crate::store::read::Reader;
@@ -27,23 +28,37 @@ pub fn vkey(service: &Service) -> Result<String, Error> {
     Ok(format!("{}\n", signer.verifier()))
 }
 
+/// The administrator accepts that entries were lost: the log goes on under a new name.
+#[derive(Debug)]
+pub(crate) struct ContinueLog {
+    /// The name, new to everybody.
+    pub(crate) origin: String,
+    /// The log's key under that name, in note form.
+    pub(crate) vkey: String,
+    /// The loss that is accepted: no other.
+    pub(crate) accepted: Rollback,
+    /// The random name of the entry that says so.
+    pub(crate) stream: [u8; 16],
+    /// Seed of the salts.
+    pub(crate) seed: [u8; 32],
+}
+
 /// The command by which the administrator accepts this loss, and no other: the log goes on with what is left of it,
 /// under a name nobody has seen. Its errors: `nothing_to_accept`, `rollback_changed`.
-pub fn accept_rollback(service: &Service, accepted: Rollback) -> Result<Command, Error> {
+pub fn accept_rollback(
+    service: &Service,
+    accepted: Rollback,
+) -> Result<Envelope<Continuation>, Error> {
     let origin = key_file::new_name();
     let vkey = service.signer(&origin)?.verifier().to_string();
-    let new = NewLog {
+    let command = ContinueLog {
         origin,
         vkey,
         accepted,
         stream: entropy::bytes(),
         seed: entropy::bytes(),
     };
-    Ok(Command {
-        at: service.clock().now(),
-        ask: Ask::ContinueLog(Box::new(new)),
-        remember: None,
-    })
+    Ok(Envelope::new(service.clock().now(), command))
 }
 
 /// The bytes at a tile path (`tile/0/000`, `tile/entries/000.p/7`); `None` when the log has no such tile yet.

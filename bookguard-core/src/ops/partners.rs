@@ -7,9 +7,7 @@ use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
     ids_cursor, paging, path_id, query, query_choice, query_one, read, write,
 };
-use crate::command::{
-    Ask, DefaultPolicy, NewKey, PartnerUpdate, Registration as Registered, Reply,
-};
+use crate::command::{DefaultPolicy, NewKey, PartnerUpdate, Registration as Registered};
 use crate::entropy;
 use crate::error::{Error, Kind};
 use crate::input::{self, Value};
@@ -26,7 +24,15 @@ use crate::text::is_invisible;
 use crate::webhook::Secret;
 
 /// `POST /v1/partners/register`
-pub struct RegisterPartner;
+#[derive(Debug)]
+pub struct RegisterPartner {
+    pub(crate) partner: Partner,
+    /// Its signing secret, sealed.
+    pub(crate) secret: Vec<u8>,
+    /// Its first key, unless it must wait for approval.
+    pub(crate) key: Option<NewKey>,
+    pub(crate) reply: Registered,
+}
 
 /// Body of [`RegisterPartner`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,22 +107,15 @@ impl Operation for RegisterPartner {
             created_at: at,
             settings: PartnerSettings::default(),
         };
-        let ask = Ask::RegisterPartner {
+        let register = Self {
             partner,
             secret: service
                 .seal()
                 .seal(partner_id.as_bytes(), secret.reveal().as_bytes()),
             key: credentials.map(|(key, _)| key),
-            reply: Box::new(reply),
+            reply,
         };
-        Ok(write(at, ask))
-    }
-
-    fn pick(reply: Reply) -> Option<Registered> {
-        match reply {
-            Reply::Registered(registered) => Some(*registered),
-            _ => None,
-        }
+        Ok(write(at, register))
     }
 }
 
@@ -240,7 +239,13 @@ pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, Api
 }
 
 /// `bookguard partners approve`: lets a pending partner in and makes its first key.
-pub struct ApprovePartner;
+#[derive(Debug)]
+pub struct ApprovePartner {
+    pub(crate) partner_id: PartnerId,
+    /// Its first key.
+    pub(crate) key: NewKey,
+    pub(crate) reply: Registered,
+}
 
 impl Operation for ApprovePartner {
     const ROUTE: Route = Route {
@@ -277,16 +282,12 @@ impl Operation for ApprovePartner {
         };
         Ok(write(
             at,
-            Ask::ApprovePartner {
+            Self {
                 partner_id,
                 key,
-                reply: Box::new(reply),
+                reply,
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<Registered> {
-        RegisterPartner::pick(reply)
     }
 }
 
@@ -319,7 +320,11 @@ impl Operation for GetPartner {
 }
 
 /// `PATCH /v1/partners/me`
-pub struct UpdatePartner;
+#[derive(Debug)]
+pub struct UpdatePartner {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) update: PartnerUpdate,
+}
 
 impl Operation for UpdatePartner {
     const ROUTE: Route = Route {
@@ -340,18 +345,9 @@ impl Operation for UpdatePartner {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Partner>, Error> {
         let update = PartnerUpdate::read(&request.body)?;
-        let ask = Ask::UpdatePartner {
-            partner_id: session.partner_id()?,
-            update: Box::new(update),
-        };
-        Ok(write(session.service.clock().now(), ask))
-    }
-
-    fn pick(reply: Reply) -> Option<Partner> {
-        match reply {
-            Reply::PartnerUpdated(partner) => Some(*partner),
-            _ => None,
-        }
+        let partner_id = session.partner_id()?;
+        let at = session.service.clock().now();
+        Ok(write(at, Self { partner_id, update }))
     }
 }
 

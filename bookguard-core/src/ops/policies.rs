@@ -9,10 +9,10 @@ use super::{
     Access, Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, cursor,
     page_from, query_fault, query_one, query_value, read, whole_number, write,
 };
-use crate::command::{Ask, KeptPolicy, Reply};
+use crate::command::KeptPolicy;
 use crate::error::{Error, FieldError};
 use crate::input;
-use crate::model::{Page, Scope, Timestamp};
+use crate::model::{Page, PartnerId, Scope, Timestamp};
 use crate::policy::{POLICY_ID_FIX, Policy, is_policy_id};
 use crate::session::Session;
 
@@ -60,18 +60,30 @@ pub struct PolicyListing {
     pub created_at: Timestamp,
 }
 
-impl From<KeptPolicy> for PolicyVersion {
-    fn from(KeptPolicy { policy, made_at }: KeptPolicy) -> Self {
+impl PolicyVersion {
+    /// A version of which it was said already what there is to say.
+    pub(crate) fn of(
+        KeptPolicy { policy, made_at }: KeptPolicy,
+        english: Vec<String>,
+        warnings: Vec<FieldError>,
+    ) -> Self {
         let document = policy.document();
         Self {
             policy_id: document.policy_id.clone(),
             version: document.version,
             policy_hash: policy.hash().to_owned(),
             created_at: made_at,
-            english: policy.in_english(),
-            warnings: policy.warnings(),
+            english,
+            warnings,
             policy,
         }
+    }
+}
+
+impl From<KeptPolicy> for PolicyVersion {
+    fn from(kept: KeptPolicy) -> Self {
+        let (english, warnings) = (kept.policy.in_english(), kept.policy.warnings());
+        Self::of(kept, english, warnings)
     }
 }
 
@@ -89,7 +101,17 @@ impl From<KeptPolicy> for PolicyListing {
 }
 
 /// `PUT /v1/policies/{policyId}`
-pub struct PutPolicy;
+#[derive(Debug)]
+pub struct PutPolicy {
+    pub(crate) partner_id: PartnerId,
+    /// Its version is what its author said, if that was said.
+    pub(crate) policy: Policy,
+    /// Whether the author said a version.
+    pub(crate) version_said: bool,
+    /// What is said about it whichever version it becomes, worded outside the write turn.
+    pub(crate) english: Vec<String>,
+    pub(crate) warnings: Vec<FieldError>,
+}
 
 impl Operation for PutPolicy {
     const ROUTE: Route = Route {
@@ -128,19 +150,14 @@ impl Operation for PutPolicy {
             let said = form.has("version");
             Some((Policy::read_as(form, policy_id)?, said))
         })?;
-        let ask = Ask::PutPolicy {
+        let put = Self {
             partner_id: session.partner_id()?,
+            english: policy.in_english(),
+            warnings: policy.warnings(),
             policy,
             version_said,
         };
-        Ok(write(session.service.clock().now(), ask))
-    }
-
-    fn pick(reply: Reply) -> Option<PolicyVersion> {
-        match reply {
-            Reply::PolicyPut(kept) => Some((*kept).into()),
-            _ => None,
-        }
+        Ok(write(session.service.clock().now(), put))
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     Access, Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id,
     query, query_one, read, write,
 };
-use crate::command::{Ask, Command, Reply};
+use crate::command::Envelope;
 use crate::entropy;
 use crate::error::Error;
 use crate::input;
@@ -24,7 +24,12 @@ use crate::store::read::Reader;
 use crate::store::recoveries::Underway;
 
 /// `POST /v1/webhook-events/recover`
-pub struct RecoverEvents;
+#[derive(Debug)]
+pub struct RecoverEvents {
+    pub(crate) partner_id: PartnerId,
+    /// What is asked for; through which event, the writer says.
+    pub(crate) recovery: Recovery,
+}
 
 /// Body of [`RecoverEvents`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,18 +102,11 @@ impl Operation for RecoverEvents {
         };
         Ok(write(
             at,
-            Ask::BeginRecovery {
+            Self {
                 partner_id,
-                recovery: Box::new(recovery),
+                recovery,
             },
         ))
-    }
-
-    fn pick(reply: Reply) -> Option<Recovery> {
-        match reply {
-            Reply::Recovering(recovery) => Some(*recovery),
-            _ => None,
-        }
     }
 
     fn location(recovery: &Recovery) -> Option<String> {
@@ -244,20 +242,32 @@ impl Operation for ListRecoveries {
     }
 }
 
+/// Takes a recovery a step further. One that has meanwhile come further is left alone.
+#[derive(Debug)]
+pub(crate) struct ContinueRecovery {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) recovery_id: RecoveryId,
+    /// The number of the last event it has looked at.
+    pub(crate) after: u64,
+}
+
 /// The next step of every recovery that is under way, of some when there are many: commands for whoever takes them further.
 /// Any process may, at any time.
 ///
-/// Errors: when the store does not answer.
-pub fn next_steps(service: &Service, reader: &mut Reader<'_>) -> Result<Vec<Command>, StoreError> {
+/// # Errors
+/// When the store does not answer.
+pub fn next_steps(
+    service: &Service,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Envelope<()>>, StoreError> {
     let at = service.clock().now();
-    let step = |underway: Underway| Command {
-        at,
-        ask: Ask::GoOnRecovering {
+    let step = |underway: Underway| {
+        let step = ContinueRecovery {
             partner_id: underway.partner_id,
             recovery_id: underway.recovery_id,
             after: underway.reached,
-        },
-        remember: None,
+        };
+        Envelope::new(at, step)
     };
     let first = PartnerId::from_bytes([0; 16]);
     let underway = reader.recoveries_under_way(&first, RECOVERIES_AT_ONCE)?;
@@ -267,7 +277,7 @@ pub fn next_steps(service: &Service, reader: &mut Reader<'_>) -> Result<Vec<Comm
 /// As [`next_steps`], on a reader of its own. Blocks.
 ///
 /// Errors: `unavailable`.
-pub fn due_steps(service: &Service) -> Result<Vec<Command>, Error> {
+pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
     let mut reader = service.reader()?;
     next_steps(service, &mut reader).map_err(|e| service.fault(&e))
 }

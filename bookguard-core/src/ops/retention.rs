@@ -6,7 +6,7 @@
 //! is remembered, and a look can begin there again. Invariant: a look costs a bounded number of rows, wherever it begins.
 
 use crate::change::Sweep;
-use crate::command::{Ask, Command, Prune};
+use crate::command::Envelope;
 use crate::error::Error;
 use crate::limits;
 use crate::model::{EventId, Timestamp};
@@ -37,20 +37,30 @@ pub struct Found {
     pub waiting: u64,
     /// Where the next look begins; `None` when there is no other old event.
     pub next: Option<EventId>,
-    prune: Prune,
+    prune: PruneEvents,
 }
 
 impl Found {
     /// The command that prunes what was found and notes how far the looks have come; `None` when there is nothing to do.
     #[must_use]
-    pub fn command(self, at: Timestamp) -> Option<Command> {
+    pub fn command(self, at: Timestamp) -> Option<Envelope<u64>> {
         let idle = self.prune.events.is_empty() && self.prune.from == self.prune.to;
-        (!idle).then(|| Command {
-            at,
-            ask: Ask::Prune(Box::new(self.prune)),
-            remember: None,
-        })
+        (!idle).then(|| Envelope::new(at, self.prune))
     }
+}
+
+/// Deletes the bodies and attempts of old events that wait for nothing, as they were found by whoever looked. The reply is how
+/// many were pruned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PruneEvents {
+    /// Only events made before this instant.
+    pub(crate) before: Timestamp,
+    /// Which; those that are not as they were found are left as they are.
+    pub(crate) events: Vec<EventId>,
+    /// How far the looks had come.
+    pub(crate) from: Sweep,
+    /// How far they have come with this one. It counts only if none came in between.
+    pub(crate) to: Sweep,
 }
 
 /// Before when events are old at `now` that are kept for so many days.
@@ -83,7 +93,7 @@ fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> F
         bytes: 0,
         waiting: 0,
         next: None,
-        prune: Prune {
+        prune: PruneEvents {
             before,
             events: Vec::new(),
             from: sweep,

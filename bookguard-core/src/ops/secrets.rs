@@ -2,7 +2,7 @@
 
 use super::endpoints::new_secret;
 use super::{Access, Action, Body, Method, Operation, Request, Route, path_id, query_one, write};
-use crate::command::{Ask, Reply, RotatedSecret};
+use crate::command::{NewSecret, RotatedSecret};
 use crate::error::Error;
 use crate::input;
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
@@ -16,6 +16,18 @@ pub struct RotatePartnerSecret;
 
 /// `POST /v1/webhook-endpoints/{endpointId}/rotate-secret`
 pub struct RotateEndpointSecret;
+
+/// Replaces the secret that a partner's webhooks, or those of one endpoint, are signed with.
+#[derive(Debug)]
+pub(crate) struct RotateSecret {
+    pub(crate) partner_id: PartnerId,
+    /// Of which endpoint; the partner's own when not given.
+    pub(crate) endpoint_id: Option<EndpointId>,
+    /// The new one.
+    pub(crate) secret: NewSecret,
+    /// How long the old one goes on signing, milliseconds.
+    pub(crate) overlap_ms: i64,
+}
 
 /// Body of both rotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,20 +64,13 @@ fn rotate(
     let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
     Ok(write(
         session.service.clock().now(),
-        Ask::RotateSecret {
+        RotateSecret {
             partner_id,
             endpoint_id,
             secret: new_secret(session, &owner),
             overlap_ms,
         },
     ))
-}
-
-fn rotated(reply: Reply) -> Option<RotatedSecret> {
-    match reply {
-        Reply::SecretRotated(rotated) => Some(*rotated),
-        _ => None,
-    }
 }
 
 impl Operation for RotatePartnerSecret {
@@ -88,10 +93,6 @@ impl Operation for RotatePartnerSecret {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<RotatedSecret>, Error> {
         rotate(session, request, session.partner_id()?, None)
-    }
-
-    fn pick(reply: Reply) -> Option<RotatedSecret> {
-        rotated(reply)
     }
 }
 
@@ -117,10 +118,6 @@ impl Operation for RotateEndpointSecret {
             .filter(|(owner, _)| session.may_see(owner))
             .ok_or_else(|| Error::not_found("webhook endpoint"))?;
         rotate(session, request, owner, Some(endpoint_id))
-    }
-
-    fn pick(reply: Reply) -> Option<RotatedSecret> {
-        rotated(reply)
     }
 }
 

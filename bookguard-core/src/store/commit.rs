@@ -4,7 +4,7 @@ use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::seal::Seal;
 use super::{endpoints, keys, policies, recoveries, retention};
 use crate::change::{Change, DeliveryState, Entry, EventRow, Pruned};
-use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
+use crate::command::{Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
@@ -81,27 +81,14 @@ pub(crate) struct Writes<'a> {
 }
 
 impl<'a> Writes<'a> {
-    /// Sorts the changes of a batch by table. `commands` hold the prepared rows that changes name by index.
-    pub fn collect(
-        commands: &'a [Command],
-        changes: &'a [Change],
-        seal: &Seal,
-    ) -> Result<Self, StoreError> {
+    /// Sorts the changes of a batch by table.
+    pub fn collect(changes: &'a [Change], seal: &Seal) -> Result<Self, StoreError> {
         let mut writes = Self::default();
         let mut created: Option<&'a NewBooking> = None;
         let mut protected = Vec::new();
         for change in changes {
             match change {
-                Change::BookingAdded { command } => {
-                    match commands.get(*command).map(|command| &command.ask) {
-                        Some(Ask::CreateBooking(new)) => created = Some(new),
-                        _ => {
-                            return Err(StoreError::Failed(
-                                "a booking was decided without its command".to_owned(),
-                            ));
-                        }
-                    }
-                }
+                Change::BookingAdded(new) => created = Some(new),
                 Change::Entry(entry) => {
                     match created.take() {
                         Some(new) => writes.bookings.push((new, entry)),
@@ -144,7 +131,7 @@ impl<'a> Writes<'a> {
     fn add(&mut self, change: &'a Change, seal: &Seal) {
         match change {
             // The head's own columns are written with it, and of an acceptance there is only the entry.
-            Change::BookingAdded { .. }
+            Change::BookingAdded(_)
             | Change::Entry(_)
             | Change::BookingProtected { .. }
             | Change::TermsAccepted { .. }

@@ -6,9 +6,9 @@
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
+use crate::batch::BatchState;
 use crate::change::Sweep;
 use crate::model::EventId;
-use crate::work::Work;
 
 /// How far the events were looked through.
 pub(super) const SWEEP: &str = "SELECT next, waiting FROM sweep WHERE id = 1";
@@ -70,7 +70,11 @@ pub(super) fn sweep(row: &Row) -> Result<Sweep, StoreError> {
     })
 }
 
-pub(super) fn read_sweep(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_sweep(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     work.sweep = Some(sweep(row)?);
     Ok(())
 }

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::command::{Ask, Registration};
+use crate::command::{Answer, Registration};
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
+use crate::lifecycle::ForgetAnswers;
 use crate::model::{Partner, PartnerSettings, PartnerStatus, Timestamp};
+use crate::ops::partners::RegisterPartner;
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
 
@@ -122,7 +124,7 @@ impl Bench {
     }
 }
 
-fn register(n: u8) -> Command {
+fn register(n: u8) -> Envelope<Registration> {
     let partner_id = PartnerId::new(Timestamp::EPOCH, [n; 10]);
     let reply = Registration {
         partner_id,
@@ -147,20 +149,19 @@ fn register(n: u8) -> Command {
         request: [n; 32],
         encode: |_| b"answer".to_vec(),
     };
-    let ask = Ask::RegisterPartner {
+    let register = RegisterPartner {
         partner,
         secret: vec![1],
         key: None,
-        reply: Box::new(reply),
+        reply,
     };
-    Command {
-        at: Timestamp::EPOCH,
-        ask,
+    Envelope {
         remember: Some(remember),
+        ..Envelope::new(Timestamp::EPOCH, register)
     }
 }
 
-fn ask(inbox: &Inbox, command: Command) -> Outcome {
+fn ask<R: Send + 'static>(inbox: &Inbox, command: Envelope<R>) -> Outcome<R> {
     inbox.submit(command).unwrap().blocking_recv().unwrap()
 }
 
@@ -221,11 +222,7 @@ fn a_full_inbox_refuses_at_once_and_loses_nothing_it_accepted() {
     turn.begin(&[]).unwrap();
     let mut accepted = Vec::new();
     let refused = loop {
-        let command = Command {
-            at: Timestamp::EPOCH,
-            ask: Ask::Forget,
-            remember: None,
-        };
+        let command = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
         match inbox.submit(command) {
             Ok(waiter) => accepted.push(waiter),
             Err(refused) => break refused,
@@ -314,7 +311,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         storage: Arc::new(Storage::new(|_| {}, 0)),
     };
     let (inbox, _thread) = start(desk).unwrap();
-    let outcomes: Vec<Outcome> = (0..200).map(|n| ask(&inbox, register(n))).collect();
+    let outcomes: Vec<Outcome<Registration>> = (0..200).map(|n| ask(&inbox, register(n))).collect();
     let kept = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     let refused = outcomes
         .into_iter()

@@ -46,7 +46,7 @@ enum Step<T> {
     Done(Finished),
     Long(Session, ReadFn<T>),
     Watch(Session, Watch<T>),
-    Write(Session, Box<Writing>),
+    Write(Session, Writing<T>),
 }
 
 impl<O: Operation> Served<O> {
@@ -125,7 +125,7 @@ impl<O: Operation> Served<O> {
                 self.app.identify(headers).await?;
                 Ok(found)
             }
-            Step::Write(session, writing) => self.write(&session, *writing).await,
+            Step::Write(session, writing) => self.write(&session, writing).await,
         }
     }
 
@@ -159,7 +159,11 @@ impl<O: Operation> Served<O> {
         })
     }
 
-    async fn write(&self, session: &Session, writing: Writing) -> Result<Finished, Error> {
+    async fn write(
+        &self,
+        session: &Session,
+        writing: Writing<O::Output>,
+    ) -> Result<Finished, Error> {
         let Writing { command, awaits } = writing;
         let remembered = command
             .remember
@@ -169,7 +173,7 @@ impl<O: Operation> Served<O> {
         let courier = &self.app.courier;
         let awaited = awaits.map(|awaits| courier.ready(awaits)).transpose()?;
         let outcome = Service::outcome(session.service.submit(command)?).await?;
-        let mut finished = ops::finish_write::<O>(outcome)?;
+        let mut finished = ops::finish_write::<O>(outcome);
         if let Some(awaited) = awaited.filter(|_| !finished.replayed)
             && let Some(body) = courier.answer(awaited, RETRY_WAIT).await?
         {

@@ -11,8 +11,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::{Ask, Command, Lapse};
+use bookguard_core::command::{Command, Envelope, Lapse};
 use bookguard_core::entropy;
+use bookguard_core::lifecycle::{ClaimDeliveries, ReclaimDeliveries};
 use bookguard_core::model::Timestamp;
 use bookguard_core::ops::recoveries;
 use bookguard_core::outbox::Outbox;
@@ -56,7 +57,7 @@ struct Found {
     /// By when leases have ended, if any has.
     lapsed: Option<Timestamp>,
     /// The next steps of recoveries.
-    recoveries: Vec<Command>,
+    recoveries: Vec<Envelope<()>>,
 }
 
 /// What one look at the store came to.
@@ -113,7 +114,7 @@ impl Claimer {
         let reclaims = store.lapsed.is_some();
         if let Some(ended) = store.lapsed {
             let from = Lapse::EndedBy(ended);
-            if !self.submit(Ask::Reclaim { from }).await {
+            if !self.submit(ReclaimDeliveries { from }).await {
                 return Looked::Failed;
             }
         }
@@ -126,7 +127,7 @@ impl Claimer {
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
         for endpoints in claims.open.chunks(ENDPOINTS_PER_CLAIM) {
-            let claim = Ask::Claim {
+            let claim = ClaimDeliveries {
                 lease: self.service.lease(),
                 endpoints: endpoints.to_vec(),
             };
@@ -143,7 +144,7 @@ impl Claimer {
 
     /// Takes recoveries a step further, in one commit if nothing comes between. One that fails is asked for again: nothing
     /// else waits for it.
-    async fn recover(&self, steps: Vec<Command>) {
+    async fn recover(&self, steps: Vec<Envelope<()>>) {
         let mut under_way = JoinSet::new();
         for step in steps {
             let service = Arc::clone(&self.service);
@@ -153,12 +154,8 @@ impl Claimer {
     }
 
     /// Whether it was done.
-    async fn submit(&self, ask: Ask) -> bool {
-        let command = Command {
-            at: self.service.clock().now(),
-            ask,
-            remember: None,
-        };
+    async fn submit(&self, command: impl Command<Reply = ()>) -> bool {
+        let command = self.service.envelope(command);
         self.service.submit_patiently(command).await.is_ok()
     }
 

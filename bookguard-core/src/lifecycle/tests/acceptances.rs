@@ -2,52 +2,55 @@
 
 use super::amendments;
 use super::cancellation::{
-    apply, ask_to_cancel, at, booking_id, entries, partner_id, state, work_with,
+    apply, ask_to_cancel, at, booking_id, canceling, entries, partner_id, state, work_with,
 };
 use super::*;
-use crate::command::{Accept, Accepted};
+use crate::command::Accepted;
 use crate::ledger::LeafKind;
+use crate::ops::acceptances::{AcceptTerms, AcceptanceRequest};
 use crate::policy::{Actor, TermsDisclosure, disclose};
 
 const NOW: &str = "2026-06-01T00:00:00.500Z";
 
-fn told(work: &Work) -> TermsDisclosure {
+fn told(work: &BatchState) -> TermsDisclosure {
     let state = &work.bookings[&booking_id()];
     disclose(&state.terms, state.amendments()).unwrap()
 }
 
-fn ask(work: &Work) -> Accept {
-    Accept {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
+fn ask(work: &BatchState) -> AcceptanceRequest {
+    AcceptanceRequest {
         party: Actor::Organizer,
         method: "checkbox".to_owned(),
         at: at("2026-06-01T00:00:00Z"),
         ip: Some("203.0.113.7".to_owned()),
         user_agent: Some("Browser/1.0".to_owned()),
         disclosure_hash: told(work).disclosure_hash,
+    }
+}
+
+fn accepting(asked: AcceptanceRequest) -> AcceptTerms {
+    AcceptTerms {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        asked,
         seed: [1; 32],
     }
 }
 
 type Decided = Result<(Vec<Change>, Accepted), Error>;
 
-fn accept(work: &Work, when: &str, ask: Accept) -> Decided {
-    let command = Command {
-        at: at(when),
-        ask: Ask::Accept(Box::new(ask)),
-        remember: None,
-    };
-    match decide(work, &command, 0)? {
-        Decision::Do {
-            changes,
-            reply: Reply::Accepted(accepted),
-        } => Ok((changes, *accepted)),
+fn accept(work: &BatchState, when: &str, ask: AcceptanceRequest) -> Decided {
+    decided(work, when, accepting(ask))
+}
+
+fn decided(work: &BatchState, when: &str, command: AcceptTerms) -> Decided {
+    match decide(work, &Envelope::new(at(when), command))? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
         other => panic!("decided {other:?}"),
     }
 }
 
-fn done(work: &mut Work, when: &str, ask: Accept) -> Accepted {
+fn done(work: &mut BatchState, when: &str, ask: AcceptanceRequest) -> Accepted {
     let (changes, accepted) = accept(work, when, ask).unwrap();
     for change in &changes {
         work.apply(change);
@@ -72,16 +75,19 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
         work.apply(change);
     }
     // Where and with what may be erased by then, so they tell nothing apart.
-    let again = Accept {
+    let again = AcceptanceRequest {
         ip: None,
         user_agent: None,
-        seed: [2; 32],
         ..asked.clone()
     };
-    let (changes, repeated) = accept(&work, "2030-01-01T00:00:00Z", again).unwrap();
+    let again = AcceptTerms {
+        seed: [2; 32],
+        ..accepting(again)
+    };
+    let (changes, repeated) = decided(&work, "2030-01-01T00:00:00Z", again).unwrap();
     assert!(changes.is_empty());
     assert_eq!(repeated, accepted);
-    let talent = Accept {
+    let talent = AcceptanceRequest {
         party: Actor::Talent,
         ..asked.clone()
     };
@@ -92,7 +98,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     let error = accept(
         &work,
         NOW,
-        Accept {
+        AcceptanceRequest {
             party: Actor::Partner,
             ..asked.clone()
         },
@@ -114,7 +120,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
 #[test]
 fn what_cannot_be_accepted_is_refused_by_its_code() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
-    let with = |change: &dyn Fn(&mut Accept)| {
+    let with = |change: &dyn Fn(&mut AcceptanceRequest)| {
         let mut ask = ask(&work);
         change(&mut ask);
         ask
@@ -139,17 +145,23 @@ fn what_cannot_be_accepted_is_refused_by_its_code() {
     for instant in ["2026-06-01T00:05:00.500Z", "2026-01-10T14:55:00Z"] {
         accept(&work, NOW, with(&|ask| ask.at = at(instant))).unwrap();
     }
-    let error = |ask| accept(&work, NOW, ask).unwrap_err();
-    let foreign = with(&|ask| ask.partner_id = id(77));
-    let unknown = with(&|ask| ask.booking_id = id(78));
+    let error = |command| decided(&work, NOW, command).unwrap_err();
+    let foreign = AcceptTerms {
+        partner_id: id(77),
+        ..accepting(with(&|_| ()))
+    };
+    let unknown = AcceptTerms {
+        booking_id: id(78),
+        ..accepting(with(&|_| ()))
+    };
     assert_eq!(error(foreign), error(unknown));
 
     let first = with(&|_| ());
     let made = done(&mut work, NOW, first.clone());
-    let cancel = Ask::Cancel(Box::new(ask_to_cancel(Actor::Talent, None)));
+    let cancel = canceling(ask_to_cancel(Actor::Talent, None));
     apply(&mut work, NOW, cancel);
     assert_eq!(accept(&work, NOW, first.clone()).unwrap().1, made);
-    let other = Accept {
+    let other = AcceptanceRequest {
         party: Actor::Talent,
         ..first
     };
@@ -163,7 +175,7 @@ fn what_cannot_be_accepted_is_refused_by_its_code() {
 fn a_booking_takes_only_so_many_acceptances() {
     let mut work = work_with(state(None, BookingStatus::Created));
     for n in 0..limits::ACCEPTANCES {
-        let asked = Accept {
+        let asked = AcceptanceRequest {
             method: n.to_string(),
             ..ask(&work)
         };

@@ -1,48 +1,51 @@
 //! Changes of date as tables, on bookings made by hand.
 
 use super::cancellation::{
-    apply, ask_to_cancel, at, booking_id, entries, partner_id, state, work_with,
+    apply, ask_to_cancel, at, booking_id, canceling, entries, partner_id, state, work_with,
 };
 use super::*;
-use crate::command::{Reschedule, Rescheduled};
+use crate::command::Rescheduled;
 use crate::ledger::LeafKind;
+use crate::ops::amendments::{RescheduleBooking, RescheduleRequest};
 use crate::policy::{Actor, EventDate, Reason};
 
 /// Between the tiers of `firm`: half of USD 1,200.50 is kept.
 const BETWEEN: &str = "2026-06-01T00:00:00.500Z";
 const HALF: i64 = 60_025;
 
-pub(super) fn ask(date: &str) -> Reschedule {
-    Reschedule {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
+pub(super) fn ask(date: &str) -> RescheduleRequest {
+    RescheduleRequest {
         event_date: EventDate::parse(date).unwrap(),
         time_zone: None,
         agreed_by: vec![Actor::Organizer, Actor::Talent],
         at: None,
         dry_run: false,
+    }
+}
+
+fn moving(asked: RescheduleRequest) -> RescheduleBooking {
+    RescheduleBooking {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        asked,
         seed: [1; 32],
     }
 }
 
 type Decided = Result<(Vec<Change>, Rescheduled), Error>;
 
-fn reschedule(work: &Work, when: &str, ask: Reschedule) -> Decided {
-    let command = Command {
-        at: at(when),
-        ask: Ask::Reschedule(Box::new(ask)),
-        remember: None,
-    };
-    match decide(work, &command, 0)? {
-        Decision::Do {
-            changes,
-            reply: Reply::Rescheduled(rescheduled),
-        } => Ok((changes, *rescheduled)),
+fn reschedule(work: &BatchState, when: &str, ask: RescheduleRequest) -> Decided {
+    decided(work, when, moving(ask))
+}
+
+fn decided(work: &BatchState, when: &str, command: RescheduleBooking) -> Decided {
+    match decide(work, &Envelope::new(at(when), command))? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
         other => panic!("decided {other:?}"),
     }
 }
 
-pub(super) fn done(work: &mut Work, when: &str, ask: Reschedule) -> Rescheduled {
+pub(super) fn done(work: &mut BatchState, when: &str, ask: RescheduleRequest) -> Rescheduled {
     let (changes, rescheduled) = reschedule(work, when, ask).unwrap();
     for change in &changes {
         work.apply(change);
@@ -93,10 +96,7 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         assert_eq!(moved.recorded.event_date, former.anchor);
 
         // What follows is judged by the new date and by what was reached.
-        let cancel = Ask::Cancel(Box::new(ask_to_cancel(
-            Actor::Organizer,
-            Some(Reason::Illness),
-        )));
+        let cancel = canceling(ask_to_cancel(Actor::Organizer, Some(Reason::Illness)));
         let resolution = apply(&mut work, "2026-07-01T00:00:00Z", cancel);
         assert_eq!(resolution.evaluation.explanation.code, "RESCHEDULE_FLOOR");
         assert_eq!(resolution.evaluation.penalty.unwrap().minor(), HALF);
@@ -108,31 +108,34 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
 fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
     let agreed = Some(at("2026-05-31T23:30:00Z"));
-    let first = Reschedule {
+    let first = RescheduleRequest {
         at: agreed,
         ..ask("2026-10-20T19:00:00")
     };
     let made = done(&mut work, BETWEEN, first.clone());
     for again in [
         first.clone(),
-        Reschedule {
+        RescheduleRequest {
             time_zone: Some("America/New_York".to_owned()),
-            seed: [9; 32],
             dry_run: true,
             ..first.clone()
         },
     ] {
         // However late it comes.
-        let (changes, repeated) = reschedule(&work, "2030-01-01T00:00:00Z", again).unwrap();
+        let again = RescheduleBooking {
+            seed: [9; 32],
+            ..moving(again)
+        };
+        let (changes, repeated) = decided(&work, "2030-01-01T00:00:00Z", again).unwrap();
         assert!(changes.is_empty());
         assert_eq!(repeated, made);
     }
     for other in [
-        Reschedule {
+        RescheduleRequest {
             at: None,
             ..first.clone()
         },
-        Reschedule {
+        RescheduleRequest {
             agreed_by: vec![Actor::Organizer, Actor::Talent, Actor::Partner],
             ..first.clone()
         },
@@ -141,7 +144,7 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
         assert_eq!(error.code, "event_date_unchanged");
     }
     // Another zone moves the deadlines, back and forth moves the event.
-    let zone = Reschedule {
+    let zone = RescheduleRequest {
         time_zone: Some("America/Toronto".to_owned()),
         at: None,
         ..first.clone()
@@ -163,7 +166,7 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
 #[test]
 fn what_cannot_be_moved_is_refused_by_its_code() {
     let work = work_with(state(Some("firm"), BookingStatus::Protected));
-    let with = |change: &dyn Fn(&mut Reschedule)| {
+    let with = |change: &dyn Fn(&mut RescheduleRequest)| {
         let mut ask = ask("2026-10-20T19:00:00");
         change(&mut ask);
         ask
@@ -223,7 +226,7 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
     }
     let mut moved = work_with(state(Some("firm"), BookingStatus::Created));
     done(&mut moved, BETWEEN, ask("2026-10-20T19:00"));
-    let earlier = Reschedule {
+    let earlier = RescheduleRequest {
         at: Some(at("2026-05-31T23:59:59Z")),
         ..ask("2026-11-20T19:00")
     };
@@ -235,20 +238,20 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
     apply(
         &mut canceled,
         BETWEEN,
-        Ask::Cancel(Box::new(ask_to_cancel(Actor::Talent, None))),
+        canceling(ask_to_cancel(Actor::Talent, None)),
     );
     let error = reschedule(&canceled, BETWEEN, ask("2026-10-20")).unwrap_err();
     assert_eq!(error.code, "booking_canceled");
 
-    let foreign = Reschedule {
+    let foreign = RescheduleBooking {
         partner_id: id(77),
-        ..ask("2026-10-20")
+        ..moving(ask("2026-10-20"))
     };
-    let unknown = Reschedule {
+    let unknown = RescheduleBooking {
         booking_id: id(78),
-        ..ask("2026-10-20")
+        ..moving(ask("2026-10-20"))
     };
-    let error = |ask| reschedule(&work, BETWEEN, ask).unwrap_err();
+    let error = |command| decided(&work, BETWEEN, command).unwrap_err();
     assert_eq!(error(foreign), error(unknown));
 }
 
@@ -286,7 +289,7 @@ fn a_date_without_offset_needs_a_zone_that_somebody_named() {
 #[test]
 fn a_dry_run_says_what_would_come_of_it_and_changes_nothing() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
-    let dry = Reschedule {
+    let dry = RescheduleRequest {
         dry_run: true,
         ..ask("2026-10-20T19:00")
     };

@@ -1,15 +1,16 @@
 //! Cancellations and decisions as tables, on bookings made by hand.
 
 use super::*;
+use crate::batch::BookingState;
 use crate::change::Entry;
-use crate::command::{Cancel, Decide, Expected, NewResolution};
+use crate::command::{Expected, NewResolution};
 use crate::evidence::verify::tests::desk;
 use crate::ledger::{Hash, Leaf, LeafKind};
+use crate::ops::cancellations::{CancelBooking, CancelRequest, DecideResolution, DecisionRequest};
 use crate::policy::{
     Actor, Booked, EventDate, EvidenceGrade, EvidenceItem, MissingZone, Policy, PolicySource,
     Reason, Resolution, ResolutionPath, ResolutionStatus, Terms,
 };
-use crate::work::BookingState;
 
 pub(super) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
@@ -53,16 +54,16 @@ pub(super) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
     }
 }
 
-pub(super) fn work_with(state: BookingState) -> Work {
+pub(super) fn work_with(state: BookingState) -> BatchState {
     let mut partner = partner(PartnerStatus::Active, vec![endpoint(7, &[])]);
     partner.partner.partner_id = partner_id();
     partner.events = 4;
-    Work {
+    BatchState {
         partners: HashMap::from([(partner_id(), partner)]),
         chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
         bookings: HashMap::from([(state.booking.booking_id, state)]),
         size: 10,
-        ..Work::default()
+        ..BatchState::default()
     }
 }
 
@@ -76,10 +77,8 @@ fn new(n: u8) -> NewResolution {
     }
 }
 
-pub(super) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> Cancel {
-    Cancel {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
+pub(super) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> CancelRequest {
+    CancelRequest {
         canceled_by: by,
         reason,
         note: Some("a note".to_owned()),
@@ -87,45 +86,55 @@ pub(super) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> Cancel {
         agreed_refund: None,
         evidence: Vec::new(),
         expected: Expected::default(),
+    }
+}
+
+pub(super) fn canceling(asked: CancelRequest) -> CancelBooking {
+    CancelBooking {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        asked,
         resolution: new(20),
     }
 }
 
-fn ask_to_decide(refund: &str) -> Decide {
-    Decide {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        resolution_id: id(20),
+fn ask_to_decide(refund: &str) -> DecisionRequest {
+    DecisionRequest {
         refund: refund.to_owned(),
         decided_by: "disputes".to_owned(),
         rationale: "a storm".to_owned(),
+    }
+}
+
+fn deciding(asked: DecisionRequest) -> DecideResolution {
+    DecideResolution {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        resolution_id: id(20),
+        asked,
         next: new(21),
     }
 }
 
 type Decided = Result<(Vec<Change>, Resolution), Error>;
 
-fn asked(work: &Work, at: Timestamp, ask: Ask) -> Decided {
-    let command = Command {
-        at,
-        ask,
-        remember: None,
-    };
-    match decide(work, &command, 0)? {
-        Decision::Do {
-            changes,
-            reply: Reply::Resolved(resolution),
-        } => Ok((changes, *resolution)),
+fn asked(work: &BatchState, at: Timestamp, command: impl Command<Reply = Resolution>) -> Decided {
+    match decide(work, &Envelope::new(at, command))? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
         other => panic!("decided {other:?}"),
     }
 }
 
-fn cancel(work: &Work, when: &str, cancel: Cancel) -> Decided {
-    asked(work, at(when), Ask::Cancel(Box::new(cancel)))
+fn cancel(work: &BatchState, when: &str, ask: CancelRequest) -> Decided {
+    asked(work, at(when), canceling(ask))
 }
 
 /// Asks, and makes what it causes visible.
-pub(super) fn apply(work: &mut Work, when: &str, ask: Ask) -> Resolution {
+pub(super) fn apply(
+    work: &mut BatchState,
+    when: &str,
+    ask: impl Command<Reply = Resolution>,
+) -> Resolution {
     let (changes, resolution) = asked(work, at(when), ask).unwrap();
     for change in &changes {
         work.apply(change);
@@ -201,7 +210,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         let chain = &work.chains[&booking_id()];
         assert_eq!((chain.entries, chain.tip), (3, resolved.hash));
         assert_eq!(work.size, 12);
-        let protect = Ask::Protect {
+        let protect = ProtectBooking {
             partner_id: partner_id(),
             booking_id: booking_id(),
             event_id: id(40),
@@ -209,7 +218,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
             seed: [1; 32],
             evidence_url: String::new(),
         };
-        let again = decide(&work, &command(protect), 0);
+        let again = decide(&work, &command(protect));
         assert_eq!(refusal(again), "booking_canceled");
     }
 }
@@ -218,18 +227,17 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
 fn the_same_cancellation_repeats_and_any_other_conflicts() {
     let instant = Some(at("2026-05-31T23:30:00Z"));
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
-    let first = Cancel {
+    let first = CancelRequest {
         effective_at: instant,
         ..ask_to_cancel(Actor::Organizer, Some(Reason::Illness))
     };
-    let made = apply(&mut work, TERM_TIME, Ask::Cancel(Box::new(first.clone())));
+    let made = apply(&mut work, TERM_TIME, canceling(first.clone()));
     for (what, ask, replays) in [
         ("the same", first.clone(), true),
         (
             "another note and evidence",
-            Cancel {
+            CancelRequest {
                 note: None,
-                resolution: new(30),
                 evidence: vec![EvidenceItem {
                     kind: "k".to_owned(),
                     name: None,
@@ -242,7 +250,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ),
         (
             "another actor",
-            Cancel {
+            CancelRequest {
                 canceled_by: Actor::Talent,
                 ..first.clone()
             },
@@ -250,7 +258,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ),
         (
             "another reason",
-            Cancel {
+            CancelRequest {
                 reason: None,
                 ..first.clone()
             },
@@ -258,7 +266,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ),
         (
             "another instant",
-            Cancel {
+            CancelRequest {
                 effective_at: instant.map(|at| at.plus_ms(1)),
                 ..first.clone()
             },
@@ -266,7 +274,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ),
         (
             "no instant",
-            Cancel {
+            CancelRequest {
                 effective_at: None,
                 ..first.clone()
             },
@@ -274,7 +282,11 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ),
     ] {
         // However late it comes.
-        let answer = cancel(&work, "2030-01-01T00:00:00Z", ask);
+        let again = CancelBooking {
+            resolution: new(30),
+            ..canceling(ask)
+        };
+        let answer = asked(&work, at("2030-01-01T00:00:00Z"), again);
         if replays {
             let (changes, resolution) = answer.unwrap();
             assert!(changes.is_empty(), "{what}");
@@ -294,12 +306,12 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
 
 #[test]
 fn another_figure_is_another_agreement() {
-    let agree = |figure: Option<&str>| Cancel {
+    let agree = |figure: Option<&str>| CancelRequest {
         agreed_refund: figure.map(str::to_owned),
         ..ask_to_cancel(Actor::Mutual, None)
     };
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
-    let first = Ask::Cancel(Box::new(agree(Some("400"))));
+    let first = canceling(agree(Some("400")));
     let made = apply(&mut work, TERM_TIME, first);
     for (figure, replays) in [
         (Some("400"), true),
@@ -324,11 +336,11 @@ fn another_figure_is_another_agreement() {
 #[test]
 fn what_the_design_refuses_is_refused_by_its_code_and_field() {
     let organizer = || ask_to_cancel(Actor::Organizer, None);
-    let with = |effective: &str| Cancel {
+    let with = |effective: &str| CancelRequest {
         effective_at: Some(at(effective)),
         ..organizer()
     };
-    let mutual = |refund: Option<&str>| Cancel {
+    let mutual = |refund: Option<&str>| CancelRequest {
         agreed_refund: refund.map(str::to_owned),
         ..ask_to_cancel(Actor::Mutual, None)
     };
@@ -410,7 +422,7 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
 fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
     let firm = Policy::template("firm").unwrap().hash();
     let other = Policy::template("moderate").unwrap().hash();
-    let expecting = |minor, path, hash: Option<&str>| Cancel {
+    let expecting = |minor, path, hash: Option<&str>| CancelRequest {
         expected: Expected {
             refund_minor_units: minor,
             resolution_path: path,
@@ -434,7 +446,7 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
         let expected = ask.expected.clone();
         let answer = cancel(&work, TERM_TIME, ask.clone());
         if !changed {
-            apply(&mut work, TERM_TIME, Ask::Cancel(Box::new(ask)));
+            apply(&mut work, TERM_TIME, canceling(ask));
             // A replay is held to it as well.
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
@@ -456,14 +468,14 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
 fn a_review_cancels_all_the_same_and_is_decided_once() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
     let storm = ask_to_cancel(Actor::Talent, Some(Reason::ForceMajeure));
-    let pending = apply(&mut work, TERM_TIME, Ask::Cancel(Box::new(storm.clone())));
+    let pending = apply(&mut work, TERM_TIME, canceling(storm.clone()));
     assert_eq!(pending.status, ResolutionStatus::PendingReview);
     assert_eq!(pending.evaluation.refund, None);
     assert!(!pending.evaluation.alternatives.is_empty());
 
     let decided_at = "2026-06-03T09:00:00Z";
     let decide_as =
-        |work: &Work, decide: Decide| asked(work, at(decided_at), Ask::Decide(Box::new(decide)));
+        |work: &BatchState, ask: DecisionRequest| asked(work, at(decided_at), deciding(ask));
     for (refund, code) in [
         ("1200.51", "refund_exceeds_paid"),
         ("1.001", "amount_precision"),
@@ -476,16 +488,16 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
             (code, "/refund")
         );
     }
-    let other = Decide {
+    let other = DecideResolution {
         resolution_id: id(77),
-        ..ask_to_decide("1")
+        ..deciding(ask_to_decide("1"))
     };
-    let error = decide_as(&work, other).unwrap_err();
+    let error = asked(&work, at(decided_at), other).unwrap_err();
     assert_eq!(error, Error::not_found("resolution"));
 
     let (changes, _) = decide_as(&work, ask_to_decide("1000.25")).unwrap();
     assert_eq!(entries(&changes).len(), 1);
-    let ask = Ask::Decide(Box::new(ask_to_decide("1000.25")));
+    let ask = deciding(ask_to_decide("1000.25"));
     let decided = apply(&mut work, decided_at, ask);
     assert_eq!(decided.status, ResolutionStatus::Decided);
     assert_eq!(decided.supersedes, Some(pending.resolution_id));
@@ -505,12 +517,12 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
 
     let (changes, again) = decide_as(&work, ask_to_decide("1000.25")).unwrap();
     assert!(changes.is_empty() && again == decided);
-    let by_itself = Decide {
+    let by_itself = DecideResolution {
         resolution_id: decided.resolution_id,
-        ..ask_to_decide("1000.25")
+        ..deciding(ask_to_decide("1000.25"))
     };
-    for another in [ask_to_decide("1000.24"), by_itself] {
-        let error = decide_as(&work, another).unwrap_err();
+    for another in [deciding(ask_to_decide("1000.24")), by_itself] {
+        let error = asked(&work, at(decided_at), another).unwrap_err();
         assert_eq!(error.code, "resolution_already_decided");
         let shown = error.obstacle.unwrap().resolution_id;
         assert_eq!(shown, Some(decided.resolution_id));
@@ -525,8 +537,8 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
 fn what_the_policy_alone_gave_is_not_decided() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
     let by_policy = ask_to_cancel(Actor::Organizer, None);
-    let made = apply(&mut work, TERM_TIME, Ask::Cancel(Box::new(by_policy)));
-    let ask = Ask::Decide(Box::new(ask_to_decide("1")));
+    let made = apply(&mut work, TERM_TIME, canceling(by_policy));
+    let ask = deciding(ask_to_decide("1"));
     let error = asked(&work, at(TERM_TIME), ask).unwrap_err();
     assert_eq!(error.code, "resolution_final");
     let shown = error.obstacle.unwrap().resolution_id;
@@ -536,22 +548,19 @@ fn what_the_policy_alone_gave_is_not_decided() {
 #[test]
 fn another_partners_booking_answers_like_one_that_does_not_exist() {
     let work = work_with(state(Some("firm"), BookingStatus::Protected));
-    let stranger = Cancel {
+    let ask = ask_to_cancel(Actor::Organizer, None);
+    let stranger = CancelBooking {
         partner_id: id(8),
-        ..ask_to_cancel(Actor::Organizer, None)
+        ..canceling(ask.clone())
     };
-    let unknown = Cancel {
+    let unknown = CancelBooking {
         booking_id: id(99),
-        ..ask_to_cancel(Actor::Organizer, None)
+        ..canceling(ask)
     };
-    for ask in [stranger, unknown] {
-        let error = cancel(&work, TERM_TIME, ask).unwrap_err();
+    for command in [stranger, unknown] {
+        let error = asked(&work, at(TERM_TIME), command).unwrap_err();
         assert_eq!(error, Error::not_found("booking"));
     }
-    let error = asked(
-        &work,
-        at(TERM_TIME),
-        Ask::Decide(Box::new(ask_to_decide("1"))),
-    );
+    let error = asked(&work, at(TERM_TIME), deciding(ask_to_decide("1")));
     assert_eq!(error.unwrap_err(), Error::not_found("resolution"));
 }

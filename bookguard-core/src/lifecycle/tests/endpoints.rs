@@ -1,18 +1,16 @@
 //! Endpoints changed and brought back, and secrets that replace each other.
 
 use super::*;
-use crate::command::{EndpointKept, EndpointUpdate, NewSecret, RotatedSecret};
+use crate::command::{EndpointUpdate, NewSecret};
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
+use crate::ops::endpoint_test::TestEndpoint;
+use crate::ops::secrets::RotateSecret;
 use crate::webhook::{Secret, SecretTerm};
 
 const HOUR: i64 = 60 * 60 * 1000;
 
-fn at(ms: i64, ask: Ask) -> Command {
-    Command {
-        at: NOW.plus_ms(ms),
-        ask,
-        remember: None,
-    }
+fn at<R>(ms: i64, command: impl Command<Reply = R>) -> Envelope<R> {
+    Envelope::new(NOW.plus_ms(ms), command)
 }
 
 fn secret(n: u8) -> NewSecret {
@@ -22,16 +20,16 @@ fn secret(n: u8) -> NewSecret {
     }
 }
 
-fn update(update: EndpointUpdate) -> Ask {
-    Ask::UpdateEndpoint {
+fn update(update: EndpointUpdate) -> UpdateEndpoint {
+    UpdateEndpoint {
         partner_id: id(1),
         endpoint_id: id(7),
-        update: Box::new(update),
+        update,
     }
 }
 
-fn rotate(endpoint: Option<u8>, n: u8, overlap_ms: i64) -> Ask {
-    Ask::RotateSecret {
+fn rotate(endpoint: Option<u8>, n: u8, overlap_ms: i64) -> RotateSecret {
+    RotateSecret {
         partner_id: id(1),
         endpoint_id: endpoint.map(id),
         secret: secret(n),
@@ -40,8 +38,8 @@ fn rotate(endpoint: Option<u8>, n: u8, overlap_ms: i64) -> Ask {
 }
 
 /// Decides and applies; what changed and what was answered.
-fn done(work: &mut Work, command: &Command) -> (Vec<Change>, Reply) {
-    match decide(work, command, 0).unwrap() {
+fn done<R: Debug + 'static>(work: &mut BatchState, command: &Envelope<R>) -> (Vec<Change>, R) {
+    match decide(work, command).unwrap() {
         Decision::Do { changes, reply } => {
             changes.iter().for_each(|change| work.apply(change));
             (changes, reply)
@@ -50,21 +48,7 @@ fn done(work: &mut Work, command: &Command) -> (Vec<Change>, Reply) {
     }
 }
 
-fn kept(reply: Reply) -> EndpointKept {
-    match reply {
-        Reply::EndpointKept(kept) => *kept,
-        other => panic!("answered {other:?}"),
-    }
-}
-
-fn rotated(reply: Reply) -> RotatedSecret {
-    match reply {
-        Reply::SecretRotated(rotated) => *rotated,
-        other => panic!("answered {other:?}"),
-    }
-}
-
-fn with_endpoint(status: EndpointStatus) -> Work {
+fn with_endpoint(status: EndpointStatus) -> BatchState {
     let endpoint =
         endpoint(7, &[EventType::BookingCreated]).with_health(EndpointHealth::of(status));
     work(PartnerStatus::Active, vec![endpoint])
@@ -88,7 +72,7 @@ fn what_is_not_named_stays_and_what_says_nothing_new_writes_nothing() {
     ] {
         let (changes, reply) = done(&mut work, &at(5, update(same)));
         assert!(changes.is_empty(), "{changes:?}");
-        assert_eq!(kept(reply).endpoint, before);
+        assert_eq!(reply.endpoint, before);
     }
     let words = EndpointUpdate {
         description: Some(Some("mine".to_owned())),
@@ -105,7 +89,7 @@ fn what_is_not_named_stays_and_what_says_nothing_new_writes_nothing() {
         rate_limit_per_second: Some(9),
         ..before
     };
-    assert_eq!(kept(reply).endpoint, expected);
+    assert_eq!(reply.endpoint, expected);
     assert_eq!(work.partners[&id(1)].endpoints, [expected]);
 }
 
@@ -129,7 +113,7 @@ fn an_endpoint_is_disabled_and_brought_back_and_since_when_is_kept() {
             }),
         );
         let (changes, reply) = done(&mut work, &command);
-        let endpoint = kept(reply).endpoint;
+        let endpoint = reply.endpoint;
         assert_eq!(
             (endpoint.status, endpoint.enabled),
             (to, to == Active),
@@ -151,22 +135,22 @@ fn an_endpoint_is_disabled_and_brought_back_and_since_when_is_kept() {
 #[test]
 fn nobody_changes_another_partners_endpoint_or_its_secret() {
     let work = with_endpoint(EndpointStatus::Active);
-    let foreign = Ask::UpdateEndpoint {
+    let foreign = UpdateEndpoint {
         partner_id: id(2),
         endpoint_id: id(7),
-        update: Box::default(),
+        update: EndpointUpdate::default(),
     };
-    assert_eq!(refusal(decide(&work, &command(foreign), 0)), "not_found");
-    let foreign = Ask::RotateSecret {
+    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
+    let foreign = RotateSecret {
         partner_id: id(2),
         endpoint_id: Some(id(7)),
         secret: secret(1),
         overlap_ms: 0,
     };
-    assert_eq!(refusal(decide(&work, &command(foreign), 0)), "not_found");
+    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
     for ask in [rotate(Some(8), 1, 0), rotate(None, 1, 0)] {
         assert_eq!(
-            refusal(decide(&Work::default(), &command(ask), 0)),
+            refusal(decide(&BatchState::default(), &command(ask))),
             "not_found"
         );
     }
@@ -180,28 +164,28 @@ fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
         ..EndpointUpdate::default()
     };
     assert_eq!(
-        refusal(decide(&work, &at(5, rotate(Some(7), 1, 0)), 0)),
+        refusal(decide(&work, &at(5, rotate(Some(7), 1, 0)))),
         "no_own_secret"
     );
     let (_, reply) = done(&mut work, &at(5, update(own(Some(secret(1))))));
-    let first = kept(reply);
+    let first = reply;
     assert!(first.endpoint.own_secret);
     assert_eq!(first.secret.as_deref(), Some("secret 1"));
     let switch = NOW.plus_ms(5 + SECRET_OVERLAP_DEFAULT_MS);
     assert_eq!(first.switches_at, Some(switch));
     let (changes, reply) = done(&mut work, &at(6, update(own(Some(secret(2))))));
     assert!(changes.is_empty(), "it has one: {changes:?}");
-    let again = kept(reply);
+    let again = reply;
     assert_eq!((again.secret, again.switches_at), (None, None));
     let (_, reply) = done(&mut work, &at(7, rotate(Some(7), 3, 0)));
-    assert_eq!(rotated(reply).switches_at, NOW.plus_ms(7));
+    assert_eq!(reply.switches_at, NOW.plus_ms(7));
     assert_eq!(
         work.secrets[EndpointId::new(NOW, [7; 10]).as_bytes()],
         [SecretTerm::at_once(NOW.plus_ms(7))],
         "what signs nothing any more is forgotten"
     );
     let (_, reply) = done(&mut work, &at(8, update(own(None))));
-    assert!(!kept(reply).endpoint.own_secret);
+    assert!(!reply.endpoint.own_secret);
     assert!(work.secrets.values().all(Vec::is_empty));
 }
 
@@ -213,7 +197,7 @@ fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
         ..EndpointUpdate::default()
     };
     done(&mut work, &at(5, update(given)));
-    let delete = Ask::DeleteEndpoint {
+    let delete = DeleteEndpoint {
         partner_id: id(1),
         endpoint_id: id(7),
     };
@@ -227,10 +211,10 @@ fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() 
     let mut work = with_endpoint(EndpointStatus::Active);
     work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
     let (_, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
-    assert_eq!(rotated(reply).switches_at, NOW.plus_ms(10 + HOUR));
+    assert_eq!(reply.switches_at, NOW.plus_ms(10 + HOUR));
     // A node whose clock is behind.
     let (_, reply) = done(&mut work, &at(3, rotate(None, 2, 2 * HOUR)));
-    assert_eq!(rotated(reply).switches_at, NOW.plus_ms(11 + 2 * HOUR));
+    assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
     assert_eq!(made, [0, 10, 11]);
     // The first has signed its last.
@@ -254,9 +238,9 @@ fn no_more_secrets_sign_at_a_time_than_are_allowed_and_there_is_a_way_out() {
         done(&mut work, &at(i64::from(n), rotate(None, n, HOUR)));
     }
     let more = at(9, rotate(None, 9, HOUR));
-    assert_eq!(refusal(decide(&work, &more, 0)), "too_many_secrets");
+    assert_eq!(refusal(decide(&work, &more)), "too_many_secrets");
     let later = at(HOUR + 1, rotate(None, 9, HOUR));
-    assert_eq!(changes(decide(&work, &later, 0)).len(), 2);
+    assert_eq!(changes(decide(&work, &later)).len(), 2);
     done(&mut work, &at(9, rotate(None, 9, 0)));
     assert_eq!(work.secrets[&owner].len(), 1);
 }
@@ -264,15 +248,15 @@ fn no_more_secrets_sign_at_a_time_than_are_allowed_and_there_is_a_way_out() {
 #[test]
 fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
     let test = |partner, endpoint| {
-        command(Ask::TestEndpoint {
+        command(TestEndpoint {
             partner_id: id(partner),
             endpoint_id: id(endpoint),
         })
     };
     for status in [EndpointStatus::Active, EndpointStatus::Disabled] {
         let work = with_endpoint(status);
-        assert!(changes(decide(&work, &test(1, 7), 0)).is_empty());
-        assert_eq!(refusal(decide(&work, &test(1, 8), 0)), "not_found");
-        assert_eq!(refusal(decide(&work, &test(2, 7), 0)), "not_found");
+        assert!(changes(decide(&work, &test(1, 7))).is_empty());
+        assert_eq!(refusal(decide(&work, &test(1, 8))), "not_found");
+        assert_eq!(refusal(decide(&work, &test(2, 7))), "not_found");
     }
 }

@@ -8,12 +8,8 @@ use crate::limits::{
 };
 use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
 
-fn at(ms: i64, ask: Ask) -> Command {
-    Command {
-        at: NOW.plus_ms(ms),
-        ask,
-        remember: None,
-    }
+fn at<R>(ms: i64, command: impl Command<Reply = R>) -> Envelope<R> {
+    Envelope::new(NOW.plus_ms(ms), command)
 }
 
 fn suspended(probe_ms: i64) -> EndpointHealth {
@@ -26,8 +22,8 @@ fn suspended(probe_ms: i64) -> EndpointHealth {
     }
 }
 
-/// Work with one due delivery to endpoint 7, which fares so, as a batch that claims and settles loads it.
-fn faring(health: EndpointHealth) -> Work {
+/// A batch with one due delivery to endpoint 7, which fares so, as a batch that claims and settles loads it.
+fn faring(health: EndpointHealth) -> BatchState {
     let mut work = with_delivery(delivery(Phase::Failed, Some(0), None));
     let partner = work.partners.get_mut(&id(1)).unwrap();
     partner.endpoints[0] = partner.endpoints[0].clone().with_health(health);
@@ -37,14 +33,16 @@ fn faring(health: EndpointHealth) -> Work {
 }
 
 /// Attempts the delivery to endpoint 7 under a lease of its own and settles it.
-fn attempted(work: &mut Work, ms: i64, class: Option<FailureClass>) -> Reply {
+fn attempted(
+    work: &mut BatchState,
+    ms: i64,
+    class: Option<FailureClass>,
+) -> Option<EndpointTurned> {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
-    let mut settle = settle(NOW.plus_ms(ms), 77, state.attempts + 1, class);
-    if let Ask::Settle { attempt, .. } = &mut settle.ask {
-        attempt.started_at = NOW.ms() + ms;
-    }
-    match decide(work, &settle, 0).unwrap() {
+    let mut settle = settling(NOW.plus_ms(ms), 77, state.attempts + 1, class);
+    settle.attempt.started_at = NOW.ms() + ms;
+    match decide(work, &at(ms, settle)).unwrap() {
         Decision::Do { changes, reply } => {
             changes.iter().for_each(|change| work.apply(change));
             reply
@@ -53,11 +51,11 @@ fn attempted(work: &mut Work, ms: i64, class: Option<FailureClass>) -> Reply {
     }
 }
 
-fn claim(ms: i64) -> Command {
+fn claim(ms: i64) -> Envelope<()> {
     let endpoints = vec![(id(7), 5)];
     at(
         ms,
-        Ask::Claim {
+        ClaimDeliveries {
             lease: 42,
             endpoints,
         },
@@ -75,7 +73,7 @@ fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_e
         SUSPENDED_AFTER_MS + 1,
     ]) {
         let reply = attempted(&mut work, ms, failure);
-        if let Reply::EndpointTurned { from, health, .. } = reply {
+        if let Some(EndpointTurned { from, health, .. }) = reply {
             told.push((ms, from, health.status, health.failures, health.probe_at));
         }
     }
@@ -91,7 +89,7 @@ fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_e
     let reply = attempted(&mut work, SUSPENDED_AFTER_MS + 2, None);
     assert!(matches!(
         reply,
-        Reply::EndpointTurned { from: Suspended, health, .. } if health == EndpointHealth::of(Active)
+        Some(EndpointTurned { from: Suspended, health, .. }) if health == EndpointHealth::of(Active)
     ));
     assert_eq!(work.partners[&id(1)].endpoints[0].status, Active);
 }
@@ -149,8 +147,8 @@ fn of_a_suspended_endpoint_one_delivery_is_taken_whoever_asks_and_another_soon_i
     work.deliveries
         .insert((id(6), id(7)), delivery(Phase::Pending, Some(0), None));
     work.due.insert(id(7), vec![id(5), id(6)]);
-    assert!(changes(decide(&work, &claim(999), 0)).is_empty(), "not yet");
-    let taken = changes(decide(&work, &claim(1_000), 0));
+    assert!(changes(decide(&work, &claim(999))).is_empty(), "not yet");
+    let taken = changes(decide(&work, &claim(1_000)));
     assert!(matches!(
         taken.as_slice(),
         [
@@ -159,23 +157,20 @@ fn of_a_suspended_endpoint_one_delivery_is_taken_whoever_asks_and_another_soon_i
         ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
     taken.iter().for_each(|change| work.apply(change));
-    assert!(changes(decide(&work, &claim(1_000), 1)).is_empty());
+    assert!(changes(decide(&work, &claim(1_000))).is_empty());
     let lost = 1_000 + 2 * LEASE_MS;
-    assert!(changes(decide(&work, &claim(lost - 1), 1)).is_empty());
-    assert_eq!(changes(decide(&work, &claim(lost), 1)).len(), 2);
+    assert!(changes(decide(&work, &claim(lost - 1))).is_empty());
+    assert_eq!(changes(decide(&work, &claim(lost))).len(), 2);
 }
 
 #[test]
 fn nothing_to_deliver_tries_nothing_and_a_disabled_endpoint_is_never_tried() {
     let mut work = faring(suspended(0));
     work.deliveries.clear();
-    assert!(changes(decide(&work, &claim(5), 0)).is_empty());
+    assert!(changes(decide(&work, &claim(5))).is_empty());
     for status in [Disabled, Gone] {
         let work = faring(EndpointHealth::of(status));
-        assert!(
-            changes(decide(&work, &claim(5), 0)).is_empty(),
-            "{status:?}"
-        );
+        assert!(changes(decide(&work, &claim(5))).is_empty(), "{status:?}");
     }
 }
 
@@ -245,12 +240,12 @@ fn what_happens_while_it_is_suspended_waits_and_what_its_partner_retries_is_trie
             panic!("{born:?}")
         };
         assert_eq!(state.lease, lease);
-        let retry = command(Ask::RetryEvent {
+        let retry = command(RetryEvent {
             partner_id: id(1),
             event_id: id(5),
             lease: 99,
         });
-        changes(decide(&work, &retry, 0))
+        changes(decide(&work, &retry))
             .iter()
             .for_each(|change| work.apply(change));
         assert_eq!(work.deliveries[&(id(5), id(7))].lease, Some(99));
@@ -265,8 +260,8 @@ fn until_a_delivery_is_accepted_at_its_address_one_is_in_anybodys_hands() {
     };
     // Taken by one claim, and by no other until it is known what came of it.
     let mut work = faring(unverified);
-    let taken = |work: &mut Work, ms| {
-        let changes = changes(decide(work, &claim(ms), 0));
+    let taken = |work: &mut BatchState, ms| {
+        let changes = changes(decide(work, &claim(ms)));
         changes.iter().for_each(|change| work.apply(change));
         changes.len()
     };
@@ -318,12 +313,12 @@ fn until_a_delivery_is_accepted_at_its_address_one_is_in_anybodys_hands() {
             verifies,
             ..EndpointUpdate::default()
         };
-        let ask = Ask::UpdateEndpoint {
+        let ask = UpdateEndpoint {
             partner_id: id(1),
             endpoint_id: id(7),
-            update: Box::new(update),
+            update,
         };
-        changes(decide(&work, &command(ask), 0))
+        changes(decide(&work, &command(ask)))
             .iter()
             .for_each(|change| work.apply(change));
         assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
@@ -380,12 +375,12 @@ fn its_partner_resumes_it_or_has_another_address_tried_at_once() {
             enabled,
             ..EndpointUpdate::default()
         };
-        let ask = Ask::UpdateEndpoint {
+        let ask = UpdateEndpoint {
             partner_id: id(1),
             endpoint_id: id(7),
-            update: Box::new(update),
+            update,
         };
-        changes(decide(&work, &at(5, ask), 0))
+        changes(decide(&work, &at(5, ask)))
             .iter()
             .for_each(|change| work.apply(change));
         let endpoint = &work.partners[&id(1)].endpoints[0];
@@ -398,17 +393,17 @@ fn its_partner_resumes_it_or_has_another_address_tried_at_once() {
 fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     let mut work = faring(suspended(60_000));
     work.room.clear();
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 9,
     });
-    for change in changes(decide(&work, &retry, 0)) {
+    for change in changes(decide(&work, &retry)) {
         work.apply(&change);
     }
     let state = work.deliveries[&(id(5), id(7))];
     assert_eq!((state.due, state.lease), (Some(NOW), None));
-    let claimed = changes(decide(&work, &claim(0), 0));
+    let claimed = changes(decide(&work, &claim(0)));
     assert!(
         claimed.iter().any(|change| matches!(
             change,

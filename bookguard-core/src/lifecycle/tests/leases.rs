@@ -5,14 +5,14 @@ use crate::command::{Held, Lapse};
 use crate::lease::{self, Node};
 
 /// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
-fn lapsed(due: i64, lease: Option<i64>) -> Work {
+fn lapsed(due: i64, lease: Option<i64>) -> BatchState {
     let mut state = with_delivery(delivery(Phase::Failed, Some(due), lease));
     state.lapsed.insert((id(5), id(7)));
     state
 }
 
-fn release(lease: i64) -> Command {
-    command(Ask::Release {
+fn release(lease: i64) -> Envelope<()> {
+    command(ReleaseDeliveries {
         held: vec![Held {
             event_id: id(5),
             endpoint_id: id(7),
@@ -21,14 +21,14 @@ fn release(lease: i64) -> Command {
     })
 }
 
-fn reclaim(from: Lapse) -> Command {
-    command(Ask::Reclaim { from })
+fn reclaim(from: Lapse) -> Envelope<()> {
+    command(ReclaimDeliveries { from })
 }
 
 /// When the delivery is due once it is in nobody's hands; the rest of it must be as it was.
-fn freed(state: &Work, command: &Command) -> Option<i64> {
+fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
     let before = state.deliveries[&(id(5), id(7))];
-    let changes = changes(decide(state, command, 0));
+    let changes = changes(decide(state, command));
     let [Change::DeliveryMoved { state: after, .. }] = changes.as_slice() else {
         assert!(changes.is_empty(), "{changes:?}");
         return None;
@@ -52,7 +52,7 @@ fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
     assert_eq!(freed(&nobody_s, &release(3)), None);
     let over = with_delivery(delivery(Phase::Delivered, None, None));
     assert_eq!(freed(&over, &release(3)), None);
-    assert!(changes(decide(&Work::default(), &release(3), 0)).is_empty());
+    assert!(changes(decide(&BatchState::default(), &release(3))).is_empty());
 }
 
 #[test]
@@ -94,17 +94,17 @@ fn what_a_node_held_that_is_gone_is_due_at_once_and_nobody_else_s() {
 #[test]
 fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     let mut state = lapsed(0, Some(3));
-    changes(decide(&state, &reclaim(Lapse::EndedBy(NOW)), 0))
+    changes(decide(&state, &reclaim(Lapse::EndedBy(NOW))))
         .iter()
         .for_each(|change| state.apply(change));
-    assert!(changes(decide(&state, &reclaim(Lapse::EndedBy(NOW)), 1)).is_empty());
-    assert!(changes(decide(&state, &release(3), 2)).is_empty());
+    assert!(changes(decide(&state, &reclaim(Lapse::EndedBy(NOW)))).is_empty());
+    assert!(changes(decide(&state, &release(3))).is_empty());
     state.due.insert(id(7), vec![id(5)]);
-    let claim = command(Ask::Claim {
+    let claim = command(ClaimDeliveries {
         lease: 42,
         endpoints: vec![(id(7), 5)],
     });
-    let taken = changes(decide(&state, &claim, 3));
+    let taken = changes(decide(&state, &claim));
     assert_eq!(taken.len(), 1);
     taken.iter().for_each(|change| state.apply(change));
     assert_eq!(state.deliveries[&(id(5), id(7))].lease, Some(42));

@@ -1,9 +1,10 @@
 //! A log that lost what was published: nothing may be asked of it but to accept the loss, and no other loss than this.
 
 use super::*;
-use crate::command::NewLog;
 use crate::guard::{Lapse, Rollback, Seen};
 use crate::ledger::{Hash, LeafKind, leaf_hash};
+use crate::log::Continuation;
+use crate::ops::ledger::ContinueLog;
 
 fn head(origin: &str, size: u64) -> Seen {
     Seen {
@@ -21,8 +22,8 @@ fn lost(entries: u64) -> Rollback {
     }
 }
 
-fn rolled_back(rollback: Option<Rollback>) -> Work {
-    Work {
+fn rolled_back(rollback: Option<Rollback>) -> BatchState {
+    BatchState {
         size: 4,
         origin: "old".to_owned(),
         vkey: "old+key".to_owned(),
@@ -31,17 +32,17 @@ fn rolled_back(rollback: Option<Rollback>) -> Work {
     }
 }
 
-fn accept(accepted: Rollback) -> Command {
-    command(Ask::ContinueLog(Box::new(NewLog {
+fn accept(accepted: Rollback) -> Envelope<Continuation> {
+    command(ContinueLog {
         origin: "new".to_owned(),
         vkey: "new+key".to_owned(),
         accepted,
         stream: [3; 16],
         seed: [4; 32],
-    })))
+    })
 }
 
-fn code(decided: Result<Decision, Error>) -> (Kind, String) {
+fn code(decided: Result<Decision<impl Debug>, Error>) -> (Kind, String) {
     let error = decided.unwrap_err();
     (error.kind, error.code.into_owned())
 }
@@ -57,59 +58,55 @@ fn everything_is_refused_even_an_answer_that_is_remembered() {
             answer: Arc::from(&b"answer"[..]),
         },
     );
-    let replayed = Command {
+    let replayed = Envelope {
         remember: Some(Remember {
             key: [1; 32],
             request: [1; 32],
             encode: |_| Vec::new(),
         }),
-        ..command(Ask::Forget)
+        ..command(ForgetAnswers)
     };
-    assert_eq!(code(decide(&work, &replayed, 0)), refused);
-    for ask in [
-        Ask::Forget,
-        Ask::Claim {
-            lease: 1,
-            endpoints: vec![(id(7), 1)],
-        },
-        Ask::Amend {
-            key: [1; 32],
-            answer: Vec::new(),
-        },
-        Ask::RevokeApiKey {
-            partner_id: id(1),
-            api_key_id: id(2),
-            by: None,
-        },
-    ] {
-        assert_eq!(code(decide(&work, &command(ask), 0)), refused);
-    }
+    assert_eq!(code(decide(&work, &replayed)), refused);
+    assert_eq!(code(decide(&work, &command(ForgetAnswers))), refused);
+    let claim = ClaimDeliveries {
+        lease: 1,
+        endpoints: vec![(id(7), 1)],
+    };
+    assert_eq!(code(decide(&work, &command(claim))), refused);
+    let amend = AmendAnswer {
+        key: [1; 32],
+        answer: Vec::new(),
+    };
+    assert_eq!(code(decide(&work, &command(amend))), refused);
+    let revoke = RevokeApiKey {
+        partner_id: id(1),
+        api_key_id: id(2),
+        by: None,
+    };
+    assert_eq!(code(decide(&work, &command(revoke))), refused);
     work.rollback = None;
-    assert!(matches!(
-        decide(&work, &replayed, 0),
-        Ok(Decision::Replay(_))
-    ));
+    assert!(matches!(decide(&work, &replayed), Ok(Decision::Replay(_))));
 }
 
 #[test]
 fn only_the_loss_that_was_looked_at_is_accepted() {
     let whole = rolled_back(None);
     assert_eq!(
-        code(decide(&whole, &accept(lost(2)), 0)),
+        code(decide(&whole, &accept(lost(2)))),
         (Kind::Conflict, "nothing_to_accept".to_owned())
     );
     let work = rolled_back(Some(lost(3)));
-    let other = decide(&work, &accept(lost(2)), 0);
+    let other = decide(&work, &accept(lost(2)));
     assert_eq!(code(other), (Kind::Conflict, "rollback_changed".to_owned()));
 }
 
 #[test]
 fn what_comes_after_an_accepted_loss_is_decided_in_the_new_log() {
     let mut work = rolled_back(Some(lost(2)));
-    let decided = decide(&work, &accept(lost(2)), 0).unwrap();
+    let decided = decide(&work, &accept(lost(2))).unwrap();
     let Decision::Do {
         changes,
-        reply: Reply::LogContinued(said),
+        reply: said,
     } = decided
     else {
         panic!("{decided:?}");
@@ -138,9 +135,9 @@ fn what_comes_after_an_accepted_loss_is_decided_in_the_new_log() {
         (work.size, work.origin.as_str(), work.vkey.as_str()),
         (5, "new", "new+key")
     );
-    assert!(decide(&work, &command(Ask::Forget), 1).is_ok());
+    assert!(decide(&work, &command(ForgetAnswers)).is_ok());
     assert_eq!(
-        code(decide(&work, &accept(lost(2)), 2)),
+        code(decide(&work, &accept(lost(2)))),
         (Kind::Conflict, "nothing_to_accept".to_owned())
     );
 }

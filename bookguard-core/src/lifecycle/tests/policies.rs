@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::command::{DefaultPolicy, KeptPolicy, PartnerUpdate};
+use crate::ops::partners::UpdatePartner;
+use crate::ops::policies::{PolicyVersion, PutPolicy};
 use crate::policy::Policy;
 
 fn policy(id: &str, late: u32) -> Policy {
@@ -9,27 +11,34 @@ fn policy(id: &str, late: u32) -> Policy {
     Policy::from_json(&text).unwrap()
 }
 
-fn put(id: &str, late: u32, version: Option<u32>) -> Command {
-    command(Ask::PutPolicy {
+fn put(id: &str, late: u32, version: Option<u32>) -> Envelope<PolicyVersion> {
+    command(PutPolicy {
         partner_id: super::id(1),
         policy: policy(id, late).as_version(version.unwrap_or(1)),
         version_said: version.is_some(),
+        english: Vec::new(),
+        warnings: Vec::new(),
     })
 }
 
-/// Decides and applies; the version's number and whether it is new, or the refusal's code.
-fn done(work: &mut Work, command: &Command) -> Result<(u32, bool), String> {
-    let decided = decide(work, command, 0).map_err(|error| error.code.into_owned())?;
+/// Decides and applies; the answer and whether anything changed, or the refusal's code.
+fn applied<R: Debug + 'static>(
+    work: &mut BatchState,
+    command: &Envelope<R>,
+) -> Result<(R, bool), String> {
+    let decided = decide(work, command).map_err(|error| error.code.into_owned())?;
     let Decision::Do { changes, reply } = decided else {
         panic!("decided {decided:?}");
     };
     for change in &changes {
         work.apply(change);
     }
-    match reply {
-        Reply::PolicyPut(kept) => Ok((kept.policy.document().version, !changes.is_empty())),
-        other => panic!("answered {other:?}"),
-    }
+    Ok((reply, !changes.is_empty()))
+}
+
+/// The version's number and whether it is new, or the refusal's code.
+fn done(work: &mut BatchState, command: &Envelope<PolicyVersion>) -> Result<(u32, bool), String> {
+    applied(work, command).map(|(put, is_new)| (put.version, is_new))
 }
 
 #[test]
@@ -99,18 +108,18 @@ fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
     );
 }
 
-fn update(defaults: &[(&str, Option<&str>)], time_zone: Option<Option<&str>>) -> Command {
+fn update(defaults: &[(&str, Option<&str>)], time_zone: Option<Option<&str>>) -> Envelope<Partner> {
     let default = |(event_type, policy_id): &(&str, Option<&str>)| DefaultPolicy {
         said: (*event_type).to_owned(),
         event_type: (*event_type).to_owned(),
         policy_id: policy_id.map(str::to_owned),
     };
-    command(Ask::UpdatePartner {
+    command(UpdatePartner {
         partner_id: id(1),
-        update: Box::new(PartnerUpdate {
+        update: PartnerUpdate {
             default_policies: defaults.iter().map(default).collect(),
             time_zone: time_zone.map(|zone| zone.map(str::to_owned)),
-        }),
+        },
     })
 }
 
@@ -146,7 +155,7 @@ fn decisions_are_merged_with_what_was_decided_before() {
         (update(&[], Some(None)), true, "*=house", None),
         (update(&[], Some(None)), false, "*=house", None),
     ] {
-        let changes = changes(decide(&work, &command, 0));
+        let changes = changes(decide(&work, &command));
         assert_eq!(!changes.is_empty(), changed, "{command:?}");
         changes.iter().for_each(|change| work.apply(change));
         let settings = &work.partners[&id(1)].partner.settings;
@@ -166,7 +175,7 @@ fn a_default_that_names_nothing_is_refused_and_nothing_else_of_the_request_is_do
         &[("dj", Some("firm")), ("a/b~", Some("frim"))],
         Some(Some("UTC")),
     );
-    let error = decide(&work, &command, 0).unwrap_err();
+    let error = decide(&work, &command).unwrap_err();
     let fault = &error.details[0];
     assert_eq!(
         (fault.pointer.as_str(), fault.code.as_str()),

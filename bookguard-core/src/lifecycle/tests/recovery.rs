@@ -3,10 +3,11 @@
 mod steps;
 
 use super::*;
+use crate::batch::LoggedEvent;
 use crate::limits::{
     DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_MS, RECOVERIES_PER_DAY,
 };
-use crate::work::LoggedEvent;
+use crate::ops::recoveries::{ContinueRecovery, RecoverEvents};
 
 const HOUR: i64 = 60 * 60 * 1000;
 /// When the events of these tests happened: one a minute from here.
@@ -23,7 +24,7 @@ fn event_id(seq: u64) -> EventId {
 }
 
 /// A partner with these endpoints and a log of so many events without deliveries.
-fn log(events: u64, endpoints: Vec<Endpoint>) -> Work {
+fn log(events: u64, endpoints: Vec<Endpoint>) -> BatchState {
     let mut work = work(PartnerStatus::Active, endpoints);
     work.partners.get_mut(&id(1)).unwrap().events = events;
     for seq in 1..=events {
@@ -39,7 +40,7 @@ fn log(events: u64, endpoints: Vec<Endpoint>) -> Work {
 }
 
 /// Gives an event of the log a delivery.
-fn deliver(work: &mut Work, seq: u64, endpoint: u8, state: DeliveryState) {
+fn deliver(work: &mut BatchState, seq: u64, endpoint: u8, state: DeliveryState) {
     let event = work.log.get_mut(&(id(1), seq)).unwrap();
     event.endpoints.push(id(endpoint));
     work.deliveries.insert((event_id(seq), id(endpoint)), state);
@@ -69,43 +70,38 @@ fn everything() -> Recovery {
     }
 }
 
-fn ask(recovery: Recovery) -> Command {
-    Command {
-        at: recovery.created_at,
-        ask: Ask::BeginRecovery {
-            partner_id: id(1),
-            recovery: Box::new(recovery),
+fn ask(recovery: Recovery) -> Envelope<Recovery> {
+    let at = recovery.created_at;
+    let partner_id = id(1);
+    Envelope::new(
+        at,
+        RecoverEvents {
+            partner_id,
+            recovery,
         },
-        remember: None,
-    }
+    )
 }
 
 /// Begins and applies; how far it came at once, and what it changed besides.
-fn begin(work: &mut Work, recovery: Recovery) -> (Recovery, Vec<Change>) {
-    match decide(work, &ask(recovery), 0).unwrap() {
+fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
+    match decide(work, &ask(recovery)).unwrap() {
         Decision::Do { mut changes, reply } => {
             changes.iter().for_each(|change| work.apply(change));
-            let Reply::Recovering(recovery) = reply else {
-                panic!("answered {reply:?}")
-            };
             assert!(matches!(changes.pop(), Some(Change::RecoveryAdded { .. })));
-            (*recovery, changes)
+            (reply, changes)
         }
         other => panic!("decided {other:?}"),
     }
 }
 
-fn step(work: &mut Work, recovery: &Recovery, after: u64) -> Vec<Change> {
-    let command = Command {
-        at: recovery.created_at.plus_ms(1),
-        ask: Ask::GoOnRecovering {
-            partner_id: id(1),
-            recovery_id: recovery.recovery_id,
-            after,
-        },
-        remember: None,
+fn step(work: &mut BatchState, recovery: &Recovery, after: u64) -> Vec<Change> {
+    let step = ContinueRecovery {
+        partner_id: id(1),
+        recovery_id: recovery.recovery_id,
+        after,
     };
-    let changes = changes(decide(work, &command, 0));
+    let command = Envelope::new(recovery.created_at.plus_ms(1), step);
+    let changes = changes(decide(work, &command));
     changes.iter().for_each(|change| work.apply(change));
     changes
 }
@@ -255,14 +251,14 @@ fn what_was_not_received_is_delivered_where_it_failed_or_else_where_it_never_wen
 }
 
 /// The same state for another decision.
-fn work_like(work: &Work) -> Work {
-    Work {
+fn work_like(work: &BatchState) -> BatchState {
+    BatchState {
         partners: work.partners.clone(),
         log: work.log.clone(),
         deliveries: work.deliveries.clone(),
         chains: HashMap::from([(id(6), CHAIN)]),
         size: 20,
-        ..Work::default()
+        ..BatchState::default()
     }
 }
 
@@ -312,7 +308,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
     let (recovery, _) = begin(&mut work, everything());
     let now = recovery.created_at;
     assert!(now.ms() - event_id(1).made_at().ms() > OUR_FAULTS_FREE_MS);
-    let attempts_until_given_up = |mut work: Work, class| {
+    let attempts_until_given_up = |mut work: BatchState, class| {
         let mut now = now;
         for made in 1.. {
             let state = work.deliveries.get_mut(&(event_id(1), id(7))).unwrap();
@@ -339,11 +335,12 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
                 per_second: None,
                 failing: false,
             };
-            let mut settle = outbox::settle(&parcel, attempt(Some(class)), now).unwrap();
-            if let Ask::Settle { jitter, .. } = &mut settle.ask {
-                *jitter = 1 << 63;
-            }
-            let changes = changes(decide(&work, &settle, 0));
+            let settle = SettleDelivery {
+                jitter: 1 << 63,
+                ..SettleDelivery::of(&parcel, attempt(Some(class)), now).unwrap()
+            };
+            let settle = Envelope::new(now, settle);
+            let changes = changes(decide(&work, &settle));
             changes.iter().for_each(|change| work.apply(change));
         }
         unreachable!("every schedule ends")
@@ -393,12 +390,12 @@ fn what_a_retry_of_the_same_batch_did_is_not_done_again() {
         endpoints: vec![],
     };
     work.events.insert(event_id(1), event);
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: event_id(1),
         lease: 5,
     });
-    let added = changes(decide(&work, &retry, 0));
+    let added = changes(decide(&work, &retry));
     added.iter().for_each(|change| work.apply(change));
     let (recovery, changes) = begin(&mut work, everything());
     assert_eq!(
@@ -432,7 +429,7 @@ fn an_event_goes_to_so_many_endpoints_and_to_no_more() {
 fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
     let mut work = log(RECOVERED as u64 + 1, vec![endpoint(7, &[])]);
     let (running, _) = begin(&mut work, everything());
-    let refused = decide(&work, &ask(everything()), 0).unwrap_err();
+    let refused = decide(&work, &ask(everything())).unwrap_err();
     assert_eq!(refused.code, "recovery_running");
     assert!(
         refused.message.contains(&running.recovery_id.to_string()),
@@ -440,7 +437,7 @@ fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
     );
     let (_, another) = work.recoveries.get_mut(&running.recovery_id).unwrap();
     *another = another.clone().finished(running.created_at);
-    assert!(decide(&work, &ask(everything()), 0).is_ok());
+    assert!(decide(&work, &ask(everything())).is_ok());
 
     let old = running.created_at.plus_ms(-RECOVERIES_MS);
     for n in 0..RECOVERIES_PER_DAY {
@@ -459,12 +456,12 @@ fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
             .insert(foreign.recovery_id, (id(2), foreign));
     }
     assert_eq!(
-        refusal(decide(&work, &ask(everything()), 0)),
+        refusal(decide(&work, &ask(everything()))),
         "too_many_recoveries"
     );
     work.recoveries.remove(&running.recovery_id);
     assert!(
-        decide(&work, &ask(everything()), 0).is_ok(),
+        decide(&work, &ask(everything())).is_ok(),
         "one is a day old"
     );
 }
@@ -480,16 +477,13 @@ fn an_endpoint_that_is_not_the_partners_is_unknown_and_a_disabled_one_is_refused
             endpoint_id: Some(id(endpoint)),
             ..everything()
         };
-        assert_eq!(refusal(decide(&work, &ask(asked), 0)), code);
+        assert_eq!(refusal(decide(&work, &ask(asked))), code);
     }
-    let pending = Work {
+    let pending = BatchState {
         partners: HashMap::from([(id(1), partner(PartnerStatus::Pending, vec![]))]),
-        ..Work::default()
+        ..BatchState::default()
     };
-    assert_eq!(
-        refusal(decide(&pending, &ask(everything()), 0)),
-        "not_found"
-    );
+    assert_eq!(refusal(decide(&pending, &ask(everything()))), "not_found");
 }
 
 #[test]

@@ -2,23 +2,20 @@
 
 use super::*;
 use crate::change::{Pruned, Sweep};
-use crate::command::Prune;
 use crate::lifecycle;
+use crate::ops::retention::PruneEvents;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Prunes event 5, which was made at [`NOW`], so many days later.
-fn prune(days: i64, before: i64, from: Sweep, to: Sweep) -> Command {
-    let ask = Ask::Prune(Box::new(Prune {
+fn prune(days: i64, before: i64, from: Sweep, to: Sweep) -> Envelope<u64> {
+    let prune = PruneEvents {
         before: NOW.plus_ms(before * DAY),
         events: vec![id(5), id(6)],
         from,
         to,
-    }));
-    Command {
-        at: NOW.plus_ms(days * DAY),
-        ..command(ask)
-    }
+    };
+    Envelope::new(NOW.plus_ms(days * DAY), prune)
 }
 
 fn sweep(next: u8, waiting: Option<u8>) -> Sweep {
@@ -28,12 +25,9 @@ fn sweep(next: u8, waiting: Option<u8>) -> Sweep {
     }
 }
 
-fn decided(work: &Work, command: &Command) -> (Vec<Change>, u64) {
-    match decide(work, command, 0).unwrap() {
-        Decision::Do {
-            changes,
-            reply: Reply::Pruned(events),
-        } => (changes, events),
+fn decided(work: &BatchState, command: &Envelope<u64>) -> (Vec<Change>, u64) {
+    match decide(work, command).unwrap() {
+        Decision::Do { changes, reply } => (changes, reply),
         other => panic!("{other:?}"),
     }
 }
@@ -212,12 +206,12 @@ fn a_pruned_event_is_not_retried_whatever_became_of_it() {
             event_id: id(5),
             pruned: left,
         });
-        let retry = command(Ask::RetryEvent {
+        let retry = command(RetryEvent {
             partner_id: id(1),
             event_id: id(5),
             lease: 3,
         });
-        let refused = lifecycle::decide(&work, &retry, 0).unwrap_err();
+        let refused = lifecycle::decide(&work, &retry).unwrap_err();
         assert_eq!(refused.code, "event_pruned");
         assert!(
             refused.message.contains("1970-01-01T00:00:00.000Z"),

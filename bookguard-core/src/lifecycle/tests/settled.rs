@@ -1,6 +1,6 @@
 //! The end of a delivery is an entry of its booking: when there is one, and where it stands.
 
-use super::cancellation::{ask_to_cancel, at, booking_id, partner_id, state, work_with};
+use super::cancellation::{ask_to_cancel, at, booking_id, canceling, partner_id, state, work_with};
 use super::*;
 use crate::change::Entry;
 use crate::ledger::{Leaf, LeafKind};
@@ -52,7 +52,7 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
             ..delivery(Phase::Failed, Some(1), Some(77))
         };
         let ended = settle(NOW.plus_ms(age), 77, charged + 1, class);
-        let changes = changes(decide(&with_delivery(held), &ended, 0));
+        let changes = changes(decide(&with_delivery(held), &ended));
         let told = (class, charged, age, before);
         assert_eq!(moved(&changes).settled_leaf, after, "{told:?}");
         let written = entries(&changes);
@@ -71,11 +71,7 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
 #[test]
 fn what_is_recorded_is_what_happened() {
     let held = with_delivery(delivery(Phase::Failed, Some(1), Some(77)));
-    let changes = changes(decide(
-        &held,
-        &settle(NOW, 77, 2, Some(FailureClass::Gone)),
-        0,
-    ));
+    let changes = changes(decide(&held, &settle(NOW, 77, 2, Some(FailureClass::Gone))));
     let values: serde_json::Value =
         serde_json::from_str(&entries(&changes)[0].fact.values).unwrap();
     let booking_id: BookingId = id(6);
@@ -104,7 +100,7 @@ fn a_result_that_comes_too_late_records_nothing() {
         settle(NOW, 77, 1, None),
         settle(NOW, 77, 3, None),
     ] {
-        assert!(changes(decide(&held, &late, 0)).is_empty());
+        assert!(changes(decide(&held, &late)).is_empty());
     }
 }
 
@@ -113,11 +109,11 @@ fn without_the_bookings_chain_an_end_is_refused_and_the_delivery_stays_held() {
     let mut held = with_delivery(delivery(Phase::Pending, Some(1), Some(77)));
     held.chains.clear();
     assert_eq!(
-        refusal(decide(&held, &settle(NOW, 77, 2, None), 0)),
+        refusal(decide(&held, &settle(NOW, 77, 2, None))),
         "internal"
     );
     let failed = settle(NOW, 77, 2, Some(FailureClass::Timeout));
-    let changes = changes(decide(&held, &failed, 0));
+    let changes = changes(decide(&held, &failed));
     let recorded = changes.iter().any(|c| matches!(c, Change::Entry(_)));
     assert!(
         !changes.is_empty() && !recorded,
@@ -134,18 +130,15 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
             (id(5), id(to)),
             delivery(Phase::Pending, Some(1_000), Some(77)),
         );
-        let mut end = settle(at("2026-01-11T00:00:00Z"), 77, 2, None);
-        if let Ask::Settle {
-            endpoint_id,
-            booking_id: of,
-            ..
-        } = &mut end.ask
-        {
-            (*endpoint_id, *of) = (id(to), booking_id());
-        }
-        ends.push(end);
+        let when = at("2026-01-11T00:00:00Z");
+        let end = SettleDelivery {
+            endpoint_id: id(to),
+            booking_id: booking_id(),
+            ..settling(when, 77, 2, None)
+        };
+        ends.push(Envelope::new(when, end));
     }
-    let protect = Ask::Protect {
+    let protect = ProtectBooking {
         partner_id: partner_id(),
         booking_id: booking_id(),
         event_id: id(40),
@@ -153,20 +146,21 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
         seed: [1; 32],
         evidence_url: String::new(),
     };
-    let cancel = Ask::Cancel(Box::new(ask_to_cancel(Actor::Organizer, None)));
-    let asked = |ask| Command {
-        at: at("2026-01-12T00:00:00Z"),
-        ..command(ask)
-    };
+    let cancel = canceling(ask_to_cancel(Actor::Organizer, None));
+    let later = at("2026-01-12T00:00:00Z");
+    let (protect, cancel) = (Envelope::new(later, protect), Envelope::new(later, cancel));
     let [first, second] = ends.try_into().unwrap();
     let mut chain = Vec::new();
-    for command in [first, asked(protect), second, asked(cancel)] {
-        let changes = changes(decide(&work, &command, 0));
+    let mut add = |changes: Vec<Change>, work: &mut BatchState| {
         for change in &changes {
             work.apply(change);
         }
         chain.extend(entries(&changes).into_iter().cloned());
-    }
+    };
+    add(changes(decide(&work, &first)), &mut work);
+    add(changes(decide(&work, &protect)), &mut work);
+    add(changes(decide(&work, &second)), &mut work);
+    add(changes(decide(&work, &cancel)), &mut work);
     let kinds: Vec<&str> = chain.iter().map(|entry| entry.fact.kind.as_str()).collect();
     let expected = [
         "webhook.settled",
@@ -196,7 +190,7 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
 
 #[test]
 fn an_event_goes_to_a_limited_number_of_endpoints() {
-    let retry = command(Ask::RetryEvent {
+    let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
         lease: 99,
@@ -206,8 +200,8 @@ fn an_event_goes_to_a_limited_number_of_endpoints() {
     let gone = |n: usize| EndpointId::new(NOW.plus_ms(1), [u8::try_from(n).unwrap(); 10]);
     let event = state.events.get_mut(&id(5)).unwrap();
     event.endpoints = (1..limits::DELIVERIES_PER_EVENT).map(gone).collect();
-    assert_eq!(changes(decide(&state, &retry, 0)).len(), 2);
+    assert_eq!(changes(decide(&state, &retry)).len(), 2);
     let event = state.events.get_mut(&id(5)).unwrap();
     event.endpoints.push(gone(0));
-    assert_eq!(refusal(decide(&state, &retry, 0)), "too_many_deliveries");
+    assert_eq!(refusal(decide(&state, &retry)), "too_many_deliveries");
 }

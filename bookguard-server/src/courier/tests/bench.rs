@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
-use bookguard_core::command::{Command, Outcome, Registration};
+use bookguard_core::command::{Envelope, Outcome, Registration};
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Scopes, Timestamp};
 use bookguard_core::ops::bookings::CreateBooking;
@@ -279,12 +279,16 @@ pub(super) fn request(path: &[&str], body: &str) -> Request {
 }
 
 /// What an operation comes to before anything is written.
-enum Prepared {
+enum Prepared<T> {
     Read(Finished),
-    Write(Box<Command>),
+    Write(Envelope<T>),
 }
 
-async fn prepare<O: Operation + 'static>(session: &Session, path: &[&str], body: &str) -> Prepared {
+async fn prepare<O: Operation>(
+    session: &Session,
+    path: &[&str],
+    body: &str,
+) -> Prepared<O::Output> {
     let request = request(path, body);
     let session = Session {
         service: Arc::clone(&session.service),
@@ -298,7 +302,7 @@ async fn prepare<O: Operation + 'static>(session: &Session, path: &[&str], body:
             Action::Watch(_) | Action::Unchanged(_) => {
                 unreachable!("nothing asked for here waits or is kept")
             }
-            Action::Write(writing) => Prepared::Write(Box::new(writing.command)),
+            Action::Write(writing) => Prepared::Write(writing.command),
         },
     )
     .await
@@ -308,9 +312,9 @@ pub(super) async fn submit<O: Operation + 'static>(
     session: &Session,
     path: &[&str],
     body: &str,
-) -> oneshot::Receiver<Outcome> {
+) -> oneshot::Receiver<Outcome<O::Output>> {
     match prepare::<O>(session, path, body).await {
-        Prepared::Write(command) => session.service.submit(*command).unwrap(),
+        Prepared::Write(command) => session.service.submit(command).unwrap(),
         Prepared::Read(_) => panic!("{} reads", O::ROUTE.id),
     }
 }
@@ -323,8 +327,8 @@ pub(super) async fn call<O: Operation + 'static>(
     let finished = match prepare::<O>(session, path, body).await {
         Prepared::Read(finished) => finished,
         Prepared::Write(command) => {
-            let answer = session.service.submit_patiently(*command).await;
-            ops::finish_write::<O>(answer.unwrap()).unwrap()
+            let answer = session.service.submit_patiently(command).await;
+            ops::finish_write::<O>(answer.unwrap())
         }
     };
     serde_json::from_slice(&finished.body).unwrap()

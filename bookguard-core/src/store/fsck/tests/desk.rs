@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
-use crate::command::{Answer, Ask, BookingCreated, Command, Parcel, Registration, Reply};
+use crate::command::{Answer, BookingCreated, Command, Envelope, Parcel, Registration};
 use crate::guard::{Guard, Seen};
+use crate::lifecycle::{ClaimDeliveries, ForgetAnswers, SettleDelivery};
 use crate::model::{BookingId, Endpoint, Scopes, Timestamp};
+use crate::ops::endpoints::DeleteEndpoint;
 use crate::ops::retention::Begin;
 use crate::ops::{self, Action, Operation, Request};
-use crate::outbox;
 use crate::service::{self, Closing, Config, OpenError, Service};
 use crate::session::{Authority, Session};
 use crate::store::conn::{Row, Statement};
@@ -91,25 +92,17 @@ impl Desk {
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();
                 match answer.blocking_recv().unwrap().unwrap() {
-                    Answer::Fresh(reply) => O::pick(reply).unwrap(),
+                    Answer::Fresh(reply) => reply,
                     Answer::Replayed(body) => serde_json::from_slice(&body).unwrap(),
                 }
             }
         }
     }
 
-    fn tell(&self, ask: Ask) {
-        let command = Command {
-            at: self.now(),
-            ask,
-            remember: None,
-        };
-        self.service
-            .submit(command)
-            .unwrap()
-            .blocking_recv()
-            .unwrap()
-            .unwrap();
+    fn tell<R: Send + 'static>(&self, command: impl Command<Reply = R>) {
+        let command = Envelope::new(self.now(), command);
+        let outcome = self.service.submit(command).unwrap().blocking_recv();
+        assert!(outcome.unwrap().is_ok());
     }
 
     fn partner(&self) -> Session {
@@ -224,23 +217,21 @@ impl Desk {
         let guard = Guard::open(self.service.guard_file().to_owned(), |_| {}).unwrap();
         guard.note(None, published);
         // A reader of another process would see it with the next head it notes; the writer looks by itself.
-        let refused = self.service.submit(Command {
-            at: self.now(),
-            ask: Ask::Forget,
-            remember: None,
-        });
-        let refused = refused.unwrap().blocking_recv().unwrap().unwrap_err();
+        let forget = Envelope::new(self.now(), ForgetAnswers);
+        let refused = self.service.submit(forget).unwrap().blocking_recv();
+        let refused = refused.unwrap().unwrap_err();
         assert_eq!(refused.code, "ledger_rolled_back");
         let rollback = self.service.rollback().unwrap().unwrap();
         let accept = ops::ledger::accept_rollback(&self.service, rollback).unwrap();
-        self.tell(accept.ask);
+        let accepted = self.service.submit(accept).unwrap().blocking_recv();
+        assert!(accepted.unwrap().is_ok());
         assert_eq!(self.service.rollback().unwrap(), None);
     }
 
     /// Takes what is due at an endpoint and ends each attempt as told.
     fn attempt(&self, endpoint: &Endpoint, class: Option<FailureClass>) -> usize {
         let lease = 7;
-        self.tell(Ask::Claim {
+        self.tell(ClaimDeliveries {
             lease,
             endpoints: vec![(endpoint.endpoint_id, 10)],
         });
@@ -268,11 +259,10 @@ impl Desk {
         };
         for parcel in &due {
             let attempt = answered(self.now(), class);
-            let mut ask = outbox::settle(parcel, attempt, self.now()).unwrap().ask;
-            if let Ask::Settle { jitter, .. } = &mut ask {
-                *jitter = 1 << 63;
-            }
-            self.tell(ask);
+            self.tell(SettleDelivery {
+                jitter: 1 << 63,
+                ..SettleDelivery::of(parcel, attempt, self.now()).unwrap()
+            });
         }
         due.len()
     }
@@ -320,7 +310,7 @@ fn past(desk: &Desk) {
     assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 2);
     desk.later(HOUR);
     assert_eq!(desk.attempt(&all, None), 2);
-    desk.tell(Ask::DeleteEndpoint {
+    desk.tell(DeleteEndpoint {
         partner_id: past.partner_id().unwrap(),
         endpoint_id: deleted.endpoint_id,
     });
@@ -339,7 +329,7 @@ fn prune(desk: &Desk, before: Timestamp) -> u64 {
     let command = found.command(desk.now()).unwrap();
     let answer = desk.service.submit(command).unwrap();
     match answer.blocking_recv().unwrap().unwrap() {
-        Answer::Fresh(Reply::Pruned(events)) => events,
+        Answer::Fresh(events) => events,
         other => panic!("{other:?}"),
     }
 }
@@ -393,7 +383,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     assert_eq!(desk.attempt(&doomed, Some(FailureClass::Gone)), 1);
     assert_eq!(desk.attempt(&theirs, Some(FailureClass::Http5xx)), 1);
     desk.later(HOUR);
-    desk.tell(Ask::DeleteEndpoint {
+    desk.tell(DeleteEndpoint {
         partner_id: acme.partner_id().unwrap(),
         endpoint_id: ended.endpoint_id,
     });
@@ -417,7 +407,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
     desk.later(HOUR);
     assert_eq!(desk.attempt(&some, None), 2);
-    desk.tell(Ask::Claim {
+    desk.tell(ClaimDeliveries {
         lease: 9,
         endpoints: vec![(all.endpoint_id, 1), (theirs.endpoint_id, 1)],
     });

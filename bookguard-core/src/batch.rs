@@ -1,6 +1,6 @@
 //! The slice of state that a batch of commands can touch, loaded before the first is decided.
 //!
-//! [`Work::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
+//! [`BatchState::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
 //! what deciding its commands one after another would.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -19,7 +19,7 @@ use crate::webhook::SecretTerm;
 
 /// What the commands of one batch can see.
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct BatchState {
     /// Partners named by commands.
     pub partners: HashMap<PartnerId, PartnerState>,
     /// Bookings named by commands.
@@ -223,7 +223,7 @@ pub enum Prior {
     },
 }
 
-impl Work {
+impl BatchState {
     /// Makes a change visible to the commands that follow.
     ///
     /// `BookingAdded` and `Entry` need no trace here beyond the size: nothing in the same batch can name a booking
@@ -432,7 +432,7 @@ impl Work {
                 self.recoveries.insert(recovery.recovery_id, now);
             }
             Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
-            Change::BookingAdded { .. }
+            Change::BookingAdded(_)
             | Change::AttemptAdded { .. }
             | Change::AnswerAmended { .. }
             | Change::AnswersForgotten { .. }
