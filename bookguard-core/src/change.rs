@@ -345,6 +345,8 @@ pub struct DeliveryState {
     /// When its schedule began, where that was not when the event happened: it was recovered, or is of an endpoint that
     /// came later.
     pub begun: Option<Timestamp>,
+    /// When `due` was reckoned: a clock that is set back after that says an earlier time. `None` when it is over.
+    pub since: Option<Timestamp>,
 }
 
 impl DeliveryState {

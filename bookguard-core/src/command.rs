@@ -799,6 +799,8 @@ pub enum Lapse {
     EndedBy(Timestamp),
     /// Of a node that is known to be gone, whenever its leases end.
     Gone(Node),
+    /// Of nobody: whatever waits for a time that was reckoned by a clock which was ahead. It waits as long as then, from now on.
+    Ahead,
 }
 
 impl Lapse {
@@ -808,6 +810,7 @@ impl Lapse {
         match self {
             Self::EndedBy(ended) => end <= ended,
             Self::Gone(node) => node.leases().contains(&lease),
+            Self::Ahead => false,
         }
     }
 }

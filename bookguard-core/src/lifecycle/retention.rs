@@ -63,6 +63,7 @@ fn given_up(work: &Work, event_id: &EventId, event: &EventState) -> Option<Vec<C
             endpoint_id: *endpoint_id,
             state: DeliveryState {
                 due: None,
+                since: None,
                 lease: None,
                 ..*state
             },

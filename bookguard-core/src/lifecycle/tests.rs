@@ -120,6 +120,7 @@ fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState
         lease,
         settled_leaf: None,
         begun: None,
+        since: due.map(|_| NOW),
     }
 }
 

@@ -508,17 +508,17 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     );
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms) VALUES {}",
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms) VALUES {}",
         &writes.deliveries,
         push_delivery,
     );
     // They are there: so one statement moves many.
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms) VALUES {} \
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms) VALUES {} \
          ON CONFLICT (event_id, endpoint_id) DO UPDATE SET phase = excluded.phase, attempts = excluded.attempts, \
          charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease, settled_leaf = excluded.settled_leaf, \
-         begun_ms = excluded.begun_ms",
+         begun_ms = excluded.begun_ms, since_ms = excluded.since_ms",
         &writes.moved,
         push_delivery,
     );
@@ -571,6 +571,7 @@ fn push_delivery<'a>(
         state.lease.into(),
         state.settled_leaf.map_or(Arg::Null, int),
         state.begun.map(|begun| begun.ms()).into(),
+        state.since.map(|since| since.ms()).into(),
     ]);
 }
 

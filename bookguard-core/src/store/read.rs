@@ -395,6 +395,16 @@ impl<'a> Reader<'a> {
         Ok(row.is_some())
     }
 
+    /// Whether something waits for a time that a clock reckoned which was far ahead of `now`.
+    pub fn has_ahead(&mut self, now: Timestamp) -> Read<bool> {
+        for (statement, _) in load::ahead(now.ms(), 1) {
+            if !self.ask(statement)?.rows.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The nodes under whose leases deliveries are held; those held by nobody in particular are left out.
     pub fn holders(&mut self) -> Read<BTreeSet<Node>> {
         let rows = self.all(

@@ -81,7 +81,7 @@ pub(super) const TABLES: [Table; 18] = [
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms unverified_ms deleted_ms body),
     table!(event (id) partner_id seq booking_id type retries body pruned_ms digest),
     table!(sweep (id) next waiting),
-    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms),
+    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms since_ms),
     table!(attempt (event_id endpoint_id number) body),
     table!(recovery (id) partner_id reached examined recovered deliveries unclaimed expired finished_ms body),
     table!(answer (key) at_ms request body),
