@@ -280,7 +280,7 @@ pub struct ServeArgs {
     /// 0 for no such limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub min_free_disk: Option<String>,
-    /// Bookings a partner may have that was given no quota of its own; 0 for no limit, as with the other three
+    /// Bookings each partner may record unless it has a quota of its own; 0 for no limit, as with the other three
     /// [env: BOOKGUARD_QUOTA_BOOKINGS] [default: 100000000]
     #[arg(long, value_name = "N")]
     pub quota_bookings: Option<u64>,

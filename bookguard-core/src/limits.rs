@@ -42,8 +42,8 @@ pub const SCOPES: usize = 32;
 pub const KEYS_PER_PARTNER: usize = 100;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
-/// Bookings of one partner unless the operator says otherwise: some 300 GB of database. It stops a program that has run wild, and
-/// nobody's business.
+/// Bookings of one partner unless the operator says otherwise: some 300 GB of database: beyond any business, and low
+/// enough to stop a program that runs wild.
 pub const QUOTA_BOOKINGS: u64 = 100_000_000;
 /// Bytes of these bookings' records and terms unless the operator says otherwise: as many of the usual size, some 1 KB.
 pub const QUOTA_BYTES: u64 = 128 * 1024 * 1024 * 1024;

@@ -116,7 +116,7 @@ pub struct Config {
     pub guard_file: Option<PathBuf>,
     /// Bytes that must be free on the disk of a database file for anything new to be taken in; 0 for no such limit.
     pub min_free_disk: u64,
-    /// What a partner may have that was given no quota of its own.
+    /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// Told the cause of every fault of ours.
     pub report: fn(&str),
@@ -319,7 +319,7 @@ impl Service {
         self.log.guard().sync();
     }
 
-    /// What a partner may have that was given no quota of its own.
+    /// The quota of partners that have none of their own.
     pub(crate) fn quota(&self) -> Quota {
         self.quota
     }

@@ -67,7 +67,7 @@ pub struct Work {
     pub rollback: Option<Rollback>,
     /// Whether the database's disk has less room than the operator keeps for what is there already.
     pub storage_low: bool,
-    /// What a partner may have that has no quota of its own.
+    /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
     pub room: HashMap<EndpointId, usize>,

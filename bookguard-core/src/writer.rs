@@ -100,7 +100,7 @@ pub struct Desk {
     pub news: Arc<Waiting<PartnerId>>,
     /// Told how every batch ended.
     pub storage: Arc<Storage>,
-    /// What a partner may have that has no quota of its own.
+    /// The quota of partners that have none of their own.
     pub quota: Quota,
 }
 

@@ -91,7 +91,7 @@ pub struct Settings {
     pub retention_days: Option<u32>,
     /// How much of a database file's disk must be free for anything new to be taken in, such as `256MiB`; 0 for no such limit.
     pub min_free_disk: Option<Bytes>,
-    /// Bookings a partner may have that was given no quota of its own; 0 for no limit, as with the others.
+    /// Bookings each partner may record unless it has a quota of its own; 0 for no limit, as with the others.
     pub quota_bookings: Option<u64>,
     /// Bytes of bookings, record and terms, that it may have, such as `10GiB`.
     pub quota_bytes: Option<Bytes>,
@@ -411,7 +411,7 @@ pub struct Config {
     pub retention_days: u32,
     /// Bytes that must be free on a database file's disk for anything new to be taken in; 0 for no such limit.
     pub min_free_disk: u64,
-    /// What a partner may have that was given no quota of its own.
+    /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// What security.txt says; it is not served without.
     pub security: Option<SecurityTxt>,
