@@ -9,7 +9,7 @@ use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerSettings, PartnerStatus, Recovery, Timestamp,
+    PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
 use crate::policy::{Resolution, Terms};
 use crate::webhook::{Attempt, SecretTerm};
@@ -62,10 +62,21 @@ pub enum Change {
         /// What holds from now on.
         settings: Box<PartnerSettings>,
     },
+    /// The operator gave a partner a quota of its own.
+    QuotaSet {
+        /// Which.
+        partner_id: PartnerId,
+        /// What holds from now on.
+        quota: Quota,
+    },
     /// A booking exists; its row comes from the command itself (`index` in the batch).
     BookingAdded {
         /// Which command of the batch carries it.
         command: usize,
+        /// Whose.
+        partner_id: PartnerId,
+        /// What it counts for in the partner's quota.
+        bytes: u64,
     },
     /// A booking was protected.
     BookingProtected {

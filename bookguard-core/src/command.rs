@@ -17,8 +17,8 @@ use crate::ledger::Hash;
 use crate::log::Continuation;
 use crate::model::{
     Amount, ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, DeliveryStatus, Endpoint,
-    EndpointHealth, EndpointId, EndpointStatus, EventId, EventType, Partner, PartnerId,
-    PartnerStatus, Recovery, RecoveryId, ResolutionId, Scopes, Timestamp,
+    EndpointHealth, EndpointId, EndpointStatus, EventId, EventType, Partner, PartnerAccount,
+    PartnerId, PartnerStatus, QuotaChanges, Recovery, RecoveryId, ResolutionId, Scopes, Timestamp,
 };
 use crate::policy::{
     Actor, EventDate, EvidenceItem, Policy, Reason, Resolution, ResolutionPath, Segment, Shelf,
@@ -104,6 +104,13 @@ pub struct NewBooking {
     pub fact: Arc<Fact>,
     /// The event it causes.
     pub event: NewEvent,
+}
+
+impl NewBooking {
+    /// What it counts for in its partner's quota.
+    pub fn bytes(&self) -> u64 {
+        (self.body.len() + self.terms_body.len()) as u64
+    }
 }
 
 /// The name under which a log goes on after a loss.
@@ -299,6 +306,13 @@ pub enum Ask {
         key: NewKey,
         /// What to answer.
         reply: Box<Registration>,
+    },
+    /// The administrator gives a partner a quota of its own.
+    SetQuota {
+        /// Which.
+        partner_id: PartnerId,
+        /// What changes.
+        changes: QuotaChanges,
     },
     /// A further key.
     CreateApiKey {
@@ -505,8 +519,8 @@ pub enum Reply {
     KeyRevoked(Box<ApiKey>),
     /// To a policy: the version that says it.
     PolicyPut(Box<KeptPolicy>),
-    /// To a change of settings.
-    PartnerUpdated(Box<Partner>),
+    /// To a change of settings, or of a quota.
+    PartnerUpdated(Box<PartnerAccount>),
     /// To a new booking.
     BookingCreated(BookingCreated),
     /// To a protection.

@@ -12,6 +12,7 @@ mod health;
 mod log;
 mod partners;
 mod policies;
+mod quotas;
 mod recovery;
 mod retention;
 #[cfg(test)]
@@ -111,6 +112,10 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             key,
             reply,
         } => partners::approve(work, *partner_id, key, reply),
+        Ask::SetQuota {
+            partner_id,
+            changes,
+        } => quotas::set(work, at, *partner_id, changes),
         Ask::CreateApiKey {
             partner_id,
             key,
@@ -142,7 +147,9 @@ fn decide_ask(work: &Work, command: &Command, index: usize) -> Decided {
             policy,
             version_said,
         } => policies::put(work, at, *partner_id, policy, *version_said),
-        Ask::UpdatePartner { partner_id, update } => policies::decide(work, *partner_id, update),
+        Ask::UpdatePartner { partner_id, update } => {
+            policies::decide(work, at, *partner_id, update)
+        }
         Ask::Reschedule(reschedule) => amendments::reschedule(work, at, reschedule),
         Ask::Accept(accept) => acceptances::accept(work, at, accept),
         Ask::Cancel(cancel) => cancellation::cancel(work, at, cancel),

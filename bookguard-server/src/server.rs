@@ -157,6 +157,7 @@ impl Server {
             endpoint_rule: endpoint_rule(config.webhooks.clone()),
             verifies_endpoints: config.verifies_endpoints,
             min_free_disk: config.min_free_disk,
+            quota: config.quota,
             report: config.report,
             commit_delay: config.commit_delay,
         };

@@ -79,6 +79,7 @@ impl Local {
             library_policies: config.library_policies,
             clock: config.clock,
             min_free_disk: config.min_free_disk,
+            quota: config.quota,
             report: config.report,
             commit_delay: config.commit_delay,
         };

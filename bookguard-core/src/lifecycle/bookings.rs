@@ -1,7 +1,7 @@
 //! Bookings: recorded, protected. Each fact is a leaf of the ledger and an event.
 
 use super::chain::{self, Chain};
-use super::{Decided, webhooks};
+use super::{Decided, quotas, webhooks};
 use crate::change::Change;
 use crate::command::{BookingCreated, NewBooking, NewEvent, Protected, Receipt, Reply};
 use crate::error::Error;
@@ -16,6 +16,7 @@ pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize)
     let partner = work
         .active_partner(&booking.partner_id)
         .ok_or_else(|| Error::not_found("partner"))?;
+    quotas::admit_booking(work, partner, at, new.bytes())?;
     if let Some(shelf) = &new.shelf
         && !shelf.is_current(partner.edition, &partner.partner.settings)
     {
@@ -23,7 +24,11 @@ pub(super) fn create(work: &Work, at: Timestamp, new: &NewBooking, index: usize)
     }
     let first = chain::first(work, booking.booking_id, new.stream, at, &new.fact)?;
     let mut changes = vec![
-        Change::BookingAdded { command: index },
+        Change::BookingAdded {
+            command: index,
+            partner_id: booking.partner_id,
+            bytes: new.bytes(),
+        },
         Change::Entry(Box::new(first)),
     ];
     webhooks::emit(

@@ -1,6 +1,6 @@
 //! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
 
-use super::{Decided, health};
+use super::{Decided, health, quotas};
 use crate::change::Change;
 use crate::command::{EndpointKept, EndpointUpdate, NewSecret, Reply, RotatedSecret};
 use crate::error::Error;
@@ -29,6 +29,7 @@ pub(super) fn create(
         ));
     }
     refuse_duplicate(&state.endpoints, &endpoint.url)?;
+    quotas::admit_endpoint(work, state, endpoint.created_at)?;
     let mut changes = vec![Change::EndpointAdded {
         partner_id,
         endpoint: Box::new(endpoint.clone()),

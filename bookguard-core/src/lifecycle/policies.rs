@@ -10,7 +10,7 @@ use crate::command::{DefaultPolicy, KeptPolicy, PartnerUpdate, Reply};
 use crate::error::{Error, FieldError};
 use crate::input::shorten;
 use crate::limits;
-use crate::model::{PartnerId, PartnerSettings, Timestamp};
+use crate::model::{PartnerAccount, PartnerId, PartnerSettings, Timestamp};
 use crate::policy::{Policy, fix_for};
 use crate::work::{LatestPolicy, PartnerState, Work};
 
@@ -103,7 +103,12 @@ fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
     Error::conflict("policy_version_conflict", message)
 }
 
-pub(super) fn decide(work: &Work, partner_id: PartnerId, update: &PartnerUpdate) -> Decided {
+pub(super) fn decide(
+    work: &Work,
+    at: Timestamp,
+    partner_id: PartnerId,
+    update: &PartnerUpdate,
+) -> Decided {
     let partner = work
         .active_partner(&partner_id)
         .ok_or_else(|| Error::not_found("partner"))?;
@@ -117,7 +122,11 @@ pub(super) fn decide(work: &Work, partner_id: PartnerId, update: &PartnerUpdate)
         }],
     };
     shown.settings = settings;
-    Ok((changes, Reply::PartnerUpdated(Box::new(shown))))
+    let account = PartnerAccount {
+        partner: shown,
+        quota: work.quota_of(partner, at),
+    };
+    Ok((changes, Reply::PartnerUpdated(Box::new(account))))
 }
 
 fn updated(partner: &PartnerState, update: &PartnerUpdate) -> Result<PartnerSettings, Error> {

@@ -5,6 +5,7 @@ mod health;
 mod leases;
 mod losses;
 mod policies;
+mod quotas;
 mod recovery;
 mod retention;
 mod settled;
@@ -65,6 +66,8 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
     PartnerState {
         partner,
         events: 0,
+        usage: Usage::default(),
+        quota: Quota::default(),
         live_keys: 0,
         endpoints,
         edition: Edition::default(),

@@ -8,7 +8,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::command::{Ask, Command};
 use crate::ledger::Tree;
-use crate::model::Timestamp;
+use crate::model::{Quota, Timestamp};
 use crate::ops::ledger::accept_rollback;
 use crate::service::{Config, Registration, Service};
 use crate::store::conn::Statement;
@@ -45,6 +45,7 @@ impl Bench {
             verifies_endpoints: false,
             report: |_| {},
             min_free_disk: 0,
+            quota: Quota::GENEROUS,
             commit_delay: std::time::Duration::ZERO,
         })
         .unwrap();

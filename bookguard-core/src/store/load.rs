@@ -22,7 +22,7 @@ use crate::limits::{
 };
 use crate::model::{
     ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerStatus, RecoveryId, Timestamp,
+    PartnerId, PartnerStatus, RecoveryId, Timestamp, Usage,
 };
 use crate::policy::Resolution;
 use crate::work::{
@@ -81,6 +81,7 @@ impl Needs {
                 | Ask::Probe
                 | Ask::ContinueLog(_) => {}
                 Ask::ApprovePartner { partner_id, .. }
+                | Ask::SetQuota { partner_id, .. }
                 | Ask::CreateEndpoint { partner_id, .. }
                 | Ask::UpdateEndpoint { partner_id, .. }
                 | Ask::TestEndpoint { partner_id, .. }
@@ -269,7 +270,7 @@ pub(crate) fn begin(
 fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
-            "SELECT id, status, events, policies, put_ms, settings, body FROM partner WHERE id IN ({})",
+            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, quota FROM partner WHERE id IN ({})",
             &needs.partners,
         ),
         read_partner,
@@ -498,10 +499,22 @@ pub(crate) fn partner(
     Ok(partner)
 }
 
+/// What a partner has brought in, from its columns bookings, bytes, day and day_events, of which the first is at `from`.
+pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
+    Ok(Usage {
+        bookings: row.size(from)?,
+        bytes: row.size(from + 1)?,
+        day: row.size(from + 2)?,
+        day_events: row.size(from + 3)?,
+    })
+}
+
 fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let state = PartnerState {
         partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
+        usage: usage(row, 7)?,
+        quota: row.json(11)?,
         live_keys: 0,
         endpoints: Vec::new(),
         edition: policies::edition(row, 3, 4)?,

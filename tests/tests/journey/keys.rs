@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bookguard_core::command::Registration as Registered;
-use bookguard_core::model::{ApiKeyId, Scope};
+use bookguard_core::model::{ApiKeyId, Quota, Scope};
 use bookguard_core::ops::api_keys::RevokeApiKey;
 use bookguard_core::ops::partners::ApprovePartner;
 use bookguard_core::ops::{self, Action, Operation, Request};
@@ -52,6 +52,7 @@ fn administer_here<O: Operation>(
         verifies_endpoints: false,
         report: |line| println!("administrator: {line}"),
         min_free_disk: 0,
+        quota: Quota::GENEROUS,
         commit_delay: std::time::Duration::ZERO,
     })
     .unwrap();

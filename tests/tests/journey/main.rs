@@ -7,6 +7,7 @@
 //! | `outcomes` | every way a cancellation can come out, and in money of every number of decimals |
 //! | `keys` | registration modes, scopes, keys that are handed on and revoked |
 //! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
+//! | `quotas` | what a partner may have, and what is refused beyond it |
 //! | `reading` | bookings in pages, and told apart when nothing changed |
 //! | `event_log` | a partner's events as a log to read from and to wait at |
 //! | `endpoints` | endpoints that change and come back, secrets that replace each other |
@@ -33,6 +34,7 @@ mod keys;
 mod notifications;
 mod outcomes;
 mod policies;
+mod quotas;
 mod reading;
 mod recoveries;
 mod retention;

@@ -237,6 +237,14 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "last_managing_key");
         }
+        "createBooking" => {
+            let quota = ["partners", "quota", &filler.id, "--bookings", "1"];
+            world.house.site().command(quota).run().await.json();
+            filler.book().await;
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "quota_exceeded");
+        }
         "putPolicy" => {
             let path = operation.path.replace("{policyId}", "firm");
             let reply = ask(&filler.caller, operation, &path, &[]).await;

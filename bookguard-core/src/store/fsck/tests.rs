@@ -36,6 +36,13 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ("partner", "settings", "/timeZone", "the same"),
     ("partner", "settings", "of another row", "the same"),
     (
+        "partner",
+        "quota",
+        "/bookings",
+        "what a partner may have is the operator's word alone; what it has is counted",
+    ),
+    ("partner", "quota", "of another row", "the same"),
+    (
         "policy_version",
         "made_ms",
         "by",

@@ -6,13 +6,19 @@
 -- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
 
 -- events and policies count what the partner ever caused: its events, and the versions of its policies. put_ms is when the last
--- of these was put, 0 when there is none.
+-- of these was put, 0 when there is none. bookings and bytes are of its bookings, their body and terms; day_events are its events
+-- since the day began, in UTC, that is this many days after the epoch. quota is what the operator said for it alone.
 CREATE TABLE partner (
     id        BLOB    NOT NULL PRIMARY KEY,
     status    INTEGER NOT NULL,
     events    INTEGER NOT NULL,
     policies  INTEGER NOT NULL,
     put_ms    INTEGER NOT NULL,
+    bookings  INTEGER NOT NULL,
+    bytes     INTEGER NOT NULL,
+    day       INTEGER NOT NULL,
+    day_events INTEGER NOT NULL,
+    quota     TEXT    NOT NULL,
     settings  TEXT    NOT NULL,
     body      TEXT    NOT NULL
 ) STRICT;

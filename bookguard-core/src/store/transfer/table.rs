@@ -64,7 +64,7 @@ macro_rules! table {
 /// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
 pub(super) const TABLES: [Table; 18] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
-    table!(partner (id) status events policies put_ms settings body),
+    table!(partner (id) status events policies put_ms bookings bytes day day_events quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
     table!(api_key (id) partner_id hash revoked_ms body mac standing),
     table!(policy (hash) body),

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::clock::Clock;
 use crate::command::{Answer, Ask, BookingCreated, Command, Parcel, Registration, Reply};
 use crate::guard::{Guard, Seen};
-use crate::model::{BookingId, Endpoint, Scopes, Timestamp};
+use crate::model::{BookingId, Endpoint, Quota, QuotaChanges, Scopes, Timestamp};
 use crate::ops::retention::Begin;
 use crate::ops::{self, Action, Operation, Request};
 use crate::outbox;
@@ -40,6 +40,7 @@ pub(in crate::store) fn open(
         verifies_endpoints: false,
         report: |line| eprintln!("{line}"),
         min_free_disk: 0,
+        quota: Quota::GENEROUS,
         commit_delay: std::time::Duration::ZERO,
     })
 }
@@ -367,6 +368,13 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#,
         None,
     );
+    desk.tell(Ask::SetQuota {
+        partner_id: acme.partner_id().unwrap(),
+        changes: QuotaChanges {
+            bookings: Some(Some(100)),
+            ..QuotaChanges::default()
+        },
+    });
     let quiet = desk.book(&acme, "");
     let all = desk.endpoint(&acme, r#"{"url":"https://a.example.com/"}"#);
     let some = desk.endpoint(
