@@ -186,7 +186,7 @@ impl Local {
             Action::Unchanged(_) => Vec::new(),
             Action::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
-                ops::to_json(&watch(&self.session, &reading, look).await?)
+                ops::to_json(&watch(self.session.service.news(), &reading, look).await?)
             }
             Action::Write(writing) => self.write::<O>(*writing).await?,
         };

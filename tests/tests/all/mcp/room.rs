@@ -314,3 +314,40 @@ async fn calls_that_wait_do_not_make_a_bridge_deaf() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            rate_limit_per_second: 1,
+            rate_limit_burst: 3,
+            ..config
+        });
+        let house = house.await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let list = request(1, "tools/list", json!({})).to_string();
+        let resources = request(1, "resources/list", json!({})).to_string();
+        let faulty = "{".to_owned();
+        for (message, answered) in [
+            (list.clone(), 200),
+            (resources, 200),
+            (call("list_bookings", &json!({})), 200),
+            (faulty, 400),
+        ] {
+            house.advance(60_000);
+            for _ in 0..3 {
+                assert_eq!(post(&acme.caller, message.clone()).await.status, answered);
+            }
+            let over = post(&acme.caller, list.clone()).await;
+            assert_eq!(
+                (over.status, over.header("retry-after")),
+                (429, Some("1")),
+                "{message}"
+            );
+        }
+        // Nobody else is refused for it, nor who shows no key.
+        assert_eq!(post(&other.caller, list.clone()).await.status, 200);
+        assert_eq!(post(&house.caller(), list).await.status, 200);
+    })
+    .await;
+}
