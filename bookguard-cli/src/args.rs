@@ -23,7 +23,7 @@ pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use endpoints::{EndpointUpdateArgs, EndpointsCommand, RotationArgs};
 pub use nouns::{
     ApiKeysCommand, EventsArgs, EventsCommand, EvidenceCommand, LedgerCommand, ListenArgs,
-    PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
+    PartnerQuotaArgs, PartnerUpdateArgs, PartnersCommand, WebhookCommand, WebhookVerifyArgs,
 };
 pub use policies::PoliciesCommand;
 pub use recoveries::{RecoverArgs, RecoveriesCommand};
@@ -151,7 +151,7 @@ pub enum Format {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the server
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// Show everything once, end to end, on a temporary database
     Demo,
     /// Whether the service can do its work
@@ -280,6 +280,19 @@ pub struct ServeArgs {
     /// 0 for no such limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub min_free_disk: Option<String>,
+    /// Bookings each partner may record unless it has a quota of its own; 0 for no limit, as with the other three
+    /// [env: BOOKGUARD_QUOTA_BOOKINGS] [default: 100000000]
+    #[arg(long, value_name = "N")]
+    pub quota_bookings: Option<u64>,
+    /// Bytes of bookings it may have, such as 10GiB [env: BOOKGUARD_QUOTA_BYTES] [default: 128GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub quota_bytes: Option<String>,
+    /// Events a day (UTC) beyond which it may record no bookings [env: BOOKGUARD_QUOTA_EVENTS_PER_DAY] [default: 50000000]
+    #[arg(long, value_name = "N")]
+    pub quota_events_per_day: Option<u64>,
+    /// Webhook endpoints it may have, 20 at most [env: BOOKGUARD_QUOTA_ENDPOINTS] [default: 20]
+    #[arg(long, value_name = "N")]
+    pub quota_endpoints: Option<u64>,
     /// Where vulnerabilities are reported, such as mailto:security@example.com; may be given several times. With it
     /// /.well-known/security.txt is served [env: BOOKGUARD_SECURITY_CONTACTS, separated by commas]
     #[arg(

@@ -30,18 +30,19 @@ use bookguard_core::ops::events::{GetEvent, RetryEvent};
 use bookguard_core::ops::evidence::GetEvidence;
 use bookguard_core::ops::health::GetHealth;
 use bookguard_core::ops::partners::{
-    ApprovePartner, GetPartner, ListPartners, RegisterPartner, UpdatePartner,
+    ApprovePartner, GetPartner, ListPartners, RegisterPartner, SetQuota, UpdatePartner,
 };
 use bookguard_core::ops::secrets::RotatePartnerSecret;
 use bookguard_core::ops::{self, Request};
+use bookguard_server::config::bytes::Bytes;
 use clap::CommandFactory as _;
 use serde_json::json;
 use tokio::task::block_in_place;
 
 use crate::args::{
     ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsArgs, EventsCommand,
-    EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnerUpdateArgs, PartnersCommand,
-    Place, RotationArgs, WebhookCommand,
+    EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnerQuotaArgs,
+    PartnerUpdateArgs, PartnersCommand, Place, RotationArgs, WebhookCommand,
 };
 use crate::failure::Failure;
 use crate::output::{self, Screen, amendments, bookings, events, nouns};
@@ -159,8 +160,15 @@ async fn partners(
         ),
         PartnersCommand::Me => screen.show(
             &target.call::<GetPartner>(Request::default()).await?,
-            nouns::partner,
+            nouns::account,
         ),
+        PartnersCommand::Quota(args) => {
+            let request = Request {
+                body: with_body(quota(&args)?).body,
+                ..at(&args.partner_id)
+            };
+            screen.show(&target.call::<SetQuota>(request).await?, nouns::account)
+        }
         PartnersCommand::RotateSecret(args) => screen.show(
             &target
                 .call::<RotatePartnerSecret>(rotation(Request::default(), args))
@@ -171,7 +179,7 @@ async fn partners(
             &target
                 .call::<UpdatePartner>(with_body(decisions(args)?))
                 .await?,
-            nouns::partner,
+            nouns::account,
         ),
     }
 }
@@ -184,6 +192,37 @@ fn rotation(request: Request, args: RotationArgs) -> Request {
         ..request
     };
     once_only(request, args.once)
+}
+
+/// What changes of a partner's quota.
+fn quota(args: &PartnerQuotaArgs) -> Result<serde_json::Value, Failure> {
+    let mut changes = serde_json::Map::new();
+    for (flag, name, said) in [
+        ("--bookings", "bookings", &args.bookings),
+        ("--bytes", "bytes", &args.bytes),
+        ("--events-per-day", "eventsPerDay", &args.events_per_day),
+        ("--endpoints", "endpoints", &args.endpoints),
+    ] {
+        let Some(said) = said else { continue };
+        let limit = match said.as_str() {
+            "default" => serde_json::Value::Null,
+            size if name == "bytes" => size
+                .parse::<Bytes>()
+                .map_err(|why| Failure::Usage(format!("{flag}: {why}")))?
+                .0
+                .into(),
+            number => number
+                .parse::<u64>()
+                .map_err(|_| {
+                    Failure::Usage(format!(
+                        "{flag} is \"{number}\"; write a whole number, 0 for no limit, or default"
+                    ))
+                })?
+                .into(),
+        };
+        changes.insert(name.to_owned(), limit);
+    }
+    Ok(changes.into())
 }
 
 /// The body of `PATCH /v1/partners/me`.

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::PartnerId;
@@ -110,6 +111,10 @@ fn of_serve(args: &ServeArgs) -> Result<Settings, Failure> {
         webhook_verification: args.webhook_verification.clone(),
         retention_days: args.retention_days,
         min_free_disk: size("--min-free-disk", args.min_free_disk.clone())?,
+        quota_bookings: args.quota_bookings,
+        quota_bytes: size("--quota-bytes", args.quota_bytes.clone())?,
+        quota_events_per_day: args.quota_events_per_day,
+        quota_endpoints: args.quota_endpoints,
         security_contacts: given(&args.security_contacts),
         security_policy: args.security_policy.clone(),
         security_encryption: args.security_encryption.clone(),
@@ -156,6 +161,10 @@ fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
             "BOOKGUARD_MIN_FREE_DISK",
             text(var, "BOOKGUARD_MIN_FREE_DISK")?,
         )?,
+        quota_bookings: number(var, "BOOKGUARD_QUOTA_BOOKINGS")?,
+        quota_bytes: size("BOOKGUARD_QUOTA_BYTES", text(var, "BOOKGUARD_QUOTA_BYTES")?)?,
+        quota_events_per_day: number(var, "BOOKGUARD_QUOTA_EVENTS_PER_DAY")?,
+        quota_endpoints: number(var, "BOOKGUARD_QUOTA_ENDPOINTS")?,
         security_contacts: list(var, "BOOKGUARD_SECURITY_CONTACTS")?,
         security_policy: text(var, "BOOKGUARD_SECURITY_POLICY")?,
         security_encryption: text(var, "BOOKGUARD_SECURITY_ENCRYPTION")?,
@@ -195,7 +204,7 @@ fn switch(var: Var<'_>, name: &str) -> Result<Option<bool>, Failure> {
         .transpose()
 }
 
-fn number(var: Var<'_>, name: &str) -> Result<Option<u32>, Failure> {
+fn number<N: FromStr>(var: Var<'_>, name: &str) -> Result<Option<N>, Failure> {
     text(var, name)?
         .map(|digits| {
             digits.parse().map_err(|_| {
@@ -331,6 +340,10 @@ mod tests {
             ("BOOKGUARD_WEBHOOK_VERIFICATION", "off"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
             ("BOOKGUARD_MIN_FREE_DISK", "1 GiB"),
+            ("BOOKGUARD_QUOTA_BOOKINGS", "10"),
+            ("BOOKGUARD_QUOTA_BYTES", "2 MiB"),
+            ("BOOKGUARD_QUOTA_EVENTS_PER_DAY", "11"),
+            ("BOOKGUARD_QUOTA_ENDPOINTS", "12"),
             (
                 "BOOKGUARD_SECURITY_CONTACTS",
                 "mailto:s@b.example, https://b.example/r",
@@ -361,6 +374,10 @@ mod tests {
             webhook_verification: Some("off".to_owned()),
             retention_days: Some(30),
             min_free_disk: Some(Bytes(1 << 30)),
+            quota_bookings: Some(10),
+            quota_bytes: Some(Bytes(2 << 20)),
+            quota_events_per_day: Some(11),
+            quota_endpoints: Some(12),
             security_contacts: Some(vec![
                 "mailto:s@b.example".to_owned(),
                 "https://b.example/r".to_owned(),

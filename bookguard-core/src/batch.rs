@@ -12,7 +12,8 @@ use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointHealth, EndpointId,
-    EventId, EventType, Partner, PartnerId, PartnerStatus, Recovery, RecoveryId, Timestamp,
+    EventId, EventType, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,
+    RecoveryId, Timestamp, Usage,
 };
 use crate::policy::{Amendment, Edition, Resolution, Terms};
 use crate::webhook::SecretTerm;
@@ -66,6 +67,8 @@ pub struct BatchState {
     pub rollback: Option<Rollback>,
     /// Whether the database's disk has less room than the operator keeps for what is there already.
     pub storage_low: bool,
+    /// The quota of partners that have none of their own.
+    pub quota: Quota,
     /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
     pub room: HashMap<EndpointId, usize>,
 }
@@ -80,6 +83,10 @@ pub struct PartnerState {
     pub partner: Partner,
     /// Events so far.
     pub events: u64,
+    /// What it has brought in so far.
+    pub usage: Usage,
+    /// What the operator said it may have.
+    pub quota: Quota,
     /// Keys that are not revoked; counted only for commands that add or revoke one.
     pub live_keys: usize,
     /// Endpoints that are not deleted.
@@ -226,7 +233,7 @@ pub enum Prior {
 impl BatchState {
     /// Makes a change visible to the commands that follow.
     ///
-    /// `BookingAdded` and `Entry` need no trace here beyond the size: nothing in the same batch can name a booking
+    /// `BookingAdded` and `Entry` need no trace here beyond counts and the size: nothing in the same batch can name a booking
     /// whose id has not been answered yet, except through `chains`, which `Entry` updates.
     pub fn apply(&mut self, change: &Change) {
         match change {
@@ -234,6 +241,8 @@ impl BatchState {
                 let state = PartnerState {
                     partner: (**partner).clone(),
                     events: 0,
+                    usage: Usage::default(),
+                    quota: Quota::default(),
                     live_keys: 0,
                     endpoints: Vec::new(),
                     edition: Edition::default(),
@@ -347,7 +356,10 @@ impl BatchState {
                 }
             }
             Change::EventAdded(event) => {
-                self.with_partner(event.partner_id, |state| state.events = event.seq);
+                self.with_partner(event.partner_id, |state| {
+                    state.events = event.seq;
+                    state.usage.count_event(event.event_id.made_at());
+                });
             }
             Change::DeliveryAdded {
                 event_id,
@@ -432,8 +444,14 @@ impl BatchState {
                 self.recoveries.insert(recovery.recovery_id, now);
             }
             Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
-            Change::BookingAdded(_)
-            | Change::AttemptAdded { .. }
+            Change::QuotaSet { partner_id, quota } => {
+                self.with_partner(*partner_id, |state| state.quota = *quota);
+            }
+            Change::BookingAdded(new) => self.with_partner(new.booking.partner_id, |state| {
+                state.usage.bookings += 1;
+                state.usage.bytes += new.bytes();
+            }),
+            Change::AttemptAdded { .. }
             | Change::AnswerAmended { .. }
             | Change::AnswersForgotten { .. }
             | Change::WriteTried => {}
@@ -473,6 +491,12 @@ impl BatchState {
         }
         self.due.remove(&endpoint_id);
         self.health.remove(&endpoint_id);
+    }
+
+    /// What a partner may have, and has by `at`.
+    pub fn quota_of(&self, state: &PartnerState, at: Timestamp) -> QuotaReport {
+        let quota = state.quota.or(self.quota);
+        QuotaReport::of(quota, &state.usage, state.endpoints.len() as u64, at)
     }
 
     /// The partner's state, when it may act.

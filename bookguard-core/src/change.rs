@@ -10,7 +10,7 @@ use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerSettings, PartnerStatus, Recovery, Timestamp,
+    PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
 use crate::policy::{Resolution, Terms};
 use crate::webhook::{Attempt, SecretTerm};
@@ -61,6 +61,13 @@ pub enum Change {
         partner_id: PartnerId,
         /// What holds from now on.
         settings: Box<PartnerSettings>,
+    },
+    /// The operator gave a partner a quota of its own.
+    QuotaSet {
+        /// Which.
+        partner_id: PartnerId,
+        /// What holds from now on.
+        quota: Quota,
     },
     /// A booking exists. Its first entry follows.
     BookingAdded(Arc<NewBooking>),
@@ -342,6 +349,8 @@ pub struct DeliveryState {
     /// When its schedule began, where that was not when the event happened: it was recovered, or is of an endpoint that
     /// came later.
     pub begun: Option<Timestamp>,
+    /// When `due` was reckoned: a clock that is set back after that says an earlier time. `None` when it is over.
+    pub since: Option<Timestamp>,
 }
 
 impl DeliveryState {

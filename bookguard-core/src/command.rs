@@ -163,6 +163,13 @@ pub struct NewBooking {
     pub event: NewEvent,
 }
 
+impl NewBooking {
+    /// What it counts for in its partner's quota.
+    pub fn bytes(&self) -> u64 {
+        (self.body.len() + self.terms_body.len()) as u64
+    }
+}
+
 /// What the caller was shown before it canceled; what is absent is not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
@@ -472,6 +479,8 @@ pub enum Lapse {
     EndedBy(Timestamp),
     /// Of a node that is known to be gone, whenever its leases end.
     Gone(Node),
+    /// Of nobody: whatever waits for a time that was reckoned by a clock which was ahead. It waits as long as then, from now on.
+    Ahead,
 }
 
 impl Lapse {
@@ -481,6 +490,7 @@ impl Lapse {
         match self {
             Self::EndedBy(ended) => end <= ended,
             Self::Gone(node) => node.leases().contains(&lease),
+            Self::Ahead => false,
         }
     }
 }

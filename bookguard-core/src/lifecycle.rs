@@ -13,6 +13,7 @@ mod health;
 mod log;
 mod partners;
 mod policies;
+mod quotas;
 mod recovery;
 mod retention;
 #[cfg(test)]

@@ -42,6 +42,17 @@ pub const SCOPES: usize = 32;
 pub const KEYS_PER_PARTNER: usize = 100;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
+/// Bookings of one partner unless the operator says otherwise: some 300 GB of database: beyond any business, and low
+/// enough to stop a program that runs wild.
+pub const QUOTA_BOOKINGS: u64 = 100_000_000;
+/// Bytes of these bookings' records and terms unless the operator says otherwise: as many of the usual size, some 1 KB.
+pub const QUOTA_BYTES: u64 = 128 * 1024 * 1024 * 1024;
+/// Events of one partner in a day unless the operator says otherwise: 500 a second, day and night.
+pub const QUOTA_EVENTS_PER_DAY: u64 = 50_000_000;
+/// The greatest quota that can be said: what every JSON reader keeps exactly.
+pub const QUOTA_MAX: u64 = 999_999_999_999_999;
+/// Milliseconds of a day.
+pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Deliveries of one event: to all of a partner's endpoints when it happens, and to those that replace them later. How each
 /// ended is an entry of the booking, in every packet of it.
 pub const DELIVERIES_PER_EVENT: usize = 50;

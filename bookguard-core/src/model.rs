@@ -10,6 +10,7 @@ pub mod money;
 mod openapi;
 pub mod page;
 pub mod partner;
+pub mod quota;
 pub mod recovery;
 pub mod time;
 
@@ -23,5 +24,6 @@ pub use id::{
 pub use money::{Amount, AmountError, Currency, Decimal};
 pub use page::Page;
 pub use partner::{EVERY_EVENT_TYPE, Partner, PartnerSettings, PartnerStatus};
+pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
 pub use recovery::{Recovery, RecoveryStatus, Unreceived};
 pub use time::Timestamp;

@@ -17,7 +17,7 @@ use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::lifecycle::{ForgetAnswers, ProbeStorage, ReclaimDeliveries};
 use crate::log::Log;
-use crate::model::{PartnerId, Timestamp};
+use crate::model::{PartnerId, Quota, Timestamp};
 use crate::ops::endpoints::AddressRefused;
 use crate::outbox::Outbox;
 use crate::packets::Packets;
@@ -117,6 +117,8 @@ pub struct Config {
     pub guard_file: Option<PathBuf>,
     /// Bytes that must be free on the disk of a database file for anything new to be taken in; 0 for no such limit.
     pub min_free_disk: u64,
+    /// The quota of partners that have none of their own.
+    pub quota: Quota,
     /// Told the cause of every fault of ours.
     pub report: fn(&str),
     /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
@@ -141,6 +143,7 @@ pub struct Service {
     presence: Presence,
     endpoint_rule: EndpointRule,
     verifies_endpoints: bool,
+    quota: Quota,
     report: fn(&str),
 }
 
@@ -190,6 +193,7 @@ impl Service {
             outbox: config.outbox,
             news: Arc::clone(&news),
             storage: Arc::clone(&storage),
+            quota: config.quota,
         };
         let (inbox, thread) = writer::start(desk).map_err(at)?;
         if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
@@ -212,6 +216,7 @@ impl Service {
             news,
             endpoint_rule: config.endpoint_rule,
             verifies_endpoints: config.verifies_endpoints,
+            quota: config.quota,
             report: config.report,
         };
         // Who only comes to look may be looking at a backup, which lacks what came after it.
@@ -317,6 +322,11 @@ impl Service {
     /// to be called every second or so.
     pub fn sync_guard(&self) {
         self.log.guard().sync();
+    }
+
+    /// The quota of partners that have none of their own.
+    pub(crate) fn quota(&self) -> Quota {
+        self.quota
     }
 
     /// The packets this node keeps.

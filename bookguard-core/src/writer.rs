@@ -23,7 +23,7 @@ use crate::guard::Seen;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
-use crate::model::{EventId, PartnerId};
+use crate::model::{EventId, PartnerId, Quota};
 use crate::needs::Needs;
 use crate::outbox::Outbox;
 use crate::storage::Storage;
@@ -97,6 +97,8 @@ pub struct Desk {
     pub news: Arc<Waiting<PartnerId>>,
     /// Told how every batch ended.
     pub storage: Arc<Storage>,
+    /// The quota of partners that have none of their own.
+    pub quota: Quota,
 }
 
 /// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
@@ -234,7 +236,7 @@ impl Writer {
             return Ok(());
         }
         let parcels = parcels(&work, &changes);
-        let writes = Writes::collect(&changes, &self.desk.seal)?;
+        let writes = Writes::collect(&changes, &work.partners, &self.desk.seal)?;
         let written = work.written.ms();
         let signer = self.desk.log.signer(&work.origin)?;
         let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, written));
@@ -298,6 +300,7 @@ impl Writer {
         work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
         log.guard().say(work.rollback.as_ref());
         work.storage_low = self.desk.storage.is_low();
+        work.quota = self.desk.quota;
         if let Some(outbox) = &self.desk.outbox {
             let of = |partner: &PartnerState| {
                 let partner_id = partner.partner.partner_id;

@@ -61,6 +61,7 @@ fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
         report: |line| eprintln!("{line}"),
         verifies_endpoints: true,
         min_free_disk: 0,
+        quota: bookguard_core::model::Quota::GENEROUS,
         commit_delay: Duration::ZERO,
     });
     opened.map(|(service, closing)| Node {

@@ -12,7 +12,7 @@ use bookguard_core::clock::Clock;
 use bookguard_core::command::{BookingCreated, Protected, Registration};
 use bookguard_core::error::Error;
 use bookguard_core::evidence;
-use bookguard_core::model::{PartnerId, Scopes, Timestamp};
+use bookguard_core::model::{PartnerId, Quota, Scopes, Timestamp};
 use bookguard_core::ops::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Closing, Config, OpenError, Service};
 use bookguard_core::session::{Authority, Session};
@@ -40,6 +40,7 @@ fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), Op
         report: |line| eprintln!("{line}"),
         verifies_endpoints: true,
         min_free_disk: 0,
+        quota: Quota::GENEROUS,
         commit_delay: Duration::ZERO,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
@@ -16,7 +17,7 @@ use poem::http::header::HeaderMap;
 use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
-use crate::meter::Meter;
+use crate::meter::{Meter, metered};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{Lane, Readers};
 use crate::refusal::rate_limited;
@@ -35,7 +36,7 @@ pub(crate) struct App {
     pub(crate) report: fn(&str),
     /// Who everybody is, where whoever can call holds the database itself.
     operator: Option<Authority>,
-    budgets: Budgets,
+    budgets: Arc<Budgets>,
     registrations: Option<Limiter<IpAddr>>,
 }
 
@@ -50,16 +51,43 @@ pub(crate) enum Payer {
     Operator,
 }
 
-/// Processor time that is charged when this ends, whether or not anybody waited for it.
-pub(crate) struct Tab<'a> {
-    app: &'a App,
+/// What one request takes of processors, wherever that is: charged as one when nothing works for it any more, whether or not
+/// anybody waited.
+pub(crate) struct Tab {
+    budgets: Arc<Budgets>,
     payer: Payer,
-    pub(crate) spent: Duration,
+    /// Nanoseconds.
+    spent: AtomicU64,
 }
 
-impl Drop for Tab<'_> {
+impl Tab {
+    pub(crate) fn payer(&self) -> Payer {
+        self.payer
+    }
+
+    /// Runs what asks for nothing that is measured itself.
+    pub(crate) async fn along<T>(&self, task: impl Future<Output = T>) -> T {
+        metered(task, |spent| self.add(spent)).await
+    }
+
+    /// Does what does not block.
+    pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
+        let meter = Meter::start();
+        let done = work();
+        self.add(meter.spent());
+        done
+    }
+
+    fn add(&self, spent: Duration) {
+        let spent = u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
+        self.spent.fetch_add(spent, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Tab {
     fn drop(&mut self) {
-        self.app.charge(self.payer, self.spent);
+        let spent = Duration::from_nanos(*self.spent.get_mut());
+        self.budgets.charge(self.payer, spent);
     }
 }
 
@@ -80,10 +108,9 @@ impl Payer {
 }
 
 /// What partners may still ask, and what they are charged.
-#[derive(Clone)]
 struct Budgets {
     /// One bucket for all keys of a partner; `None` where no limit is set.
-    partners: Option<Arc<Limiter<PartnerId>>>,
+    partners: Option<Limiter<PartnerId>>,
     clock: Clock,
 }
 
@@ -116,16 +143,15 @@ impl App {
     ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
         Ok(Self {
-            budgets: Budgets {
+            budgets: Arc::new(Budgets {
                 partners: Limiter::new(
                     "partner",
                     config.rate_limit_per_second,
                     1,
                     config.rate_limit_burst,
-                )
-                .map(Arc::new),
+                ),
                 clock: service.clock().clone(),
-            },
+            }),
             service,
             keys: Keys::default(),
             courier,
@@ -145,10 +171,10 @@ impl App {
         report: fn(&str),
     ) -> Result<Self, String> {
         Ok(Self {
-            budgets: Budgets {
+            budgets: Arc::new(Budgets {
                 partners: None,
                 clock: session.service.clock().clone(),
-            },
+            }),
             service: session.service,
             keys: Keys::default(),
             courier,
@@ -164,31 +190,18 @@ impl App {
         self.operator.is_some()
     }
 
-    /// Runs what may block, in this caller's turn, and charges what it takes.
+    /// Runs what may block, in its caller's turn.
     ///
     /// Errors: as [`Readers::run`].
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        payer: Payer,
+        tab: &Arc<Tab>,
         lane: Lane,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let budgets = self.budgets.clone();
-        let metered = move || {
-            let meter = Meter::start();
-            let done = work();
-            budgets.charge(payer, meter.spent());
-            done
-        };
-        self.readers.run(payer, lane, metered).await
-    }
-
-    /// Does what does not block, and charges what it takes.
-    pub(crate) fn at_once<T>(&self, payer: Payer, work: impl FnOnce() -> T) -> T {
-        let meter = Meter::start();
-        let done = work();
-        self.charge(payer, meter.spent());
-        done
+        let (payer, tab) = (tab.payer, Arc::clone(tab));
+        let measured = move || tab.at_once(work);
+        self.readers.run(payer, lane, measured).await
     }
 
     /// Whether a partner may ask for anything, without counting it: before a large message is received.
@@ -204,13 +217,27 @@ impl App {
         }
     }
 
-    /// What somebody's request takes of a processor, to be added up.
-    pub(crate) fn tab(&self, payer: Payer) -> Tab<'_> {
-        Tab {
-            app: self,
-            payer,
-            spent: Duration::ZERO,
+    /// Counts a request of a partner's that comes to no operation, which would have counted it.
+    ///
+    /// Errors: `rate_limited`.
+    pub(crate) fn count(&self, payer: Payer) -> Result<(), Error> {
+        let (Some(limiter), Payer::Partner(partner_id)) = (&self.budgets.partners, payer) else {
+            return Ok(());
+        };
+        let limit = limiter.take(partner_id, self.budgets.clock.now().ms());
+        match limit.allowed {
+            true => Ok(()),
+            false => Err(rate_limited(limit.retry_after_s, TOO_MUCH)),
         }
+    }
+
+    /// What somebody's request takes of processors, to be added up.
+    pub(crate) fn tab(&self, payer: Payer) -> Arc<Tab> {
+        Arc::new(Tab {
+            budgets: Arc::clone(&self.budgets),
+            payer,
+            spent: AtomicU64::new(0),
+        })
     }
 
     /// Charges what somebody's request took of a processor.

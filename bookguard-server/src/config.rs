@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::limits::{MIN_FREE_DISK, RETENTION_DAYS, RETENTION_DAYS_MAX};
+use bookguard_core::limits::{
+    ENDPOINTS_PER_PARTNER, MIN_FREE_DISK, QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
+};
+use bookguard_core::model::Quota;
 use bookguard_core::service::Registration;
 use bookguard_core::store::Database;
 use serde::Deserialize;
@@ -88,6 +91,14 @@ pub struct Settings {
     pub retention_days: Option<u32>,
     /// How much of a database file's disk must be free for anything new to be taken in, such as `256MiB`; 0 for no such limit.
     pub min_free_disk: Option<Bytes>,
+    /// Bookings each partner may record unless it has a quota of its own; 0 for no limit, as with the others.
+    pub quota_bookings: Option<u64>,
+    /// Bytes of bookings, record and terms, that it may have, such as `10GiB`.
+    pub quota_bytes: Option<Bytes>,
+    /// Events a day, in UTC, beyond which it may record no bookings.
+    pub quota_events_per_day: Option<u64>,
+    /// Webhook endpoints it may have, 20 at most.
+    pub quota_endpoints: Option<u64>,
     /// Where vulnerabilities are reported, such as `mailto:security@example.com`; security.txt is served with it.
     pub security_contacts: Option<Vec<String>>,
     /// The https address of the rules of reporting.
@@ -156,6 +167,10 @@ impl Settings {
             webhook_verification: self.webhook_verification.or(weaker.webhook_verification),
             retention_days: self.retention_days.or(weaker.retention_days),
             min_free_disk: self.min_free_disk.or(weaker.min_free_disk),
+            quota_bookings: self.quota_bookings.or(weaker.quota_bookings),
+            quota_bytes: self.quota_bytes.or(weaker.quota_bytes),
+            quota_events_per_day: self.quota_events_per_day.or(weaker.quota_events_per_day),
+            quota_endpoints: self.quota_endpoints.or(weaker.quota_endpoints),
             security_contacts: self.security_contacts.or(weaker.security_contacts),
             security_policy: self.security_policy.or(weaker.security_policy),
             security_encryption: self.security_encryption.or(weaker.security_encryption),
@@ -220,6 +235,25 @@ impl Settings {
             },
             retention_days: retention(self.retention_days.unwrap_or(RETENTION_DAYS))?,
             min_free_disk: self.min_free_disk.map_or(MIN_FREE_DISK, |bytes| bytes.0),
+            quota: Quota {
+                bookings: quota("quota_bookings", self.quota_bookings, QUOTA_MAX)?,
+                bytes: quota(
+                    "quota_bytes",
+                    self.quota_bytes.map(|bytes| bytes.0),
+                    QUOTA_MAX,
+                )?,
+                events_per_day: quota(
+                    "quota_events_per_day",
+                    self.quota_events_per_day,
+                    QUOTA_MAX,
+                )?,
+                endpoints: quota(
+                    "quota_endpoints",
+                    self.quota_endpoints,
+                    ENDPOINTS_PER_PARTNER as u64,
+                )?,
+            }
+            .or(Quota::GENEROUS),
             security: security::Given {
                 contacts: self.security_contacts,
                 policy: self.security_policy,
@@ -231,6 +265,15 @@ impl Settings {
             report: to_stderr,
             commit_delay: Duration::ZERO,
         })
+    }
+}
+
+fn quota(name: &str, said: Option<u64>, most: u64) -> Result<Option<u64>, String> {
+    match said {
+        Some(limit) if limit > most => Err(format!(
+            "{name} is {limit}; at most {most} is possible, and 0 means no limit of its own"
+        )),
+        said => Ok(said),
     }
 }
 
@@ -368,6 +411,8 @@ pub struct Config {
     pub retention_days: u32,
     /// Bytes that must be free on a database file's disk for anything new to be taken in; 0 for no such limit.
     pub min_free_disk: u64,
+    /// The quota of partners that have none of their own.
+    pub quota: Quota,
     /// What security.txt says; it is not served without.
     pub security: Option<SecurityTxt>,
     /// Where time comes from.
@@ -400,6 +445,7 @@ impl Config {
             verifies_endpoints: true,
             retention_days: RETENTION_DAYS,
             min_free_disk: MIN_FREE_DISK,
+            quota: Quota::GENEROUS,
             security: None,
             clock: Clock::System,
             report: to_stderr,

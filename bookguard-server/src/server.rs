@@ -34,6 +34,11 @@ const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 /// How long after a failure the database's server is tried again.
 const OPEN_AGAIN: Duration = Duration::from_millis(500);
 
+/// Connections that the kernel keeps until they are accepted, of which a system may allow fewer: one that finds no room there is
+/// tried again by its client after a second.
+#[cfg(unix)]
+const BACKLOG: i32 = 4096;
+
 /// How often what has expired is looked for.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How often what was published is brought to the guard's disk: what a power cut can make it forget.
@@ -135,6 +140,9 @@ impl Server {
         let listener = TcpListener::bind(&config.listen)
             .await
             .map_err(|e| cannot_listen(&config.listen, &e))?;
+        // It listens already, with the room for 1,024 that tokio gives; asked once more, the kernel only gives it more.
+        #[cfg(unix)]
+        let _ = rustix::net::listen(&listener, BACKLOG);
         let addr = listener
             .local_addr()
             .map_err(|e| cannot_listen(&config.listen, &e))?;
@@ -157,6 +165,7 @@ impl Server {
             endpoint_rule: endpoint_rule(config.webhooks.clone()),
             verifies_endpoints: config.verifies_endpoints,
             min_free_disk: config.min_free_disk,
+            quota: config.quota,
             report: config.report,
             commit_delay: config.commit_delay,
         };

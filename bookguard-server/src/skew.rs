@@ -5,8 +5,10 @@
 //! time, which only the operator can mend. Invariant: told once when it begins and once when it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use bookguard_core::clock::Clock;
+use bookguard_core::error::Error;
 use bookguard_core::limits::LEASE_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
@@ -82,10 +84,55 @@ impl Steps {
     }
 }
 
+/// Whether this node's clock is one that the others' can be judged by: the database server's, if there is one, says the same. Blocks.
+///
+/// Errors: `unavailable` when the store does not answer.
+pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
+    // A clock that is set by hand is nobody's but the test's.
+    let Clock::System = service.clock() else {
+        return Ok(true);
+    };
+    let ahead = service.clock_ahead_ms()?;
+    Ok(ahead.is_none_or(|ms| ms.abs() <= LEASE_SKEW_MS))
+}
+
+/// How often to look for times that lie ahead though this clock was not set: a node that is gone may have had one that was wrong.
+const DOUBT_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// Says when times in the store may have been reckoned by a clock that was ahead of this one: at the start, after this clock was set
+/// back, and now and then. In between nobody is judged: a node with a wrong clock would else put off, or bring forward, what
+/// others reckon, again and again.
+#[derive(Default)]
+pub(crate) struct Doubts {
+    /// When it was first asked, and how far the clock has been ahead of the time that has passed since then.
+    begun: Option<(Instant, i64)>,
+    /// When nothing was found that lies ahead.
+    settled: Option<Instant>,
+}
+
+impl Doubts {
+    /// Whether there is doubt, now that the clock says `wall`.
+    pub(crate) fn of(&mut self, now: Instant, wall: Timestamp) -> bool {
+        let (begun, most) = self.begun.unwrap_or((now, i64::MIN));
+        let passed = i64::try_from(now.saturating_duration_since(begun).as_millis());
+        let lead = wall.ms().saturating_sub(passed.unwrap_or(i64::MAX));
+        let set_back = lead < most.saturating_sub(LEASE_SKEW_MS);
+        self.begun = Some((begun, if set_back { lead } else { lead.max(most) }));
+        if set_back {
+            self.settled = None;
+        }
+        let long_ago = |at| now.saturating_duration_since(at) >= DOUBT_AGAIN;
+        self.settled.is_none_or(long_ago)
+    }
+
+    /// Nothing was found.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        self.settled = Some(now);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -107,6 +154,35 @@ mod tests {
                 (None, None) => {}
                 (Some(says), Some(news)) if news.contains(says) => {}
                 _ => panic!("{passed_ms}: {news:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn doubt_comes_at_the_start_with_a_clock_that_is_set_back_and_every_hour() {
+        let (mut doubts, begun) = (Doubts::default(), Instant::now());
+        let hour = 3_600_000_i64;
+        for (passed_ms, wall_ms, doubted) in [
+            (0, 5_000_000, true),
+            (0, 5_000_000, false),
+            (1_000, 5_001_000, false),
+            // Forward, and back by what clocks may differ by.
+            (2_000, 5_802_000, false),
+            (3_000, 5_803_000 - LEASE_SKEW_MS, false),
+            (4_000, 5_803_999 - LEASE_SKEW_MS, true),
+            (5_000, 5_804_999 - LEASE_SKEW_MS, false),
+            (6_000, 5_000, true),
+            (7_000, 6_000, false),
+            (hour + 5_999, hour + 4_999, false),
+            (hour + 6_000, hour + 5_000, true),
+        ] {
+            let now = begun + Duration::from_millis(passed_ms.unsigned_abs());
+            let doubt = doubts.of(now, Timestamp::from_ms(wall_ms));
+            assert_eq!(doubt, doubted, "{passed_ms}");
+            // Until it is settled it stays.
+            assert_eq!(doubts.of(now, Timestamp::from_ms(wall_ms)), doubted);
+            if doubt {
+                doubts.settle(now);
             }
         }
     }

@@ -7,27 +7,28 @@
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::model::PartnerId;
 use bookguard_core::ops::Watch;
-use bookguard_core::session::Session;
-use tokio::time::{Instant, timeout_at};
+use bookguard_core::waiting::Waiting;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How soon after a look another follows, and how late once several found nothing.
+/// How soon after a look another may follow, and how late it does once several found nothing.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// What `watch` comes to; `look` takes one look, where blocking is allowed.
+/// What `watch` comes to; `look` takes one look, where blocking is allowed, and `news` tells of what is committed.
 ///
 /// # Errors
 /// Those of a look.
 pub async fn watch<T, F: Future<Output = Result<T, Error>>>(
-    session: &Session,
+    news: &Waiting<PartnerId>,
     watch: &Watch<T>,
     look: impl Fn() -> F,
 ) -> Result<T, Error> {
     let until = Instant::now() + watch.patience;
-    let news = session.service.news();
     let waiter = news.on(watch.partner_id);
     let mut wait = LOOK_AGAIN.0;
     loop {
+        let soonest = Instant::now() + LOOK_AGAIN.0;
         let found = look().await?;
         let now = Instant::now();
         if (watch.is_enough)(&found) || now >= until || news.is_closed() {
@@ -35,6 +36,67 @@ pub async fn watch<T, F: Future<Output = Result<T, Error>>>(
         }
         // Over either way: told, or time to look whether another process had something to tell.
         let _ = timeout_at(until.min(now + wait), waiter.told()).await;
+        // A partner who writes all the time has all of its waiting reads woken each time.
+        sleep_until(until.min(soonest)).await;
         wait = (wait * 3 / 2).min(LOOK_AGAIN.1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Waits for up to 20 s until a look comes at `enough`, in milliseconds; what was looked at when.
+    async fn looks(news: &Waiting<PartnerId>, enough: u64) -> Vec<u64> {
+        let partner_id = PartnerId::from_bytes([1; 16]);
+        let waiting = Watch {
+            partner_id,
+            patience: Duration::from_secs(20),
+            look: Arc::new(|_| Err(Error::internal("looked past the test"))),
+            is_long: false,
+            is_enough: |&(at, enough)| at >= enough,
+        };
+        let (began, looks) = (Instant::now(), Cell::new(Vec::new()));
+        let look = || async {
+            let at = u64::try_from(began.elapsed().as_millis()).unwrap();
+            let mut seen = looks.take();
+            seen.push(at);
+            looks.set(seen);
+            Ok((at, enough))
+        };
+        watch(news, &waiting, look).await.unwrap();
+        looks.take()
+    }
+
+    async fn tell(news: &Waiting<PartnerId>, every: u64) {
+        loop {
+            sleep(Duration::from_millis(every)).await;
+            news.tell(&PartnerId::from_bytes([1; 16]));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_are_looked_at_at_once_and_a_stream_of_them_ten_times_a_second() {
+        let news = Waiting::default();
+        for (every, enough, expected) in [
+            // A first event finds who waits, long after the look before.
+            (450, 440, vec![0, 100, 250, 450]),
+            (5, 300, vec![0, 100, 200, 300]),
+        ] {
+            tokio::select! {
+                looked = looks(&news, enough) => {
+                    // The timer counts in milliseconds, and a look may come one late.
+                    assert_eq!(looked.len(), expected.len(), "{every}: {looked:?}");
+                    let late = looked.iter().zip(&expected).map(|(at, due)| at - due);
+                    assert!(late.max().unwrap() < 10, "{every}: {looked:?}");
+                }
+                () = tell(&news, every) => {}
+            }
+        }
     }
 }

@@ -40,7 +40,7 @@ fn build() -> PathBuf {
     let built = std::process::Command::new(env!("CARGO"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .args(["build", "--quiet", "--workspace", "--bin", "bookguard"])
-        .args(["--test", "policy_vectors", "--profile", profile])
+        .args(["--test", "all", "--profile", profile])
         .arg("--target-dir")
         .arg(target)
         .output()

@@ -45,8 +45,29 @@ pub enum PartnersCommand {
     Me,
     /// Replace the secret that webhooks are signed with; shows the new one this once
     RotateSecret(RotationArgs),
+    /// Show what a partner may have and has, and change it for this partner (on the database only)
+    Quota(PartnerQuotaArgs),
     /// Choose what holds for bookings that do not say it themselves
     Update(PartnerUpdateArgs),
+}
+
+/// What a partner may have: what is not given stays as it is.
+#[derive(Debug, Args)]
+pub struct PartnerQuotaArgs {
+    /// The partner's id
+    pub partner_id: String,
+    /// Bookings; 0 for no limit, "default" for what the service gives everybody, as with the others
+    #[arg(long, value_name = "N")]
+    pub bookings: Option<String>,
+    /// Bytes of bookings, such as 10GiB
+    #[arg(long, value_name = "SIZE")]
+    pub bytes: Option<String>,
+    /// Events a day (UTC) beyond which it may record no bookings
+    #[arg(long, value_name = "N")]
+    pub events_per_day: Option<String>,
+    /// Webhook endpoints, 20 at most
+    #[arg(long, value_name = "N")]
+    pub endpoints: Option<String>,
 }
 
 /// What a partner decides for its bookings.

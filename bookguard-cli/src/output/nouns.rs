@@ -1,7 +1,7 @@
 //! Partners, API keys, webhook endpoints, health: how they are shown.
 
 use bookguard_core::command::{EndpointKept, NewApiKey, Registration, RotatedSecret};
-use bookguard_core::model::{ApiKey, Endpoint, Page, Partner};
+use bookguard_core::model::{ApiKey, Endpoint, Page, Partner, PartnerAccount, QuotaUse};
 use bookguard_core::ops::health::Health;
 
 use super::sheet::{Style, list, more, record, time};
@@ -34,8 +34,13 @@ pub fn registration(new: &Registration, style: Style) -> String {
     record(style, &fields) + after
 }
 
-/// One partner.
-pub fn partner(partner: &Partner, style: Style) -> String {
+/// A partner, and what it has used of its quota.
+pub fn account(account: &PartnerAccount, style: Style) -> String {
+    let PartnerAccount { partner, quota } = account;
+    let used = |part: QuotaUse| match part.limit {
+        Some(limit) => Some(format!("{} of {limit}", part.used)),
+        None => Some(format!("{}, without a limit", part.used)),
+    };
     record(
         style,
         &[
@@ -47,6 +52,10 @@ pub fn partner(partner: &Partner, style: Style) -> String {
             ("website", partner.website.clone()),
             ("time zone", partner.settings.time_zone.clone()),
             ("default policies", default_policies(partner)),
+            ("bookings", used(quota.bookings)),
+            ("bytes of bookings", used(quota.bytes)),
+            ("events today (UTC)", used(quota.events_per_day)),
+            ("endpoints", used(quota.endpoints)),
             ("since", Some(time(partner.created_at))),
         ],
     )

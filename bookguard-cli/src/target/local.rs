@@ -79,6 +79,7 @@ impl Local {
             library_policies: config.library_policies,
             clock: config.clock,
             min_free_disk: config.min_free_disk,
+            quota: config.quota,
             report: config.report,
             commit_delay: config.commit_delay,
         };
@@ -185,7 +186,7 @@ impl Local {
             Action::Unchanged(_) => Vec::new(),
             Action::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
-                ops::to_json(&watch(&self.session, &reading, look).await?)
+                ops::to_json(&watch(self.session.service.news(), &reading, look).await?)
             }
             Action::Write(writing) => self.write::<O>(writing).await?,
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::{self, Chain};
-use super::webhooks;
+use super::{quotas, webhooks};
 use crate::batch::BatchState;
 use crate::change::Change;
 use crate::command::{BookingCreated, Command, Decided, Head, NewEvent, Protected, Receipt};
@@ -28,6 +28,7 @@ impl Command for CreateBooking {
         let partner = batch
             .active_partner(&booking.partner_id)
             .ok_or_else(|| Error::not_found("partner"))?;
+        quotas::admit_booking(batch, partner, at, new.bytes())?;
         if let Some(shelf) = &new.shelf
             && !shelf.is_current(partner.edition, &partner.partner.settings)
         {

@@ -1,6 +1,6 @@
 //! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
 
-use super::health;
+use super::{health, quotas};
 use crate::batch::BatchState;
 use crate::change::Change;
 use crate::command::{Command, Decided, EndpointKept, EndpointUpdate, NewSecret, RotatedSecret};
@@ -38,6 +38,7 @@ impl Command for CreateEndpoint {
             ));
         }
         refuse_duplicate(&state.endpoints, &endpoint.url)?;
+        quotas::admit_endpoint(batch, state, endpoint.created_at)?;
         let mut changes = vec![Change::EndpointAdded {
             partner_id: self.partner_id,
             endpoint: Box::new(endpoint.clone()),

@@ -5,8 +5,8 @@
 //! alone; while an endpoint is suspended or not verified, one delivery at a time is in anybody's hands.
 
 use crate::limits::{
-    LEASE_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SUSPENDED_AFTER_MS, UNVERIFIED_MS,
-    WARNING_FAILURES,
+    LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SUSPENDED_AFTER_MS,
+    UNVERIFIED_MS, WARNING_FAILURES,
 };
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
@@ -32,7 +32,7 @@ pub(super) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
             unverified_since: health.unverified_since,
             ..EndpointHealth::of(Gone)
         },
-        Some(FailureClass::OurFault) => health,
+        Some(FailureClass::OurFault) => unsent(health, at),
         Some(_) => {
             let failures = health.failures.saturating_add(1);
             let began = Timestamp::from_ms(attempt.started_at);
@@ -70,6 +70,7 @@ pub(super) fn decided(
         None => health.unverified_since,
     };
     let moved = moved.is_some();
+    let before = health;
     let decided = match (enabled, health.status) {
         (Some(false), _) if on => EndpointHealth::of(Disabled),
         (Some(true), Suspended) => EndpointHealth::of(Active),
@@ -82,9 +83,73 @@ pub(super) fn decided(
         },
         _ => health,
     };
+    let probe_at = match unverified_since {
+        None => decided.probe_at,
+        Some(_) if !decided.status.takes_events() => None,
+        // Whose address it is has not asked for anything: whatever the partner decides, and however often, sends nothing sooner.
+        Some(_) if decided == before || matches!(before.status, Active | Failing) => {
+            before.probe_at
+        }
+        Some(_) => Some(at.plus_ms(UNVERIFIED_MS)),
+    };
     EndpointHealth {
         unverified_since,
+        probe_at,
         ..decided
+    }
+}
+
+/// How it fares once its partner has asked by hand that something be sent there: now if it is suspended, but soon where nobody has
+/// accepted anything.
+pub(super) fn woken(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
+    if health.status != EndpointStatus::Suspended {
+        return health;
+    }
+    let next = match health.unverified_since {
+        None => at,
+        Some(_) => at.plus_ms(UNVERIFIED_MS),
+    };
+    EndpointHealth {
+        probe_at: health.probe_at.map(|probe_at| probe_at.min(next)),
+        ..health
+    }
+}
+
+/// How it fares after a try of which nothing came, by no fault of its own: of one that is not verified the next is as soon as after a
+/// failure.
+pub(super) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
+    let soon = at.plus_ms(UNVERIFIED_MS);
+    match (health.status, health.unverified_since, health.probe_at) {
+        (EndpointStatus::Active | EndpointStatus::Failing, Some(_), Some(probe_at)) => {
+            EndpointHealth {
+                probe_at: Some(probe_at.min(soon)),
+                ..health
+            }
+        }
+        _ => health,
+    }
+}
+
+/// How it fares where its next try is further away than any pause, or its address newer than any can be, because the clock has
+/// been set back: a whole pause away, and new from now on.
+pub(super) fn reckoned_anew(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
+    let (longest, pause) = match health.status {
+        EndpointStatus::Suspended => {
+            let pause = probe_pause(health.failing_since.unwrap_or(at), at);
+            (pause, pause)
+        }
+        _ => (2 * LEASE_MS, UNVERIFIED_MS),
+    };
+    let sooner = |time: Timestamp, longest: i64, pause: i64| {
+        let far = time > at.plus_ms(longest + LEASE_SKEW_MS);
+        if far { at.plus_ms(pause) } else { time }
+    };
+    EndpointHealth {
+        probe_at: health.probe_at.map(|time| sooner(time, longest, pause)),
+        unverified_since: health
+            .unverified_since
+            .map(|time| sooner(time, MOVED_MS, MOVED_MS)),
+        ..health
     }
 }
 

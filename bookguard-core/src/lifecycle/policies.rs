@@ -10,7 +10,7 @@ use crate::command::{Command, Decided, DefaultPolicy, KeptPolicy, PartnerUpdate}
 use crate::error::{Error, FieldError};
 use crate::input::shorten;
 use crate::limits;
-use crate::model::{Partner, PartnerSettings, Timestamp};
+use crate::model::{PartnerAccount, PartnerSettings, Timestamp};
 use crate::needs::Needs;
 use crate::ops::partners::UpdatePartner;
 use crate::ops::policies::{PolicyVersion, PutPolicy};
@@ -120,14 +120,14 @@ fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
 }
 
 impl Command for UpdatePartner {
-    type Reply = Partner;
+    type Reply = PartnerAccount;
 
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
         needs.policy_owners.push(self.partner_id);
     }
 
-    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Partner> {
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
         let partner = batch
             .active_partner(&self.partner_id)
             .ok_or_else(|| Error::not_found("partner"))?;
@@ -141,7 +141,11 @@ impl Command for UpdatePartner {
             }],
         };
         shown.settings = settings;
-        Ok((changes, shown))
+        let account = PartnerAccount {
+            partner: shown,
+            quota: batch.quota_of(partner, at),
+        };
+        Ok((changes, account))
     }
 }
 

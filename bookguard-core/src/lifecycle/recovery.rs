@@ -288,6 +288,7 @@ impl<'a> Walk<'a> {
         }
         let state = DeliveryState {
             due: Some(state.due.map_or(self.at, |due| due.min(self.at))),
+            since: Some(self.at),
             lease: None,
             ..begun
         };
@@ -314,7 +315,7 @@ impl<'a> Walk<'a> {
             .map(|endpoint| Change::DeliveryAdded {
                 event_id: event.event_id,
                 endpoint_id: endpoint.endpoint_id,
-                state: fresh_delivery(self.at, None, Some(self.at)),
+                state: fresh_delivery(self.at, (self.at, None), Some(self.at)),
             })
             .collect()
     }

@@ -75,6 +75,7 @@ fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Optio
             endpoint_id: *endpoint_id,
             state: DeliveryState {
                 due: None,
+                since: None,
                 lease: None,
                 ..*state
             },

@@ -5,6 +5,7 @@ mod health;
 mod leases;
 mod losses;
 mod policies;
+mod quotas;
 mod recovery;
 mod retention;
 mod settled;
@@ -72,6 +73,8 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
     PartnerState {
         partner,
         events: 0,
+        usage: Usage::default(),
+        quota: Quota::default(),
         live_keys: 0,
         endpoints,
         edition: Edition::default(),
@@ -123,6 +126,7 @@ fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState
         lease,
         settled_leaf: None,
         begun: None,
+        since: due.map(|_| NOW),
     }
 }
 

@@ -42,21 +42,21 @@ pub(super) fn emit(
         .iter()
         .filter(|endpoint| endpoint.takes(event.event_type))
     {
-        let (due, lease) = match endpoint.health().is_on_probation() {
+        let hands = match endpoint.health().is_on_probation() {
             true => (at, None),
             false => hold(batch, at, endpoint.endpoint_id, event.lease),
         };
         changes.push(Change::DeliveryAdded {
             event_id: event.event_id,
             endpoint_id: endpoint.endpoint_id,
-            state: fresh_delivery(due, lease, None),
+            state: fresh_delivery(at, hands, None),
         });
     }
 }
 
 pub(super) fn fresh_delivery(
-    due: Timestamp,
-    lease: Option<i64>,
+    at: Timestamp,
+    (due, lease): (Timestamp, Option<i64>),
     begun: Option<Timestamp>,
 ) -> DeliveryState {
     DeliveryState {
@@ -67,6 +67,7 @@ pub(super) fn fresh_delivery(
         lease,
         settled_leaf: None,
         begun,
+        since: Some(at),
     }
 }
 
@@ -210,22 +211,28 @@ impl Retry<'_> {
         let idle = open.into_iter();
         let idle = idle.filter(|(_, state)| !in_flight(state, self.at));
         Ok(Some(
-            idle.map(|(endpoint_id, state)| self.take(*endpoint_id, *state))
+            idle.map(|(endpoint_id, state)| self.take(partner, *endpoint_id, *state))
                 .collect(),
         ))
     }
 
-    /// An attempt by hand is not one of the schedule's: the chain goes on from the step it had reached.
-    fn take(&self, endpoint_id: EndpointId, state: DeliveryState) -> Change {
-        let charged = if state.due.is_some() {
-            state.charged.saturating_sub(1)
-        } else {
-            state.charged
+    /// An attempt by hand is not one of the schedule's: the chain goes on from the step it had reached. What is due already, and
+    /// waits for its turn, is pulled forward no further.
+    fn take(
+        &self,
+        partner: &PartnerState,
+        endpoint_id: EndpointId,
+        state: DeliveryState,
+    ) -> Change {
+        let charged = match state.due {
+            Some(due) if due > self.at => state.charged.saturating_sub(1),
+            _ => state.charged,
         };
-        let (due, lease) = hold(self.batch, self.at, endpoint_id, self.lease);
+        let (due, lease) = self.hold(partner, endpoint_id);
         let state = DeliveryState {
             charged,
             due: Some(due),
+            since: Some(self.at),
             lease,
             ..state
         };
@@ -236,9 +243,23 @@ impl Retry<'_> {
         }
     }
 
-    /// Suspended endpoints of deliveries that are left to a claim: one may try now, as one in the courier's hands would.
+    /// As for every delivery; but at an address where nobody has accepted anything yet, retries wait for their turn like the rest:
+    /// else whoever owns that address could be sent as much as anybody likes.
+    fn hold(&self, partner: &PartnerState, endpoint_id: EndpointId) -> (Timestamp, Option<i64>) {
+        let mut endpoints = partner.endpoints.iter();
+        let unverified = endpoints.any(|endpoint| {
+            endpoint.endpoint_id == endpoint_id && endpoint.unverified_since.is_some()
+        });
+        match unverified {
+            true => (self.at, None),
+            false => hold(self.batch, self.at, endpoint_id, self.lease),
+        }
+    }
+
+    /// Suspended endpoints of deliveries that are left to a claim: one may try now, as one in the courier's hands would, or in a
+    /// while where nothing was ever accepted.
     fn wake(&self, partner: &PartnerState, changes: &[Change]) -> Vec<Change> {
-        let left = |endpoint_id: EndpointId| {
+        let is_left = |endpoint_id: EndpointId| {
             changes.iter().any(|change| match change {
                 Change::DeliveryMoved {
                     endpoint_id: id,
@@ -253,19 +274,14 @@ impl Retry<'_> {
                 _ => false,
             })
         };
-        let asleep = partner.endpoints.iter().filter(|endpoint| {
-            endpoint.status == EndpointStatus::Suspended
-                && endpoint
-                    .next_probe_at
-                    .is_some_and(|probe_at| probe_at > self.at)
-                && left(endpoint.endpoint_id)
-        });
-        let woken = asleep.map(|endpoint| Change::EndpointFared {
-            endpoint_id: endpoint.endpoint_id,
-            health: EndpointHealth {
-                probe_at: Some(self.at),
-                ..endpoint.health()
-            },
+        let left = partner.endpoints.iter();
+        let left = left.filter(|endpoint| is_left(endpoint.endpoint_id));
+        let woken = left.filter_map(|endpoint| {
+            let health = health::woken(endpoint.health(), self.at);
+            (health != endpoint.health()).then_some(Change::EndpointFared {
+                endpoint_id: endpoint.endpoint_id,
+                health,
+            })
         });
         woken.collect()
     }
@@ -283,11 +299,11 @@ impl Retry<'_> {
             .filter(|e| e.takes(event.event_type) && !event.endpoints.contains(&e.endpoint_id));
         let changes: Vec<Change> = new
             .map(|endpoint| {
-                let (due, lease) = hold(self.batch, self.at, endpoint.endpoint_id, self.lease);
+                let hands = self.hold(partner, endpoint.endpoint_id);
                 Change::DeliveryAdded {
                     event_id: self.event_id,
                     endpoint_id: endpoint.endpoint_id,
-                    state: fresh_delivery(due, lease, Some(self.at)),
+                    state: fresh_delivery(self.at, hands, Some(self.at)),
                 }
             })
             .collect();
@@ -351,6 +367,7 @@ impl Command for ClaimDeliveries {
             for (event_id, state) in still_due.take(room) {
                 let state = DeliveryState {
                     due: Some(at.plus_ms(limits::LEASE_MS)),
+                    since: Some(at),
                     lease: Some(self.lease),
                     ..state
                 };
@@ -383,17 +400,31 @@ impl Command for ReleaseDeliveries {
     type Reply = ();
 
     fn needs(&self, needs: &mut Needs) {
-        let events = self.held.iter().map(|held| held.event_id);
-        needs.deliveries.extend(events);
+        for held in &self.held {
+            needs.deliveries.push(held.event_id);
+            needs.health.push(held.endpoint_id);
+        }
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
-        let given_back = self.held.iter().filter_map(|held| {
+        let mut changes = Vec::new();
+        for held in &self.held {
             let name = (held.event_id, held.endpoint_id);
-            let state = batch.deliveries.get(&name)?;
-            (state.lease == Some(held.lease)).then(|| freed(name, *state, at))
-        });
-        Ok((given_back.collect(), ()))
+            let state = batch.deliveries.get(&name);
+            let Some(state) = state.filter(|state| state.lease == Some(held.lease)) else {
+                continue;
+            };
+            changes.push(freed(name, *state, at, at));
+            let health = batch.health.get(&held.endpoint_id);
+            changes.extend(health.and_then(|before| {
+                let health = health::unsent(*before, at);
+                (health != *before).then_some(Change::EndpointFared {
+                    endpoint_id: held.endpoint_id,
+                    health,
+                })
+            }));
+        }
+        Ok((changes, ()))
     }
 }
 
@@ -412,15 +443,46 @@ impl Command for ReclaimDeliveries {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        if self.from == Lapse::Ahead {
+            return Ok((reckoned_anew(batch, at), ()));
+        }
         let lapsed = batch.lapsed.iter().filter_map(|name| {
             let state = batch.deliveries.get(name)?;
             let (lease, end) = (state.lease?, state.due?);
             self.from
                 .takes(lease, end)
-                .then(|| freed(*name, *state, end.min(at)))
+                .then(|| freed(*name, *state, end.min(at), at))
         });
         Ok((lapsed.collect(), ()))
     }
+}
+
+/// What waits for a time that was reckoned by a clock which was ahead: as long as it was to wait then, from now on. Were it due at
+/// once, a clock that is set back would send all of it together.
+fn reckoned_anew(batch: &BatchState, at: Timestamp) -> Vec<Change> {
+    let latest = at.plus_ms(limits::LEASE_SKEW_MS);
+    let deliveries = batch.lapsed.iter().filter_map(|(event_id, endpoint_id)| {
+        let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
+        let (due, since) = (state.due?, state.since.filter(|since| *since > latest)?);
+        // Whoever holds it goes on with it.
+        Some(Change::DeliveryRenewed {
+            event_id: *event_id,
+            endpoint_id: *endpoint_id,
+            state: DeliveryState {
+                due: Some(at.plus_ms(due.ms() - since.ms())),
+                since: Some(at),
+                ..*state
+            },
+        })
+    });
+    let endpoints = batch.health.iter().filter_map(|(endpoint_id, before)| {
+        let health = health::reckoned_anew(*before, at);
+        (health != *before).then_some(Change::EndpointFared {
+            endpoint_id: *endpoint_id,
+            health,
+        })
+    });
+    deliveries.chain(endpoints).collect()
 }
 
 /// The delivery in nobody's hands, due for whoever asks.
@@ -428,12 +490,14 @@ fn freed(
     (event_id, endpoint_id): (EventId, EndpointId),
     state: DeliveryState,
     due: Timestamp,
+    at: Timestamp,
 ) -> Change {
     Change::DeliveryMoved {
         event_id,
         endpoint_id,
         state: DeliveryState {
             due: Some(due),
+            since: Some(at),
             lease: None,
             ..state
         },
@@ -525,6 +589,7 @@ impl Command for SettleDelivery {
                     lease: None,
                     settled_leaf: leaf.or(state.settled_leaf),
                     begun: state.begun,
+                    since: due.map(|_| at),
                 },
             },
             Change::AttemptAdded {

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::command::Envelope;
 use crate::ledger::Tree;
 use crate::lifecycle::ForgetAnswers;
-use crate::model::Timestamp;
+use crate::model::{Quota, Timestamp};
 use crate::ops::ledger::accept_rollback;
 use crate::service::{Config, Registration, Service};
 use crate::store::conn::Statement;
@@ -46,6 +46,7 @@ impl Bench {
             verifies_endpoints: false,
             report: |_| {},
             min_free_disk: 0,
+            quota: Quota::GENEROUS,
             commit_delay: std::time::Duration::ZERO,
         })
         .unwrap();

@@ -65,11 +65,12 @@ impl Operation for CreateBooking {
         status: 201,
         body: Body::Required,
         query: &[],
-        refusals: &[],
+        refusals: &[409],
         tag: "Bookings",
         summary: "Record a booking",
         description: "Freezes the cancellation policy, writes `booking.created` to the ledger and sends it to the webhook endpoints, all \
-                      in one transaction. Send an Idempotency-Key to repeat safely.",
+                      in one transaction. Send an Idempotency-Key to repeat safely. Beyond the partner's quota it is refused with \
+                      `quota_exceeded`.",
     };
     type Output = BookingCreated;
 

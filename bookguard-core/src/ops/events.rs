@@ -278,7 +278,8 @@ impl Operation for RetryEvent {
         tag: "Webhooks",
         summary: "Deliver an event once more, now",
         description: "Attempts every open delivery of the event at once and waits up to ten seconds for the outcome; `pending` means \
-                      that it is not known yet. Automatic attempts go on as scheduled when this one fails too. An event that had no \
+                      that it is not known yet. An endpoint that has not accepted anything yet gets one delivery at a time, ten \
+                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. Automatic attempts go on as scheduled when this one fails too. An event that had no \
                       endpoint is delivered to those that exist now. An event whose payload was deleted because it was old (`prunedAt`) \
                       answers 409 `event_pruned`.",
     };
@@ -303,7 +304,7 @@ pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<Ret
     let now = session.service.clock().now();
     // Held by somebody, or due and about to be.
     let in_flight = event.deliveries.iter().any(|delivery| {
-        delivery.state.lease.is_some() || delivery.state.due.is_some_and(|due| due <= now)
+        delivery.state.lease.is_some() || delivery.due.is_some_and(|due| due <= now)
     });
     Ok((!in_flight).then(|| RetryResult {
         event_id: *event_id,

@@ -14,8 +14,8 @@ use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
-    ApiKey, ApiKeyId, ApiKeySecret, EVERY_EVENT_TYPE, Page, Partner, PartnerId, PartnerSettings,
-    PartnerStatus, Scope, Scopes, Timestamp,
+    ApiKey, ApiKeyId, ApiKeySecret, EVERY_EVENT_TYPE, Page, Partner, PartnerAccount, PartnerId,
+    PartnerSettings, PartnerStatus, QuotaChanges, Scope, Scopes, Timestamp,
 };
 use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
 use crate::service::Registration;
@@ -291,6 +291,58 @@ impl Operation for ApprovePartner {
     }
 }
 
+/// `bookguard partners quota`: what a partner may have, and has; changed by what the body names.
+#[derive(Debug)]
+pub struct SetQuota {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) changes: QuotaChanges,
+}
+
+impl Operation for SetQuota {
+    const ROUTE: Route = Route {
+        id: "setQuota",
+        method: Method::Patch,
+        path: "/v1/partners/{partnerId}/quota",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404],
+        tag: "Partners",
+        summary: "Give a partner a quota of its own",
+        description: "Only for the administrator, on the database itself.",
+    };
+    type Output = PartnerAccount;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
+        let set = Self {
+            partner_id: path_id(request, 0)?,
+            changes: QuotaChanges::read(&request.body)?,
+        };
+        Ok(write(session.service.clock().now(), set))
+    }
+}
+
+impl QuotaChanges {
+    /// Reads the body of [`SetQuota`]: what is left out stays, null is what the service gives everybody, 0 is no limit.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let mut part = |name, most| form.nullable(name, |v| limit(v, most));
+            Some(Self {
+                bookings: part("bookings", limits::QUOTA_MAX),
+                bytes: part("bytes", limits::QUOTA_MAX),
+                events_per_day: part("eventsPerDay", limits::QUOTA_MAX),
+                endpoints: part("endpoints", limits::ENDPOINTS_PER_PARTNER as u64),
+            })
+        })
+    }
+}
+
+fn limit(v: &mut Value<'_, '_>, most: u64) -> Option<u64> {
+    let limit = v.integer(0, i64::try_from(most).unwrap_or(i64::MAX))?;
+    u64::try_from(limit).ok()
+}
+
 /// `GET /v1/partners/me`
 pub struct GetPartner;
 
@@ -306,14 +358,16 @@ impl Operation for GetPartner {
         refusals: &[],
         tag: "Partners",
         summary: "The partner this key belongs to",
-        description: "Any valid key may ask.",
+        description: "Any valid key may ask. The answer also says what the partner may have and what it has: beyond a quota, what is new is \
+                      refused with `quota_exceeded`; bookings that are there can always be protected and canceled.",
     };
-    type Output = Partner;
+    type Output = PartnerAccount;
 
-    fn prepare(session: &Session, _: &Request) -> Result<Action<Partner>, Error> {
+    fn prepare(session: &Session, _: &Request) -> Result<Action<PartnerAccount>, Error> {
         let partner_id = session.partner_id()?;
         Ok(read(move |session| {
-            query_one(session, |reader| reader.partner(&partner_id))?
+            let (given, at) = (session.service.quota(), session.service.clock().now());
+            query_one(session, |reader| reader.account(&partner_id, given, at))?
                 .ok_or_else(|| Error::not_found("partner"))
         }))
     }
@@ -341,9 +395,9 @@ impl Operation for UpdatePartner {
         description: "For bookings recorded from now on that do not say it themselves; those there are keep their frozen terms. What is \
                       left out stays, null removes.",
     };
-    type Output = Partner;
+    type Output = PartnerAccount;
 
-    fn prepare(session: &Session, request: &Request) -> Result<Action<Partner>, Error> {
+    fn prepare(session: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
         let update = PartnerUpdate::read(&request.body)?;
         let partner_id = session.partner_id()?;
         let at = session.service.clock().now();

@@ -1,15 +1,18 @@
 //! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
 
+use std::collections::HashMap;
+
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::seal::Seal;
 use super::{endpoints, keys, policies, recoveries, retention};
+use crate::batch::PartnerState;
 use crate::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::command::{Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
     BookingId, BookingStatus, EndpointHealth, EndpointId, EventId, Partner, PartnerId,
-    PartnerSettings,
+    PartnerSettings, Quota, Usage,
 };
 use crate::policy::Resolution;
 use crate::webhook::Attempt;
@@ -64,8 +67,8 @@ pub(crate) struct Writes<'a> {
     /// The leaf of each canceled booking's latest resolution.
     resolved: Vec<(BookingId, u64)>,
     events: Vec<&'a EventRow>,
-    /// Each partner's count of events, at its last number.
-    counts: Vec<(PartnerId, u64)>,
+    /// What is counted of each partner that had an event.
+    counts: Vec<(PartnerId, u64, Usage)>,
     deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
     /// Where deliveries stand that were there before, each once.
     moved: Vec<(EventId, EndpointId, DeliveryState)>,
@@ -81,8 +84,12 @@ pub(crate) struct Writes<'a> {
 }
 
 impl<'a> Writes<'a> {
-    /// Sorts the changes of a batch by table.
-    pub fn collect(changes: &'a [Change], seal: &Seal) -> Result<Self, StoreError> {
+    /// Sorts the changes of a batch by table. `partners` say what their counts come to.
+    pub fn collect(
+        changes: &'a [Change],
+        partners: &HashMap<PartnerId, PartnerState>,
+        seal: &Seal,
+    ) -> Result<Self, StoreError> {
         let mut writes = Self::default();
         let mut created: Option<&'a NewBooking> = None;
         let mut protected = Vec::new();
@@ -116,9 +123,14 @@ impl<'a> Writes<'a> {
             let (_, entry) = chains.remove(place);
             writes.protected.push((booking_id, entry, at, leaf_index));
         }
-        let counts = writes.events.iter().map(|e| (e.partner_id, e.seq));
-        writes.counts = counts.collect();
-        keep_last(&mut writes.counts, |(partner_id, _)| *partner_id);
+        let mut told: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
+        keep_last(&mut told, |partner_id| *partner_id);
+        for partner_id in told {
+            let state = partners.get(&partner_id).ok_or_else(|| {
+                StoreError::Failed("an event was decided without its partner".to_owned())
+            })?;
+            writes.counts.push((partner_id, state.events, state.usage));
+        }
         keep_last(&mut writes.rescheduled, |(booking_id, ..)| *booking_id);
         keep_last(&mut writes.resolved, |(booking_id, _)| *booking_id);
         keep_last(&mut writes.moved, |(event_id, endpoint_id, _)| {
@@ -155,6 +167,10 @@ impl<'a> Writes<'a> {
             Change::PartnerDecided { partner_id, settings } => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
                 vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
+            )),
+            Change::QuotaSet { partner_id, quota } => self.single.push(Statement::new(
+                "UPDATE partner SET quota = $1 WHERE id = $2",
+                vec![json(quota).into(), partner_id.into()],
             )),
             Change::BookingRescheduled {
                 booking_id, moved, ..
@@ -292,10 +308,12 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     let mut statements = Vec::with_capacity(16 + writes.single.len());
     for (partner, secret) in &writes.partners {
         statements.push(Statement::new(
-            "INSERT INTO partner (id, status, events, policies, put_ms, settings, body) VALUES ($1, $2, 0, 0, 0, $3, $4)",
+            "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, quota, settings, body) \
+             VALUES ($1, $2, 0, 0, 0, 0, 0, 0, 0, $3, $4, $5)",
             vec![
                 (&partner.partner_id).into(),
                 (partner.status as i64).into(),
+                json(&Quota::default()).into(),
                 json(&partner.settings).into(),
                 json(*partner).into(),
             ],
@@ -489,23 +507,32 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     update(
         statements,
         "UPDATE partner SET {} WHERE id IN ({})",
-        &["events"],
+        &["events", "bookings", "bytes", "day", "day_events"],
         &writes.counts,
-        |(partner_id, seq), args| args.extend([partner_id.into(), int(*seq)]),
+        |(partner_id, events, usage), args| {
+            args.extend([
+                partner_id.into(),
+                int(*events),
+                int(usage.bookings),
+                int(usage.bytes),
+                int(usage.day),
+                int(usage.day_events),
+            ]);
+        },
     );
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms) VALUES {}",
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms) VALUES {}",
         &writes.deliveries,
         push_delivery,
     );
     // They are there: so one statement moves many.
     insert(
         statements,
-        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms) VALUES {} \
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms) VALUES {} \
          ON CONFLICT (event_id, endpoint_id) DO UPDATE SET phase = excluded.phase, attempts = excluded.attempts, \
          charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease, settled_leaf = excluded.settled_leaf, \
-         begun_ms = excluded.begun_ms",
+         begun_ms = excluded.begun_ms, since_ms = excluded.since_ms",
         &writes.moved,
         push_delivery,
     );
@@ -558,6 +585,7 @@ fn push_delivery<'a>(
         state.lease.into(),
         state.settled_leaf.map_or(Arg::Null, int),
         state.begun.map(|begun| begun.ms()).into(),
+        state.since.map(|since| since.ms()).into(),
     ]);
 }
 

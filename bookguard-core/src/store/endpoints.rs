@@ -9,7 +9,10 @@ use super::conn::{Arg, Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::batch::BatchState;
-use crate::limits::{SECRETS_VALID, WARNING_FAILURES};
+use crate::limits::{
+    LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SECRETS_VALID,
+    WARNING_FAILURES,
+};
 use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 
@@ -22,6 +25,16 @@ pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_
 
 /// When the secrets of some owners were made and take over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
+
+/// How endpoints fare that are to be tried at a moment further away than any pause there is: that of a suspended one, which grows
+/// with the time for which it has failed, or of one that is not verified.
+const AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
+     WHERE probe_ms IS NOT NULL AND probe_ms > $1 AND deleted_ms IS NULL AND (status = 1 OR probe_ms > $2 \
+     AND ((probe_ms - $3) * $4 > $5 - failing_ms OR probe_ms > $6)) ORDER BY probe_ms LIMIT $7";
+
+/// How endpoints fare whose address is new since a moment that is yet to come.
+const UNVERIFIED_AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
+     WHERE unverified_ms IS NOT NULL AND unverified_ms > $1 AND deleted_ms IS NULL ORDER BY unverified_ms LIMIT $2";
 
 const SECRETS: &str = "SELECT owner, made_ms, from_ms, sealed FROM secret WHERE owner IN ({})";
 
@@ -88,6 +101,27 @@ pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreErro
 pub(crate) fn read(row: &Row, from: usize) -> Result<Endpoint, StoreError> {
     let endpoint: Endpoint = row.json(from + 5)?;
     Ok(endpoint.with_health(health(row, from)?))
+}
+
+/// Asks for endpoints whose next try was reckoned by a clock that was ahead of `now`, with [`read_health`].
+pub(super) fn ahead(now: i64, most: i64) -> Statement<'static> {
+    let after = |pause: i64| Arg::from(now.saturating_add(LEASE_SKEW_MS + pause));
+    let args = vec![
+        after(2 * LEASE_MS),
+        after(PROBE_MS),
+        after(0),
+        PROBE_SHARE.into(),
+        now.into(),
+        after(PROBE_MAX_MS),
+        most.into(),
+    ];
+    Statement::new(AHEAD, args)
+}
+
+/// As [`ahead`], for endpoints whose address is too new.
+pub(super) fn unverified_ahead(now: i64, most: i64) -> Statement<'static> {
+    let latest = now.saturating_add(LEASE_SKEW_MS + MOVED_MS);
+    Statement::new(UNVERIFIED_AHEAD, vec![latest.into(), most.into()])
 }
 
 pub(super) fn read_health(

@@ -13,7 +13,9 @@ use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
 use crate::change::{Content, DeliveryState, Phase};
 use crate::limits::EVENTS_EXAMINED;
-use crate::model::{BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId};
+use crate::model::{
+    BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
+};
 use crate::webhook::Attempt;
 
 const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
@@ -23,7 +25,7 @@ const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries,
 const OF_ALL: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE id < $1 ORDER BY id DESC LIMIT $2";
 const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
-     d.begun_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
+     d.begun_ms, d.since_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
 const ATTEMPTS: &str =
     "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
@@ -65,6 +67,8 @@ pub struct StoredDelivery {
     pub url: String,
     /// Where it stands.
     pub state: DeliveryState,
+    /// When it is due by itself: where nothing was accepted yet it then waits for its turn, and is sent later.
+    pub due: Option<Timestamp>,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
@@ -309,8 +313,9 @@ fn keys(events: &[StoredEvent]) -> Vec<[u8; 16]> {
 }
 
 fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
-    let endpoint = endpoints::read(row, 10)?;
+    let endpoint = endpoints::read(row, 11)?;
     let mut state = delivery(row, 3)?;
+    let own = state.due.filter(|_| endpoint.unverified_since.is_some());
     if row.maybe_int(2)?.is_some() && state.phase != Phase::Delivered {
         // Nobody is there to deliver to any more.
         state = DeliveryState {
@@ -328,6 +333,7 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
     }
     Ok(StoredDelivery {
         endpoint_id: row.id(1)?,
+        due: state.due.and(own.or(state.due)),
         url: endpoint.url,
         state,
         attempts: Vec::new(),

@@ -20,9 +20,10 @@ use crate::command::Lapse;
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
-use crate::limits::{IDEMPOTENCY_TTL_MS, RECLAIMED, RECOVERIES_MS};
+use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
     Booking, BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp,
+    Usage,
 };
 use crate::needs::Needs;
 use crate::policy::Resolution;
@@ -74,7 +75,7 @@ pub(crate) fn begin(
 fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
-            "SELECT id, status, events, policies, put_ms, settings, body FROM partner WHERE id IN ({})",
+            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, quota FROM partner WHERE id IN ({})",
             &needs.partners,
         ),
         read_partner,
@@ -123,7 +124,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery WHERE event_id IN ({})",
+            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE event_id IN ({})",
             &needs.deliveries,
         ),
         read_delivery,
@@ -154,13 +155,19 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ask(Some(Statement::new(DUE, args)), read_due);
     }
     for lapse in &needs.lapses {
-        let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX).into();
+        let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
         let statement = match lapse {
-            Lapse::EndedBy(ended) => Statement::new(ENDED, vec![ended.ms().into(), most]),
+            Lapse::EndedBy(ended) => Statement::new(ENDED, vec![ended.ms().into(), most.into()]),
             Lapse::Gone(node) => {
                 let leases = node.leases();
-                let args = vec![(*leases.start()).into(), (*leases.end()).into(), most];
-                Statement::new(OF_NODE, args)
+                let (first, last) = (*leases.start(), *leases.end());
+                Statement::new(OF_NODE, vec![first.into(), last.into(), most.into()])
+            }
+            Lapse::Ahead => {
+                for (statement, read) in ahead(now, most) {
+                    ask(Some(statement), read);
+                }
+                continue;
             }
         };
         ask(Some(statement), read_lapsed);
@@ -206,7 +213,7 @@ pub(super) struct Loading<'a> {
     now: i64,
 }
 
-type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
+pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
 /// A booking, its policy and how it was resolved. Shared with the readers.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
@@ -214,14 +221,39 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.prot
      LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
-const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, e.partner_id, e.type, \
+const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
      e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
 
-const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery \
+const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
      WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
-const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms FROM delivery \
+const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
      WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3";
+
+/// What waits since a moment that is yet to come.
+const AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
+     WHERE lease IS NULL AND due_ms IS NOT NULL AND since_ms > $1 ORDER BY since_ms LIMIT $2";
+/// What is held for longer than leases last.
+const HELD_AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
+     WHERE lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2";
+
+/// Asks for deliveries and endpoints whose times a clock reckoned that was ahead of `now` by more than clocks of nodes may be, some of
+/// each.
+pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, Reader); 4] {
+    let latest = now.saturating_add(LEASE_SKEW_MS);
+    let held = latest.saturating_add(LEASE_MS);
+    let waiting = Statement::new(AHEAD, vec![latest.into(), most.into()]);
+    let held = Statement::new(HELD_AHEAD, vec![held.into(), most.into()]);
+    [
+        (waiting, read_lapsed),
+        (held, read_lapsed),
+        (endpoints::ahead(now, most), endpoints::read_health),
+        (
+            endpoints::unverified_ahead(now, most),
+            endpoints::read_health,
+        ),
+    ]
+}
 
 fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
     let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key().to_vec()).collect();
@@ -272,10 +304,22 @@ pub(crate) fn partner(
     Ok(partner)
 }
 
+/// What a partner has brought in, from its columns bookings, bytes, day and day_events, of which the first is at `from`.
+pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
+    Ok(Usage {
+        bookings: row.size(from)?,
+        bytes: row.size(from + 1)?,
+        day: row.size(from + 2)?,
+        day_events: row.size(from + 3)?,
+    })
+}
+
 fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let state = PartnerState {
         partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
+        usage: usage(row, 7)?,
+        quota: row.json(11)?,
         live_keys: 0,
         endpoints: Vec::new(),
         edition: policies::edition(row, 3, 4)?,
@@ -487,7 +531,7 @@ pub(crate) fn content(row: &Row, from: usize) -> Result<Content, StoreError> {
     }
 }
 
-/// A delivery whose columns phase, attempts, charged, due, lease, settled_leaf and begun begin at `from`.
+/// A delivery whose columns phase, attempts, charged, due, lease, settled_leaf, begun and since begin at `from`.
 pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreError> {
     let phase = row.int(from)?;
     Ok(DeliveryState {
@@ -502,6 +546,7 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
             None => None,
         },
         begun: row.maybe_int(from + 6)?.map(Timestamp::from_ms),
+        since: row.maybe_int(from + 7)?.map(Timestamp::from_ms),
     })
 }
 
@@ -519,10 +564,10 @@ fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), Sto
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     work.deliveries
         .insert((event_id, endpoint_id), delivery(row, 2)?);
-    add_event(work, event_id, row, 9)?;
+    add_event(work, event_id, row, 10)?;
     work.due.entry(endpoint_id).or_default().push(event_id);
     if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
-        let endpoint = endpoints::read(row, 17)?;
+        let endpoint = endpoints::read(row, 18)?;
         limit.insert(endpoint.rate_limit_per_second);
         work.health.insert(endpoint_id, endpoint.health());
     }

@@ -18,8 +18,8 @@ use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
-    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerId, PartnerStatus,
-    ResolutionId, Timestamp,
+    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
+    PartnerStatus, Quota, QuotaReport, ResolutionId, Timestamp,
 };
 use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
@@ -190,6 +190,29 @@ impl<'a> Reader<'a> {
             vec![partner_id.into()],
         )?;
         row.map(|row| load::partner(&row, 0, 1, 2)).transpose()
+    }
+
+    /// One partner, with what it has used of its quota by `at`, where `given` is what a partner may have that has no quota of
+    /// its own.
+    pub fn account(
+        &mut self,
+        partner_id: &PartnerId,
+        given: Quota,
+        at: Timestamp,
+    ) -> Read<Option<PartnerAccount>> {
+        let row = self.first(
+            "SELECT status, settings, body, bookings, bytes, day, day_events, quota, \
+             (SELECT COUNT(*) FROM endpoint WHERE partner_id = $1 AND deleted_ms IS NULL) FROM partner WHERE id = $1",
+            vec![partner_id.into()],
+        )?;
+        row.map(|row| {
+            let quota = row.json::<Quota>(7)?.or(given);
+            Ok(PartnerAccount {
+                partner: load::partner(&row, 0, 1, 2)?,
+                quota: QuotaReport::of(quota, &load::usage(&row, 3)?, row.size(8)?, at),
+            })
+        })
+        .transpose()
     }
 
     /// Partners, newest first, from below `before`.
@@ -393,6 +416,16 @@ impl<'a> Reader<'a> {
             vec![now.ms().into()],
         )?;
         Ok(row.is_some())
+    }
+
+    /// Whether something waits for a time that a clock reckoned which was far ahead of `now`.
+    pub fn has_ahead(&mut self, now: Timestamp) -> Read<bool> {
+        for (statement, _) in load::ahead(now.ms(), 1) {
+            if !self.ask(statement)?.rows.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The nodes under whose leases deliveries are held; those held by nobody in particular are left out.

@@ -31,7 +31,7 @@ pub(super) const OF_PARTNER: &str = "SELECT id, partner_id, body, reached, exami
 
 const LOG: &str = "SELECT partner_id, seq, id, type, pruned_ms FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3";
 
-const DELIVERIES: &str = "SELECT e.partner_id, e.seq, d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms \
+const DELIVERIES: &str = "SELECT e.partner_id, e.seq, d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms \
      FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.partner_id = $1 AND e.seq > $2 AND e.seq <= $3";
 
 /// The events of one step of a recovery that has come so far, and their deliveries, to be read with [`read_logged`] and

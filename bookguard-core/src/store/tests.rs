@@ -294,3 +294,103 @@ fn several_that_open_in_the_same_moment_all_do() {
         assert_eq!(first(&versions), MIGRATIONS.len() as i64);
     });
 }
+
+/// Which endpoints are loaded is said in SQL, and what becomes of them in a rule: both mean the same ones.
+#[test]
+fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_others() {
+    use crate::command::{Envelope, Lapse};
+    use crate::lifecycle::{Decision, ReclaimDeliveries, decide};
+    use crate::limits::{LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS};
+    use crate::model::{EndpointHealth, EndpointId, Timestamp};
+
+    let now = Timestamp::from_ms(1_790_000_000_000);
+    let day = 24 * 3_600_000;
+    // (status, failing for, to be tried in, new for, by how much sooner that is from now on)
+    let (held, skew) = (2 * LEASE_MS, LEASE_SKEW_MS);
+    let cases = [
+        (1, None, Some(held + skew), Some(0), false),
+        (1, None, Some(held + skew + 1), Some(0), true),
+        (1, None, None, Some(-MOVED_MS - skew), false),
+        (1, None, None, Some(-MOVED_MS - skew - 1), true),
+        (1, None, None, None, false),
+        (0, None, None, Some(-day), true),
+        (2, Some(5 * day), Some(PROBE_MS + skew), None, false),
+        (2, Some(5 * day), Some(PROBE_MS + skew + 1), None, true),
+        (2, Some(-5 * day), Some(PROBE_MS + skew + 1), None, true),
+        (2, Some(10 * day), Some(2 * PROBE_MS + skew), None, false),
+        (2, Some(10 * day), Some(2 * PROBE_MS + skew + 1), None, true),
+        (2, Some(900 * day), Some(PROBE_MAX_MS + skew), None, false),
+        (
+            2,
+            Some(900 * day),
+            Some(PROBE_MAX_MS + skew + 1),
+            None,
+            true,
+        ),
+        (2, Some(5 * day), Some(-5), None, false),
+    ];
+    on_every_store(|store| {
+        for (number, (status, failing, probe, new, ahead)) in (1_u8..).zip(cases) {
+            let mut conn = store.writer().unwrap();
+            let mut work = crate::batch::BatchState::default();
+            let before = |ms: Option<i64>| Arg::from(ms.map(|ms| now.ms() - ms));
+            conn.begin(&[]).unwrap();
+            let partner_id = || Arg::from(vec![number; 16]);
+            let partner = Statement::new(
+                "INSERT INTO partner (id, status, events, policies, put_ms, settings, body) VALUES ($1, 1, 0, 0, 0, '', '')",
+                vec![partner_id()],
+            );
+            let endpoint = Statement::new(
+                "INSERT INTO endpoint (id, partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, '')",
+                vec![
+                    partner_id(),
+                    partner_id(),
+                    Arg::Int(status),
+                    Arg::Int(if failing.is_some() { 99 } else { 0 }),
+                    before(failing),
+                    before(probe.map(|ms: i64| -ms)),
+                    before(new),
+                ],
+            );
+            conn.run(&[partner, endpoint]).unwrap();
+            let found = |conn: &mut dyn Conn| -> Vec<(EndpointId, EndpointHealth)> {
+                let asked = load::ahead(now.ms(), 9).into_iter().skip(2);
+                let rows = asked.flat_map(|(statement, _)| conn.one(statement).unwrap().rows);
+                rows.map(|row| (row.id(0).unwrap(), endpoints::health(&row, 1).unwrap()))
+                    .collect()
+            };
+            work.health.extend(found(&mut *conn));
+            let told = format!("{status} {failing:?} {probe:?} {new:?}");
+            assert_eq!(!work.health.is_empty(), ahead, "{told}");
+            // The rule alone, whatever was found.
+            let sql = "SELECT status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint";
+            let row = conn
+                .one(Statement::new(sql, vec![]))
+                .unwrap()
+                .rows
+                .remove(0);
+            let health = endpoints::health(&row, 0).unwrap();
+            work.health
+                .insert(EndpointId::from_bytes([number; 16]), health);
+            let from = Lapse::Ahead;
+            let reclaim = Envelope::new(now, ReclaimDeliveries { from });
+            let Ok(Decision::Do { changes, .. }) = decide(&work, &reclaim) else {
+                panic!("{told}")
+            };
+            assert_eq!(!changes.is_empty(), ahead, "{told}");
+            for change in &changes {
+                let crate::change::Change::EndpointFared {
+                    endpoint_id,
+                    health,
+                } = change
+                else {
+                    panic!("{change:?}")
+                };
+                conn.run(&[endpoints::fared(endpoint_id, *health)]).unwrap();
+            }
+            assert_eq!(found(&mut *conn), [], "{told}: once is enough");
+            conn.rollback();
+        }
+    });
+}

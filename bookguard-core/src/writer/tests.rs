@@ -104,6 +104,7 @@ impl Bench {
             outbox,
             news: Arc::default(),
             storage: Arc::new(Storage::new(|_| {}, 0)),
+            quota: Quota::GENEROUS,
         };
         start(desk).unwrap()
     }
@@ -309,6 +310,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         outbox: None,
         news: Arc::default(),
         storage: Arc::new(Storage::new(|_| {}, 0)),
+        quota: Quota::GENEROUS,
     };
     let (inbox, _thread) = start(desk).unwrap();
     let outcomes: Vec<Outcome<Registration>> = (0..200).map(|n| ask(&inbox, register(n))).collect();
@@ -343,6 +345,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
     let store = bench.store.clone();
     let desk = Desk {
         storage: Arc::new(Storage::new(report, 0)),
+        quota: Quota::GENEROUS,
         connect: Box::new(move || store.writer()),
         log: bench.log(),
         seal: Seal::derive(bench.key.seed()),

@@ -22,7 +22,7 @@ use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::incoming;
-use crate::app::{Admitted, App, Payer, Turned};
+use crate::app::{Admitted, App, Payer, Tab, Turned};
 use crate::readers::Lane;
 use crate::refusal::Refusal;
 use crate::watch;
@@ -66,6 +66,10 @@ impl<O: Operation> Served<O> {
     }
 
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
+        let tab = match request.extensions_mut().remove() {
+            Some(tab) => tab,
+            None => self.app.tab(Payer::of(&session.authority)),
+        };
         let mut input = self.input(request).await?;
         let revoked = if O::ROUTE.id == RevokeApiKey::ROUTE.id {
             input.path.first().cloned()
@@ -75,12 +79,12 @@ impl<O: Operation> Served<O> {
         input.from_memory = self.at_once;
         let input = Arc::new(input);
         let headers = request.headers();
-        let attempted = self.attempt(session.clone(), Arc::clone(&input), headers);
+        let attempted = self.attempt(&tab, session.clone(), Arc::clone(&input), headers);
         let finished = match attempted.await {
             Err(error) if error.is_outdated() && input.from_memory => {
                 let mut anew = ops::Request::clone(&input);
                 anew.from_memory = false;
-                self.attempt(session, Arc::new(anew), headers).await?
+                self.attempt(&tab, session, Arc::new(anew), headers).await?
             }
             attempted => attempted?,
         };
@@ -97,30 +101,30 @@ impl<O: Operation> Served<O> {
     /// Does what is asked; from memory, without leaving this task before the writer is needed.
     async fn attempt(
         &self,
+        tab: &Arc<Tab>,
         session: Session,
         input: Arc<ops::Request>,
         headers: &HeaderMap,
     ) -> Result<Finished, Error> {
-        let payer = Payer::of(&session.authority);
         // What is larger than other bodies takes its time from the first byte on.
         let lane = match input.body.len() {
             0..=limits::BODY_BYTES => Lane::Short,
             _ => Lane::Long,
         };
         let step = if input.from_memory {
-            self.app.at_once(payer, || step::<O>(session, &input))?
+            tab.at_once(|| step::<O>(session, &input))?
         } else {
             let read = move || step::<O>(session, &input);
-            self.app.read(payer, lane, read).await?
+            self.app.read(tab, lane, read).await?
         };
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
                 let read = move || Ok(ops::finish::<O>(&read(&session)?));
-                self.app.read(payer, Lane::Long, read).await
+                self.app.read(tab, Lane::Long, read).await
             }
             Step::Watch(session, watch) => {
-                let found = self.watch(session, watch).await?;
+                let found = self.watch(tab, session, watch).await?;
                 // The key may have been revoked meanwhile.
                 self.app.identify(headers).await?;
                 Ok(found)
@@ -129,17 +133,21 @@ impl<O: Operation> Served<O> {
         }
     }
 
-    async fn watch(&self, session: Session, watch: Watch<O::Output>) -> Result<Finished, Error> {
-        let payer = Payer::of(&session.authority);
+    async fn watch(
+        &self,
+        tab: &Arc<Tab>,
+        session: Session,
+        watch: Watch<O::Output>,
+    ) -> Result<Finished, Error> {
         let lane = match watch.is_long {
             true => Lane::Long,
             false => Lane::Short,
         };
         let look = || {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.read(payer, lane, move || look(&session))
+            self.app.read(tab, lane, move || look(&session))
         };
-        let found = watch::watch(&session, &watch, look).await?;
+        let found = watch::watch(session.service.news(), &watch, look).await?;
         Ok(ops::finish::<O>(&found))
     }
 

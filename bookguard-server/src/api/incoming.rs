@@ -3,6 +3,8 @@
 //! Field rules are the core's. Invariant: nothing here holds more than the body limit for one request, however the
 //! client sends it.
 
+use std::time::Duration;
+
 use bookguard_core::error::Error;
 use poem::http::StatusCode;
 use poem::http::Version;
@@ -12,12 +14,16 @@ use poem::http::header::{
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Instant, timeout_at};
 
 use crate::refusal::{PROBLEM, Refusal};
 
 /// Bytes of a refused body that are read and dropped, so that the client gets to read why; above it the connection
 /// is closed under the sender.
 const DISCARD_BYTES: usize = 8 * 1024 * 1024;
+/// How long that may take: a connection with a request under way is never ended to make room, and whoever is refused, such as
+/// somebody without a key, must not keep one by sending slowly.
+const DISCARD: Duration = Duration::from_secs(5);
 /// Bytes of a query string: all known parameters at their longest are below 1 KiB.
 const QUERY_BYTES: usize = 4 * 1024;
 
@@ -298,10 +304,12 @@ pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
 
 /// Reads and drops what is left of a body, within reason.
 pub(crate) async fn drop_rest(mut body: impl AsyncRead + Unpin) {
+    let until = Instant::now() + DISCARD;
     let mut buffer = vec![0; 16 * 1024];
     let mut dropped = 0;
     while dropped < DISCARD_BYTES {
-        match body.read(&mut buffer).await {
+        let read = timeout_at(until, body.read(&mut buffer)).await;
+        match read.unwrap_or(Ok(0)) {
             Ok(read) if read > 0 => dropped += read,
             _ => return,
         }

@@ -129,6 +129,8 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("retention_days = 36501", "retention_days"),
         ("webhook_verification = \"on\"", "webhook_verification"),
         ("rate_limit_burst = 0", "rate_limit_burst"),
+        ("quota_endpoints = 21", "quota_endpoints"),
+        ("quota_bytes = \"1000 TiB\"", "quota_bytes"),
     ] {
         let why = Settings::parse(text).unwrap().resolve().unwrap_err();
         assert!(why.starts_with(named), "{text}: {why}");
@@ -150,6 +152,17 @@ fn a_size_is_a_number_or_a_text_in_the_file() {
         let why = Settings::parse(text).unwrap_err();
         assert!(why.contains("min_free_disk"), "{why}");
     }
+}
+
+#[test]
+fn a_quota_that_is_not_said_is_generous() {
+    let config = Settings::parse("quota_bookings = 0\nquota_bytes = \"1GiB\"");
+    let expected = Quota {
+        bookings: Some(0),
+        bytes: Some(1 << 30),
+        ..Quota::GENEROUS
+    };
+    assert_eq!(config.unwrap().resolve().unwrap().quota, expected);
 }
 
 #[test]

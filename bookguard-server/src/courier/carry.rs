@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
 use super::rota::{Ended, Seat, Turn};
-use super::sender::Sender;
+use super::sender::{ASKER, Sender};
 use super::signing::{self, Destination, Receiver, ReceiverCell};
 
 /// The first wait before an outcome that could not be settled is settled again; each further one is twice as long.
@@ -114,9 +114,8 @@ impl Van {
             }
         };
         let (event_id, body) = (&parcel.event_id, &parcel.body);
-        let attempt = self
-            .attempt_within(patience, event_id, body, destination)
-            .await;
+        let attempting = self.attempt_within(patience, event_id, body, destination);
+        let attempt = ASKER.scope(seat.asker(), attempting).await;
         let ended = match attempt.class {
             None => Ended::Accepted,
             Some(FailureClass::Gone) => Ended::Gone,

@@ -1,6 +1,6 @@
 //! Takes deliveries that are due from the store: retries whose time has come, what found no room in memory, what another
 //! node gave back; and takes back what is still held when its lease has ended. Recoveries that are under way
-//! are taken a step further on the same occasion.
+//! are taken a step further on the same occasion. When the clock was set back, what waits is put to the new time.
 //!
 //! What is due is judged by the service's clock, how often to look by the real one. Every node looks: whichever comes
 //! first takes it, and the write turn sees to it that nobody else does. Invariants: looking writes nothing while nothing
@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dispatch::Note;
+use crate::skew::{self, Doubts};
 
 /// How often to look while nothing is due: the most by which a retry comes late.
 const POLL: Duration = Duration::from_millis(250);
@@ -58,6 +59,16 @@ struct Found {
     lapsed: Option<Timestamp>,
     /// The next steps of recoveries.
     recoveries: Vec<Envelope<()>>,
+    /// Whether something waits for a time that a clock reckoned which was ahead.
+    ahead: bool,
+}
+
+/// What to ask the store for beside what is due.
+#[derive(Clone, Copy)]
+struct Asked {
+    lapsed: bool,
+    recoveries: bool,
+    ahead: bool,
 }
 
 /// What one look at the store came to.
@@ -74,15 +85,24 @@ impl Claimer {
     pub(super) async fn run(self) {
         let mut reclaim_at = Instant::now();
         let mut recover_at = Instant::now();
+        let mut doubts = Doubts::default();
         loop {
             let began = Instant::now();
-            let reclaims = began >= reclaim_at;
-            let Some(mut store) = self.ask(reclaims, began >= recover_at).await else {
+            let now = self.service.clock().now();
+            let asked = Asked {
+                lapsed: began >= reclaim_at,
+                recoveries: began >= recover_at,
+                ahead: doubts.of(began.into_std(), now),
+            };
+            let Some(mut store) = self.ask(asked).await else {
                 sleep(POLL_FAILED).await;
                 continue;
             };
             let took = began.elapsed();
-            if reclaims {
+            if asked.ahead && !store.ahead {
+                doubts.settle(began.into_std());
+            }
+            if asked.lapsed {
                 // There may be more than one command takes back.
                 let pause = RECLAIM.max(took * POLL_SHARE);
                 reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
@@ -111,7 +131,13 @@ impl Claimer {
     }
 
     async fn act(&self, store: Found) -> Looked {
-        let reclaims = store.lapsed.is_some();
+        let reclaims = store.lapsed.is_some() || store.ahead;
+        if store.ahead {
+            let from = Lapse::Ahead;
+            if !self.submit(ReclaimDeliveries { from }).await {
+                return Looked::Failed;
+            }
+        }
         if let Some(ended) = store.lapsed {
             let from = Lapse::EndedBy(ended);
             if !self.submit(ReclaimDeliveries { from }).await {
@@ -160,15 +186,17 @@ impl Claimer {
     }
 
     /// Asks the store what is due, and what is to be taken back when it is time for that.
-    async fn ask(&self, reclaims: bool, recovers: bool) -> Option<Found> {
+    async fn ask(&self, asked: Asked) -> Option<Found> {
         let service = Arc::clone(&self.service);
         let read = tokio::task::spawn_blocking(move || {
+            // A node whose own clock is wrong judges nobody's.
+            let judges = asked.ahead && skew::agrees(&service).ok()?;
             let now = service.clock().now();
             let mut reader = service.reader().ok()?;
             let due = reader.endpoints_with_due(now);
             let found = due.and_then(|due| {
-                let lapsed = reclaims && reader.has_lapsed_leases(now)?;
-                let recoveries = match recovers {
+                let lapsed = asked.lapsed && reader.has_lapsed_leases(now)?;
+                let recoveries = match asked.recoveries {
                     true => recoveries::next_steps(&service, &mut reader)?,
                     false => Vec::new(),
                 };
@@ -176,6 +204,7 @@ impl Claimer {
                     due,
                     lapsed: lapsed.then_some(now),
                     recoveries,
+                    ahead: judges && reader.has_ahead(now)?,
                 })
             });
             found.map_err(|error| service.fault(&error)).ok()

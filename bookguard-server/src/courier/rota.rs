@@ -25,6 +25,8 @@ use memory::Memory;
 use pool::Pool;
 use record::Record;
 
+use super::sender::Asker;
+
 /// First tries go before retries; every this many turns it is the other way round.
 const RETRY_TURN: u32 = 4;
 
@@ -63,6 +65,16 @@ pub(super) struct Seat {
     pub endpoint_id: EndpointId,
     partner_id: PartnerId,
     pool: Standing,
+}
+
+impl Seat {
+    /// Who looks up names for the attempt.
+    pub(super) fn asker(&self) -> Asker {
+        Asker {
+            partner_id: self.partner_id,
+            standing: self.pool,
+        }
+    }
 }
 
 /// The queues of all endpoints that have anything here.
@@ -204,6 +216,8 @@ impl Rota {
             Lane::new(partner_id, record)
         });
         lane.per_second = parcel.per_second;
+        // What is claimed after that is for an endpoint which was brought back: it may end once more.
+        lane.gone = false;
         if parcel.attempts == 0 {
             lane.first_tries.push_back(parcel);
         } else {

@@ -44,6 +44,7 @@ use dial::{Connector, Dialer};
 use failure::{Failure, excess};
 use progress::{PROGRESS, Progress, Watched};
 use resolver::CheckedResolver;
+pub(super) use resolver::{ASKER, Asker};
 
 /// Idle connections kept for one host: as many as can have been in flight, because the endpoints of many partners may
 /// be on one host, and fewer would be closed and opened again all the time.

@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bookguard_core::error::Error;
 use bookguard_core::model::EndpointId;
 use bookguard_core::ops::endpoint_test::TestDelivery;
+use bookguard_core::outbox::Standing;
 use bookguard_core::webhook::Attempt;
 
 use super::carry::Van;
+use super::sender::{ASKER, Asker};
 use super::signing;
 
 /// Tests under way on one node: few, because each holds a request's connection.
@@ -79,7 +81,12 @@ impl Trial {
         } = &self.test;
         // Read anew: who has just changed the endpoint wants to know about the change.
         let destination = signing::destination(&van.service, *partner_id, *endpoint_id).await;
-        van.attempt(event_id, body, destination.as_ref()).await
+        let asker = Asker {
+            partner_id: *partner_id,
+            standing: Standing::New,
+        };
+        let attempting = van.attempt(event_id, body, destination.as_ref());
+        ASKER.scope(asker, attempting).await
     }
 }
 

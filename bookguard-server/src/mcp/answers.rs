@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use poem::http::StatusCode;
-use poem::http::header::HeaderMap;
 use poem::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
@@ -24,7 +23,6 @@ use serde_json::{Value, json};
 use super::call::{Outcome, Tools};
 use super::door::Arguments;
 use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
-use crate::app::Payer;
 
 /// Where a booking's evidence packet is, as a resource.
 const EVIDENCE: (&str, &str) = ("bookguard://bookings/", "/evidence");
@@ -64,17 +62,13 @@ impl Answers {
         arguments: Option<Value>,
         context: &RequestContext<RoleServer>,
     ) -> Option<Outcome> {
-        let none = HeaderMap::new();
-        let parts = context.extensions.get::<Parts>();
-        let headers = parts.map_or(&none, |parts| &parts.headers);
-        let sent = parts.and_then(|parts| parts.extensions.get::<Arguments>());
-        let payer = sent.map_or(Payer::STRANGER, |sent| sent.payer);
-        let arguments = match (arguments, sent) {
-            (Some(own), _) => Arc::from(own.to_string()),
-            (None, Some(sent)) => Arc::clone(&sent.text),
-            (None, None) => Arc::from("{}"),
+        let (parts, sent) = sent(context)?;
+        let arguments = match arguments {
+            Some(own) => Arc::from(own.to_string()),
+            None => Arc::clone(&sent.text),
         };
-        self.tools.call(name, &arguments, headers, payer).await
+        let called = self.tools.call(name, &arguments, &parts.headers, &sent.tab);
+        called.await
     }
 }
 
@@ -107,7 +101,8 @@ impl ServerHandler for Answers {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(Outcome { status, body }) = self.call(&request.name, None, &context).await else {
+        let called = self.call(&request.name, None, &context).await;
+        let (Some(Outcome { status, body }), Some((_, sent))) = (called, sent(&context)) else {
             let message = "There is no such tool. tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
@@ -115,12 +110,12 @@ impl ServerHandler for Answers {
             // No structured content: it would have to be the tool's output.
             return Ok(CallToolResult::error(vec![ContentBlock::text(body)]).into());
         }
-        let parts = context.extensions.get::<Parts>();
-        let sent = parts.and_then(|parts| parts.extensions.get::<Arguments>());
-        let payer = sent.map_or(Payer::STRANGER, |sent| sent.payer);
-        let structured = self.tools.structured(payer, &body);
-        let structured = structured
-            .map_err(|_| ErrorData::internal_error("An answer of ours is no JSON.", None))?;
+        let (body, structured) = match self.tools.structured(&sent.tab, body).await {
+            Ok(read) => read,
+            Err(refused) => {
+                return Ok(CallToolResult::error(vec![ContentBlock::text(refused)]).into());
+            }
+        };
         let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
         result.structured_content = Some(structured);
         Ok(result.into())
@@ -222,6 +217,12 @@ impl ServerHandler for Answers {
         let message = "There is no such method here.";
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
+}
+
+/// What came with a request: the door sends both with every one.
+fn sent(context: &RequestContext<RoleServer>) -> Option<(&Parts, &Arguments)> {
+    let parts = context.extensions.get::<Parts>()?;
+    Some((parts, parts.extensions.get::<Arguments>()?))
 }
 
 /// A page of bookings as the resources they have.

@@ -15,7 +15,9 @@ use crate::api::incoming;
 use crate::refusal::Refusal;
 
 /// How long a message that is no larger than other requests may take.
-const ARRIVAL: Duration = Duration::from_secs(20);
+pub(super) const ARRIVAL: Duration = Duration::from_secs(20);
+/// The same of a stranger's, who keeps a connection meanwhile.
+pub(super) const STRANGERS_ARRIVAL: Duration = Duration::from_secs(5);
 /// Bytes of a large message that arrive in a second at least, counted from its beginning: 2 Mbit/s.
 const RATE: f64 = 256.0 * 1024.0;
 /// How far behind that it may be.
@@ -43,9 +45,10 @@ impl NotReceived {
             Self::Refused(refusal) => refusal,
             Self::Late => {
                 let message = format!(
-                    "The message did not arrive in time: one of more than 64 KiB at {} KiB a second or faster, a smaller one within {} s. Send it faster, or verify a booking of yours by its bookingId.",
+                    "The message did not arrive in time: one of more than 64 KiB at {} KiB a second or faster, a smaller one within {} s, or {} s without an x-api-key. Send it faster, or verify a booking of yours by its bookingId.",
                     RATE / 1024.0,
-                    ARRIVAL.as_secs()
+                    ARRIVAL.as_secs(),
+                    STRANGERS_ARRIVAL.as_secs()
                 );
                 Refusal::http(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
             }
@@ -53,18 +56,18 @@ impl NotReceived {
     }
 }
 
-/// The body of a request, and the place it holds when it has more than `few` bytes. `place` gives that, and is asked before
-/// more than those are held.
+/// The body of a request, and the place it holds when it has more than `few` bytes, which may take `arrival` to come. `place`
+/// gives that, and is asked before more than those are held.
 pub(super) async fn receive<'p>(
     request: &mut Request,
-    few: usize,
+    (few, arrival): (usize, Duration),
     place: impl FnOnce() -> Result<Place<'p>, Refusal>,
 ) -> Result<(Vec<u8>, Option<Place<'p>>), NotReceived> {
     let begun = Instant::now();
     let declared = incoming::declared_length(request.headers());
     if declared.is_some_and(|length| length <= few as u64) {
         let small = incoming::body(request, few);
-        let small = timeout_at(begun + ARRIVAL, small).await;
+        let small = timeout_at(begun + arrival, small).await;
         return Ok((small.map_err(|_| NotReceived::Late)??, None));
     }
     if declared.is_some_and(|length| length > MESSAGE_BYTES as u64) {
@@ -80,7 +83,7 @@ pub(super) async fn receive<'p>(
     }
     let mut body = request.take_body().into_async_read();
     while bytes.len() <= few {
-        if read(&mut body, &mut bytes, begun + ARRIVAL).await? == 0 {
+        if read(&mut body, &mut bytes, begun + arrival).await? == 0 {
             return Ok((bytes, None));
         }
     }

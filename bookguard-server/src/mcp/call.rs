@@ -20,7 +20,7 @@ use super::arguments::Parts;
 use super::tools::{IDEMPOTENCY_KEY, TABLE};
 use super::verification::VerifyEvidence;
 use crate::api::{self, Entry, endpoint::Served, incoming};
-use crate::app::{App, Payer, Turned};
+use crate::app::{App, Tab, Turned};
 use crate::documents;
 use crate::readers::Lane;
 use crate::refusal::{REQUEST_ID, Refusal};
@@ -106,13 +106,13 @@ impl Tools {
         name: &str,
         arguments: &Arc<str>,
         headers: &HeaderMap,
-        payer: Payer,
+        tab: &Arc<Tab>,
     ) -> Option<Outcome> {
         let mut bound = self.bound.iter();
         let bound = bound.find(|bound| bound.name == name);
         let route = bound.map_or(VERIFICATION, |bound| bound.route);
         let made = match bound {
-            Some(bound) => self.split(bound, arguments, payer).await.map(Some),
+            Some(bound) => self.split(bound, arguments, tab).await.map(Some),
             None => Ok(None),
         };
         let made = made.and_then(|parts| {
@@ -121,7 +121,10 @@ impl Tools {
                 .transpose()?)
         });
         let response = match made {
-            Ok(Some(request)) => self.router.respond(request).await,
+            Ok(Some(mut request)) => {
+                request.extensions_mut().insert(Arc::clone(tab));
+                self.router.respond(request).await
+            }
             Ok(None) => self.admit(&route, headers).await.err()?.respond(),
             Err(refusal) => self
                 .admit(&route, headers)
@@ -138,9 +141,30 @@ impl Tools {
         Some(Outcome { status, body })
     }
 
-    /// An answer's body, read for its caller.
-    pub(super) fn structured(&self, payer: Payer, body: &str) -> serde_json::Result<Value> {
-        self.app.at_once(payer, || serde_json::from_str(body))
+    /// An answer's body and what it says, or a refusal's body. A large one is read where it may take its time.
+    pub(super) async fn structured(
+        &self,
+        tab: &Arc<Tab>,
+        body: String,
+    ) -> Result<(String, Value), String> {
+        let large = body.len() > BODY_BYTES;
+        let read = move || match serde_json::from_str(&body) {
+            Ok(said) => Ok((body, said)),
+            Err(e) => Err(Error::internal(format!(
+                "an answer of ours is no JSON: {e}"
+            ))),
+        };
+        let read = match large {
+            true => self.app.read(tab, Lane::Long, read).await,
+            false => tab.at_once(read),
+        };
+        match read {
+            Ok(read) => Ok(read),
+            Err(error) => {
+                let refused = Refusal::from(error).respond().into_body();
+                Err(refused.into_string().await.unwrap_or_default())
+            }
+        }
     }
 
     /// Where the arguments go. Large ones are read where it may take its time.
@@ -148,7 +172,7 @@ impl Tools {
         &self,
         bound: &Bound,
         arguments: &Arc<str>,
-        payer: Payer,
+        tab: &Arc<Tab>,
     ) -> Result<Parts, Refusal> {
         if arguments.len() > bound.most {
             return Err(incoming::too_large(bound.most));
@@ -157,7 +181,7 @@ impl Tools {
         let split = move || Parts::split(&route, remembered, &text);
         let parts = match arguments.len() {
             0..=BODY_BYTES => split(),
-            _ => self.app.read(payer, Lane::Long, split).await,
+            _ => self.app.read(tab, Lane::Long, split).await,
         };
         Ok(parts?)
     }

@@ -23,15 +23,14 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::answers::Answers;
-use super::arrival::{NotReceived, receive};
+use super::arrival::{ARRIVAL, NotReceived, STRANGERS_ARRIVAL, receive};
 use super::call::Tools;
 use super::callers::Callers;
 use super::message::{Ask, Fault, Message, read};
 use super::places::{Place, Places};
 use super::{PATH, PROTOCOL_VERSIONS};
 use crate::api::incoming;
-use crate::app::{App, Payer};
-use crate::meter::metered;
+use crate::app::{App, Payer, Tab};
 use crate::readers::Lane;
 use crate::refusal::Refusal;
 
@@ -41,11 +40,11 @@ const STRANGER_BYTES: usize = 8 * 1024;
 const LATE: Duration = Duration::from_millis(250);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A tool's arguments on their way past the protocol's crate, and whose they are.
+/// A tool's arguments on their way past the protocol's crate, and on whose tab they are.
 #[derive(Clone)]
 pub(super) struct Arguments {
     pub(super) text: Arc<str>,
-    pub(super) payer: Payer,
+    pub(super) tab: Arc<Tab>,
 }
 
 /// The endpoint at the path.
@@ -88,9 +87,9 @@ impl Door {
             false => None,
         };
         let few = if caller.is_some() {
-            BODY_BYTES
+            (BODY_BYTES, ARRIVAL)
         } else {
-            STRANGER_BYTES
+            (STRANGER_BYTES, STRANGERS_ARRIVAL)
         };
         let payer = caller.as_ref().map(Payer::of);
         let room = || match payer {
@@ -123,14 +122,31 @@ impl Door {
     ) -> Result<Response, Refusal> {
         let identified = payer.is_some();
         let payer = payer.unwrap_or(Payer::STRANGER);
+        let tab = self.app.tab(payer);
+        let answer = self.answer_on(&tab, headers, body, identified, place);
+        tab.along(answer).await
+    }
+
+    /// The same on a tab. What a call does runs in a task of the protocol's crate, and is measured there.
+    async fn answer_on(
+        &self,
+        tab: &Arc<Tab>,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        identified: bool,
+        place: Option<Place<'_>>,
+    ) -> Result<Response, Refusal> {
         let message = match body.len() {
             // Small enough to be read before anybody notices.
             0..=BODY_BYTES => read(&body),
             _ => {
                 let read = move || Ok(read(&body));
-                self.app.read(payer, Lane::Long, read).await?
+                self.app.read(tab, Lane::Long, read).await?
             }
         };
+        if !matches!(&message, Ok(Message::Request(ask)) if comes_to_operation(ask)) {
+            self.app.count(tab.payer())?;
+        }
         let message = match message {
             Ok(message) => message,
             Err(fault) => return Ok(faulty(&fault)),
@@ -148,7 +164,7 @@ impl Door {
                 Some(ask.id),
                 Some(Arguments {
                     text: ask.arguments.into(),
-                    payer,
+                    tab: Arc::clone(tab),
                 }),
             ),
         };
@@ -174,9 +190,7 @@ impl Door {
         if let Some(arguments) = arguments {
             request.extensions_mut().insert(arguments);
         }
-        let mut tab = self.app.tab(payer);
-        let answer = async { respond(id, self.protocol.handle(request).await).await };
-        Ok(metered(answer, &mut tab.spent).await)
+        Ok(respond(id, self.protocol.handle(request).await).await)
     }
 }
 
@@ -198,6 +212,11 @@ impl Endpoint for Door {
         }
         Ok(answer.unwrap_or_else(Refusal::respond))
     }
+}
+
+/// What is counted by the operation it comes to.
+fn comes_to_operation(ask: &Ask) -> bool {
+    needs_key(ask) || ask.method == "resources/list"
 }
 
 /// What reaches a partner's data.

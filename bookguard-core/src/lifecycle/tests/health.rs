@@ -412,3 +412,170 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
         "{claimed:?}"
     );
 }
+
+#[test]
+fn whatever_a_partner_decides_nothing_is_sent_sooner_to_who_has_not_accepted_anything() {
+    let (now, late) = (NOW.plus_ms(5), NOW.plus_ms(5 + UNVERIFIED_MS));
+    let unverified = |status, probe_at| EndpointHealth {
+        failures: if status == Suspended { 99 } else { 0 },
+        failing_since: (status == Suspended).then_some(NOW),
+        probe_at,
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(status)
+    };
+    let soon = Some(NOW.plus_ms(9_000));
+    let other = Some("https://other.example/");
+    for (before, enabled, url, status, probe_at) in [
+        (unverified(Active, None), None, other, Active, None),
+        (unverified(Active, soon), None, other, Active, soon),
+        (unverified(Active, soon), Some(true), None, Active, soon),
+        (unverified(Active, soon), Some(false), None, Disabled, None),
+        (
+            unverified(Disabled, None),
+            Some(true),
+            None,
+            Active,
+            Some(late),
+        ),
+        (
+            unverified(Gone, None),
+            Some(true),
+            other,
+            Active,
+            Some(late),
+        ),
+        (unverified(Suspended, soon), None, None, Suspended, soon),
+        (
+            unverified(Suspended, soon),
+            None,
+            other,
+            Suspended,
+            Some(late),
+        ),
+        (
+            unverified(Suspended, soon),
+            Some(true),
+            None,
+            Active,
+            Some(late),
+        ),
+        // The first move of one that was verified is tried at once.
+        (EndpointHealth::of(Active), None, other, Active, None),
+    ] {
+        let moved = url.map(|_| true);
+        let after = crate::lifecycle::health::decided(before, now, enabled, moved);
+        let told = format!("{before:?} {enabled:?} {moved:?}");
+        assert_eq!((after.status, after.probe_at), (status, probe_at), "{told}");
+        assert!(after.unverified_since.is_some(), "{told}");
+    }
+}
+
+#[test]
+fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
+    let unverified = EndpointHealth {
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(Active)
+    };
+    let mut work = faring(unverified);
+    work.room.insert(id(7), 1_000);
+    work.deliveries.get_mut(&(id(5), id(7))).unwrap().due = Some(NOW.plus_ms(3_600_000));
+    let retry = |ms| {
+        at(
+            ms,
+            RetryEvent {
+                partner_id: id(1),
+                event_id: id(5),
+                lease: 99,
+            },
+        )
+    };
+    let mut sent = Vec::new();
+    for ms in (0..60_000).step_by(700) {
+        if work.events[&id(5)].retries < crate::limits::MANUAL_RETRIES {
+            changes(decide(&work, &retry(ms)))
+                .iter()
+                .for_each(|change| work.apply(change));
+        }
+        let state = work.deliveries[&(id(5), id(7))];
+        assert_eq!(state.lease, None, "{ms}");
+        let claimed = changes(decide(&work, &claim(ms)));
+        claimed.iter().for_each(|change| work.apply(change));
+        if !claimed.is_empty() {
+            sent.push(ms);
+            attempted(&mut work, ms, Some(FailureClass::Http5xx));
+            work.due.insert(id(7), vec![id(5)]);
+        }
+    }
+    assert_eq!(sent[0], 0, "one is sent at once");
+    let pauses = sent.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(pauses.min().unwrap() >= UNVERIFIED_MS, "{sent:?}");
+    assert_eq!(sent.len(), 6, "{sent:?}");
+
+    // One that waits for its turn is retried as often as anybody likes, and its schedule is as long as before.
+    let mut work = faring(EndpointHealth {
+        probe_at: Some(NOW.plus_ms(UNVERIFIED_MS)),
+        ..unverified
+    });
+    let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+    (state.due, state.charged) = (Some(NOW.plus_ms(3_600_000)), 5);
+    for ms in 0..5 {
+        changes(decide(&work, &retry(ms)))
+            .iter()
+            .for_each(|change| work.apply(change));
+    }
+    let state = work.deliveries[&(id(5), id(7))];
+    assert_eq!((state.charged, state.lease), (4, None));
+    // A suspended one is tried soon, not in hours, and not at once.
+    for (unverified_since, next) in [(None, 0), (Some(NOW), UNVERIFIED_MS)] {
+        let mut work = faring(EndpointHealth {
+            unverified_since,
+            ..suspended(PROBE_MS)
+        });
+        work.room.clear();
+        for ms in 0..5 {
+            changes(decide(&work, &retry(ms)))
+                .iter()
+                .for_each(|change| work.apply(change));
+        }
+        assert_eq!(work.health[&id(7)].probe_at, Some(NOW.plus_ms(next)));
+    }
+}
+
+#[test]
+fn where_nothing_was_accepted_yet_a_try_that_was_none_puts_the_next_off_by_seconds() {
+    let claimed = |health| {
+        let mut work = faring(health);
+        changes(decide(&work, &claim(0)))
+            .iter()
+            .for_each(|change| work.apply(change));
+        work
+    };
+    let unverified = EndpointHealth {
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(Active)
+    };
+    let held = crate::command::Held {
+        event_id: id(5),
+        endpoint_id: id(7),
+        lease: 42,
+    };
+    for (health, next) in [
+        (unverified, Some(5 + UNVERIFIED_MS)),
+        (suspended(0), Some(2 * LEASE_MS)),
+        (EndpointHealth::of(Active), None),
+    ] {
+        let next = next.map(|ms| NOW.plus_ms(ms));
+        let mut work = claimed(health);
+        attempted(&mut work, 5, Some(FailureClass::OurFault));
+        assert_eq!(work.health[&id(7)].probe_at, next, "{health:?}");
+        let mut work = claimed(health);
+        changes(decide(
+            &work,
+            &at(5, ReleaseDeliveries { held: vec![held] }),
+        ))
+        .iter()
+        .for_each(|change| work.apply(change));
+        assert_eq!(work.health[&id(7)].probe_at, next, "{health:?}");
+        assert_eq!(work.deliveries[&(id(5), id(7))].lease, None);
+    }
+}

@@ -3,6 +3,7 @@
 use super::*;
 use crate::command::{Held, Lapse};
 use crate::lease::{self, Node};
+use crate::limits::{LEASE_MS, LEASE_SKEW_MS};
 
 /// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
 fn lapsed(due: i64, lease: Option<i64>) -> BatchState {
@@ -35,6 +36,7 @@ fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
     };
     let expected = DeliveryState {
         due: after.due,
+        since: Some(NOW),
         lease: None,
         ..before
     };
@@ -108,4 +110,42 @@ fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     assert_eq!(taken.len(), 1);
     taken.iter().for_each(|change| state.apply(change));
     assert_eq!(state.deliveries[&(id(5), id(7))].lease, Some(42));
+}
+
+#[test]
+fn what_a_clock_put_off_that_was_ahead_waits_as_long_as_then_from_now_on() {
+    let now = NOW.ms();
+    let hours = 3_600_000;
+    // (reckoned so long after now, to wait so long, lease, waits so long from now on)
+    for (since, wait, lease, after) in [
+        (2 * hours, hours, None, Some(hours)),
+        (2 * hours, 0, None, Some(0)),
+        // Taken back after its lease had ended.
+        (2 * hours, -9, None, Some(-9)),
+        (2 * hours, LEASE_MS, Some(3), Some(LEASE_MS)),
+        (LEASE_SKEW_MS + 1, hours, None, Some(hours)),
+        (LEASE_SKEW_MS, hours, None, None),
+        (-hours, 24 * hours, None, None),
+    ] {
+        let mut state = lapsed(since + wait, lease);
+        let delivery = state.deliveries.get_mut(&(id(5), id(7))).unwrap();
+        delivery.due = Some(NOW.plus_ms(since + wait));
+        delivery.since = Some(NOW.plus_ms(since));
+        let before = *delivery;
+        let changes = changes(decide(&state, &reclaim(Lapse::Ahead)));
+        let expected = after.map(|after| DeliveryState {
+            due: Some(NOW.plus_ms(after)),
+            since: Some(NOW),
+            ..before
+        });
+        let found = changes.iter().map(|change| match change {
+            // Whoever holds it is not given it a second time.
+            Change::DeliveryRenewed { state, .. } => *state,
+            other => panic!("{other:?}"),
+        });
+        assert!(found.eq(expected), "{since} {wait}: {changes:?}");
+        changes.iter().for_each(|change| state.apply(change));
+        let again = self::changes(decide(&state, &reclaim(Lapse::Ahead)));
+        assert!(again.is_empty(), "{since} {wait}: {now} {again:?}");
+    }
 }

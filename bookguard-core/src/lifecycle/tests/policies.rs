@@ -108,7 +108,10 @@ fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
     );
 }
 
-fn update(defaults: &[(&str, Option<&str>)], time_zone: Option<Option<&str>>) -> Envelope<Partner> {
+fn update(
+    defaults: &[(&str, Option<&str>)],
+    time_zone: Option<Option<&str>>,
+) -> Envelope<PartnerAccount> {
     let default = |(event_type, policy_id): &(&str, Option<&str>)| DefaultPolicy {
         said: (*event_type).to_owned(),
         event_type: (*event_type).to_owned(),

@@ -114,6 +114,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         let left = work.deliveries[&(id(5), id(7))];
         let over = DeliveryState {
             due: None,
+            since: None,
             lease: None,
             ..state
         };

@@ -366,7 +366,7 @@ fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'
             "the event was pruned, and {stored} attempts are stored"
         ));
     }
-    if state.due.is_some() || state.lease.is_some() {
+    if state.due.or(state.since).is_some() || state.lease.is_some() {
         notes.fault("the event was pruned, and it is to be sent all the same".to_owned());
     }
     let least = match state.phase {
@@ -400,6 +400,14 @@ fn wrong_due(
     let anyway = |why| Some(Wrong::Anyway(why));
     let by_the_clock = |why: String| Some(Wrong::ByTheClock(why));
     let over = last.is_some_and(Attempt::delivered);
+    let waits = state.due.zip(state.since);
+    if waits.is_none() && (state.due.is_some() || state.since.is_some()) {
+        return anyway("what is due was put off at some time, and what is over at none");
+    }
+    if waits.is_some_and(|(due, since)| state.lease.is_some() && due.ms() - since.ms() != LEASE_MS)
+    {
+        return anyway("its lease is not as long as leases are");
+    }
     let due = match (state.due, state.lease) {
         (None, Some(_)) => return anyway("it is under a lease that has no end"),
         (Some(_), _) if over => return anyway("it is over, and due all the same"),

@@ -8,7 +8,8 @@ use super::endpoint::ENDPOINTS;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
-use crate::model::{Id, PartnerId, PartnerSettings, PartnerStatus, Timestamp};
+use crate::model::quota::day_begins;
+use crate::model::{EventId, Id, PartnerId, PartnerSettings, PartnerStatus, Quota, Timestamp};
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
@@ -22,7 +23,8 @@ impl Check<'_> {
         self.schema()?;
         self.each(
             "SELECT COUNT(*) FROM partner",
-            "SELECT id, status, events, policies, put_ms, settings, body FROM partner WHERE id > $1 ORDER BY id LIMIT $2",
+            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, quota FROM partner \
+             WHERE id > $1 ORDER BY id LIMIT $2",
             Self::partner,
         )?;
         self.each(
@@ -159,6 +161,7 @@ impl Check<'_> {
                 format!("row says {said}; there are {events}, numbered {first} to {last}"),
             );
         }
+        self.usage(&id, row, events)?;
         let terms = self.secrets_of(id.as_bytes())?;
         let mut notes = (self.findings).of("secret", format!("secret of partner {id}"));
         let born = |term: &SecretTerm| born_in_force(*term, partner.created_at);
@@ -169,6 +172,59 @@ impl Check<'_> {
         }
         if terms.iter().any(|term| term.made < partner.created_at) {
             notes.doubt("a signing secret was made before it");
+        }
+        Ok(())
+    }
+
+    /// What the partner is said to have brought in is what is there; `events` of it, numbered without a gap.
+    fn usage(&mut self, id: &PartnerId, row: &Row, events: u64) -> Result<(), StoreError> {
+        let said = load::usage(row, 7)?;
+        let quota: Quota = row.json(11)?;
+        let place = |field: &str| format!("partner {id} field {field}");
+        if !spelled(row, 11, &quota) {
+            self.findings.add("partner", place("quota"), MISSPELLED);
+        }
+        let bookings = self.count_of("SELECT COUNT(*) FROM booking WHERE partner_id = $1", id)?;
+        let bytes = self.count_of(
+            "SELECT COALESCE(SUM(OCTET_LENGTH(body) + OCTET_LENGTH(terms)), 0) FROM booking WHERE partner_id = $1",
+            id,
+        )?;
+        // The day never goes back: from its first event on, every event is one of it.
+        // No id tells a later time than its 48 bits can.
+        let last = Timestamp::from_ms((1 << 48) - 1);
+        let since = |day: u64| {
+            let begins = EventId::earliest(day_begins(day).min(last));
+            Arg::from(begins.as_bytes().to_vec())
+        };
+        let mut first_since = |day: u64| {
+            let first =
+                "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND id >= $2";
+            let rows = self.rows(Statement::new(first, vec![id.into(), since(day)]))?;
+            rows.first().map_or(Ok(0), |row| row.size(0))
+        };
+        let first = first_since(said.day)?;
+        let later = first_since(said.day + 1)?;
+        let day_events = match (first, later) {
+            (0, _) if events == 0 && said.day == 0 => 0,
+            (first @ 1.., 0) => (events + 1).saturating_sub(first),
+            // There are later ones, or none since then.
+            _ => u64::MAX,
+        };
+        for (field, said, there) in [
+            ("bookings", said.bookings, bookings),
+            ("bytes", said.bytes, bytes),
+            ("day_events", said.day_events, day_events),
+        ] {
+            if said != there {
+                let (field, detail) = match there {
+                    u64::MAX => (
+                        "day",
+                        "row says another day than its last event is of".to_owned(),
+                    ),
+                    there => (field, format!("row says {said}; there are {there}")),
+                };
+                self.findings.add("partner", place(field), detail);
+            }
         }
         Ok(())
     }

@@ -233,7 +233,7 @@ fn read_page(
         range(),
     )?;
     let mut deliveries = ask(
-        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms FROM event e \
+        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms FROM event e \
          JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2",
         range(),
     )?;

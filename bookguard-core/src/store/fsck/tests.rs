@@ -36,6 +36,13 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ("partner", "settings", "/timeZone", "the same"),
     ("partner", "settings", "of another row", "the same"),
     (
+        "partner",
+        "quota",
+        "/bookings",
+        "what a partner may have is the operator's word alone; what it has is counted",
+    ),
+    ("partner", "quota", "of another row", "the same"),
+    (
         "policy_version",
         "made_ms",
         "by",
@@ -138,6 +145,13 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "of another row",
         "what is given back unsent is due from then on",
     ),
+    (
+        "delivery",
+        "since_ms",
+        "by",
+        "what is given back or tried by hand is due from some moment on that nothing else tells",
+    ),
+    ("delivery", "since_ms", "of another row", "the same"),
     ("delivery", "lease", "by", "a random name"),
     (
         "delivery",
@@ -146,12 +160,6 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "a lease that was given back, or ran out, leaves no other trace",
     ),
     ("delivery", "lease", "of another row", "the same"),
-    (
-        "delivery",
-        "lease",
-        "",
-        "one that is due some time after its event may be under way",
-    ),
     (
         "delivery",
         "begun_ms",

@@ -6,13 +6,19 @@
 -- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
 
 -- events and policies count what the partner ever caused: its events, and the versions of its policies. put_ms is when the last
--- of these was put, 0 when there is none.
+-- of these was put, 0 when there is none. bookings and bytes are of its bookings, their body and terms; day_events are its events
+-- since the day began, in UTC, that is this many days after the epoch. quota is what the operator said for it alone.
 CREATE TABLE partner (
     id        BLOB    NOT NULL PRIMARY KEY,
     status    INTEGER NOT NULL,
     events    INTEGER NOT NULL,
     policies  INTEGER NOT NULL,
     put_ms    INTEGER NOT NULL,
+    bookings  INTEGER NOT NULL,
+    bytes     INTEGER NOT NULL,
+    day       INTEGER NOT NULL,
+    day_events INTEGER NOT NULL,
+    quota     TEXT    NOT NULL,
     settings  TEXT    NOT NULL,
     body      TEXT    NOT NULL
 ) STRICT;
@@ -129,7 +135,8 @@ CREATE TABLE checkpoint (
 
 -- since_ms is since when it takes what it takes now, where the partner changed that: since it was made if null. failures
 -- and failing_ms count what failed in a row, and since when; probe_ms is when one delivery may be tried while it is
--- suspended or not verified, and unverified_ms since when deliveries go to its address and none has been accepted.
+-- suspended or not verified, and unverified_ms since when deliveries go to its address and none has been accepted. An index on
+-- each finds times that lie ahead because the clock was set back.
 CREATE TABLE endpoint (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -143,6 +150,8 @@ CREATE TABLE endpoint (
     body        TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX endpoint_by_partner ON endpoint (partner_id, id) WHERE deleted_ms IS NULL;
+CREATE INDEX endpoint_probed ON endpoint (probe_ms) WHERE probe_ms IS NOT NULL;
+CREATE INDEX endpoint_unverified ON endpoint (unverified_ms) WHERE unverified_ms IS NOT NULL;
 
 -- The body is what was delivered, to the byte. Once an old event was pruned, at pruned_ms, there is only the body's SHA-256.
 CREATE TABLE event (
@@ -170,7 +179,8 @@ CREATE TABLE sweep (
 -- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
 -- settled_leaf is the entry that records how it ended, the latest when it was given up, tried again and accepted.
 -- Most rows are born leased and end delivered, so they never stand in the index that is asked four times a second.
--- begun_ms is when its schedule began, where that was not when the event happened.
+-- begun_ms is when its schedule began, where that was not when the event happened. since_ms is when due_ms was reckoned, and null
+-- with it: if that lies ahead, the clock was set back since, and the wait is reckoned anew.
 CREATE TABLE delivery (
     event_id     BLOB    NOT NULL REFERENCES event (id) DEFERRABLE INITIALLY DEFERRED,
     endpoint_id  BLOB    NOT NULL REFERENCES endpoint (id) DEFERRABLE INITIALLY DEFERRED,
@@ -181,9 +191,11 @@ CREATE TABLE delivery (
     lease        INTEGER,
     settled_leaf INTEGER,
     begun_ms     INTEGER,
+    since_ms     INTEGER,
     PRIMARY KEY (event_id, endpoint_id)
 ) STRICT;
 CREATE INDEX delivery_waiting ON delivery (endpoint_id, due_ms) WHERE lease IS NULL AND due_ms IS NOT NULL;
+CREATE INDEX delivery_reckoned ON delivery (since_ms) WHERE lease IS NULL AND due_ms IS NOT NULL;
 CREATE INDEX delivery_leased ON delivery (due_ms) WHERE lease IS NOT NULL;
 
 CREATE TABLE attempt (

@@ -64,7 +64,7 @@ macro_rules! table {
 /// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
 pub(super) const TABLES: [Table; 18] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
-    table!(partner (id) status events policies put_ms settings body),
+    table!(partner (id) status events policies put_ms bookings bytes day day_events quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
     table!(api_key (id) partner_id hash revoked_ms body mac standing),
     table!(policy (hash) body),
@@ -81,7 +81,7 @@ pub(super) const TABLES: [Table; 18] = [
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms unverified_ms deleted_ms body),
     table!(event (id) partner_id seq booking_id type retries body pruned_ms digest),
     table!(sweep (id) next waiting),
-    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms),
+    table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms since_ms),
     table!(attempt (event_id endpoint_id number) body),
     table!(recovery (id) partner_id reached examined recovered deliveries unclaimed expired finished_ms body),
     table!(answer (key) at_ms request body),

@@ -1,6 +1,7 @@
 //! The rules of reading a message, as tables.
 
 use poem::http::HeaderValue;
+use tokio::io::AsyncWriteExt as _;
 
 use bookguard_core::limits;
 
@@ -138,4 +139,21 @@ fn an_idempotency_key_sent_twice_is_one_the_core_refuses() {
     twice.append("idempotency-key", HeaderValue::from_static("b"));
     assert_eq!(idempotency_key(&twice).as_deref(), Some("a, b"));
     assert_eq!(idempotency_key(&HeaderMap::new()), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_body_that_drips_is_listened_to_for_a_moment() {
+    let (mut client, server) = tokio::io::duplex(64);
+    let began = Instant::now();
+    let drip = async {
+        while client.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::join!(drip, drop_rest(server));
+    let took = began.elapsed();
+    assert!(
+        took >= DISCARD && took < DISCARD + Duration::from_secs(2),
+        "{took:?}"
+    );
 }

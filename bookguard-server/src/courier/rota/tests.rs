@@ -227,6 +227,20 @@ fn a_410_forgets_what_is_queued_once() {
 }
 
 #[test]
+fn an_endpoint_that_was_brought_back_may_end_once_more() {
+    let mut rota = proven();
+    fill(&mut rota, 1, 10, 0);
+    assert_eq!(take_all(&mut rota).len(), 8);
+    rota.sent(seat(1, Standing::Good), Ended::Gone, 0);
+    assert_eq!(rota.gone(&endpoint(1)).map(|queued| queued.len()), Some(2));
+    // While the first attempts are still under way.
+    fill(&mut rota, 1, 5, 0);
+    rota.sent(seat(1, Standing::Good), Ended::Gone, 0);
+    assert_eq!(rota.gone(&endpoint(1)).map(|queued| queued.len()), Some(5));
+    assert!(rota.gone(&endpoint(1)).is_none());
+}
+
+#[test]
 fn the_claimer_is_called_once_when_a_full_endpoint_has_room_for_a_whole_claim() {
     let mut rota = proven();
     fill(&mut rota, 1, QUEUED_PER_ENDPOINT, 0);

@@ -15,9 +15,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use std::vec;
 
+use bookguard_core::model::PartnerId;
+use bookguard_core::outbox::Standing;
 use bookguard_core::webhook::attempt::Phase;
 use hyper_util::client::legacy::connect::dns::Name;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::dial::BoxError;
@@ -27,6 +29,78 @@ use crate::courier::address::AddressRules;
 /// Names looked up at a time. Each holds a thread of the pool that reads need too, for as long as a name server that
 /// never answers makes it wait.
 const LOOKUPS: usize = 64;
+
+/// Of these, for endpoints that are new or in trouble: those that fare well are left the other half.
+const LOOKUPS_UNPROVEN: usize = LOOKUPS / 2;
+
+/// Of those, for endpoints in trouble: a silent name server soon brings what it names there.
+const LOOKUPS_TROUBLED: usize = LOOKUPS_UNPROVEN / 2;
+
+/// Of all, for one partner: names that resolve take milliseconds.
+const LOOKUPS_PER_PARTNER: usize = 8;
+
+/// Partners remembered beyond those that look anything up, before they are forgotten.
+const PARTNERS_REMEMBERED: usize = 1_024;
+
+tokio::task_local! {
+    /// For whom an attempt is made.
+    pub(in crate::courier) static ASKER: Asker;
+}
+
+/// Who looks up a name: whose endpoint, and how that fares.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::courier) struct Asker {
+    pub partner_id: PartnerId,
+    pub standing: Standing,
+}
+
+/// Places for look-ups, of which nobody has more than a share: who waits for a silent name server makes only others wait that are no
+/// better.
+#[derive(Debug)]
+struct Places {
+    all: Arc<Semaphore>,
+    unproven: Arc<Semaphore>,
+    troubled: Arc<Semaphore>,
+    partners: Mutex<HashMap<PartnerId, Arc<Semaphore>>>,
+}
+
+impl Places {
+    fn new() -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Places {
+            all: places(LOOKUPS),
+            unproven: places(LOOKUPS_UNPROVEN),
+            troubled: places(LOOKUPS_TROUBLED),
+            partners: Mutex::default(),
+        }
+    }
+
+    /// A place, once there is one. Of shares the smallest is taken first: who waits for one holds nothing that others could use.
+    async fn take(&self, asker: Option<Asker>) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
+        let standing = asker.map_or(Standing::New, |asker| asker.standing);
+        let own = asker.map(|asker| self.of_partner(asker.partner_id));
+        let troubled = (standing == Standing::Troubled).then(|| Arc::clone(&self.troubled));
+        let unproven = (standing != Standing::Good).then(|| Arc::clone(&self.unproven));
+        let shares = [own, troubled, unproven, Some(Arc::clone(&self.all))];
+        let mut held = Vec::with_capacity(shares.len());
+        for share in shares.into_iter().flatten() {
+            held.push(share.acquire_owned().await?);
+        }
+        Ok(held)
+    }
+
+    fn of_partner(&self, partner_id: PartnerId) -> Arc<Semaphore> {
+        let mut partners = self.partners.lock().unwrap_or_else(PoisonError::into_inner);
+        if partners.len() >= PARTNERS_REMEMBERED {
+            // Whoever holds or awaits a place has a share in its count.
+            partners.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let places = partners
+            .entry(partner_id)
+            .or_insert_with(|| Arc::new(Semaphore::new(LOOKUPS_PER_PARTNER)));
+        Arc::clone(places)
+    }
+}
 
 /// How often the operator is told why a name cannot be used: it is so for every attempt.
 const TELL_AGAIN: Duration = Duration::from_secs(60 * 60);
@@ -38,7 +112,7 @@ const NAMES_TOLD: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct CheckedResolver {
     rules: Arc<AddressRules>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     told: Arc<Told>,
 }
 
@@ -74,7 +148,7 @@ impl CheckedResolver {
     pub(super) fn new(rules: Arc<AddressRules>, report: fn(&str)) -> Self {
         CheckedResolver {
             rules,
-            places: Arc::new(Semaphore::new(LOOKUPS)),
+            places: Arc::new(Places::new()),
             told: Arc::new(Told {
                 report,
                 names: Mutex::default(),
@@ -98,7 +172,10 @@ impl CheckedResolver {
         progress.reached(Phase::Dns);
         // Held until the system has answered, even when the attempt has given up: what must be bounded is the
         // threads that wait.
-        let place = Arc::clone(&self.places).acquire_owned().await?;
+        let place = self
+            .places
+            .take(ASKER.try_with(|asker| *asker).ok())
+            .await?;
         // The port is the URL's; the client replaces 0 by it.
         let asked = host.to_owned();
         let looking = tokio::task::spawn_blocking(move || {
@@ -167,6 +244,9 @@ impl std::error::Error for LookupFailed {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
+    use std::task::Waker;
+
     use crate::courier::address::Refused;
 
     thread_local! {
@@ -217,6 +297,50 @@ mod tests {
             "{lines:?}"
         );
         assert!(lines[1].contains("does not resolve"), "{lines:?}");
+    }
+
+    #[test]
+    fn whose_name_servers_are_silent_leaves_places_to_others() {
+        use Standing::{Good, New, Troubled};
+        let places = Places::new();
+        let mut held = Vec::new();
+        // As many as get a place, of so many partners that each ask for all of them and are never answered.
+        let mut hang = |partners: std::ops::Range<u8>, standing| {
+            let before = held.len();
+            for number in partners {
+                let asker = Asker {
+                    partner_id: PartnerId::from_bytes([number; 16]),
+                    standing,
+                };
+                for _ in 0..LOOKUPS {
+                    let mut place = pin!(tokio::task::unconstrained(places.take(Some(asker))));
+                    let mut context = Context::from_waker(Waker::noop());
+                    if let Poll::Ready(place) = place.as_mut().poll(&mut context) {
+                        held.push(place.unwrap());
+                    }
+                }
+            }
+            held.len() - before
+        };
+        assert_eq!(hang(0..1, Good), LOOKUPS_PER_PARTNER);
+        assert_eq!(hang(1..9, Troubled), LOOKUPS_TROUBLED);
+        assert_eq!(hang(9..10, New), LOOKUPS_PER_PARTNER);
+        let left = LOOKUPS_UNPROVEN - LOOKUPS_TROUBLED - LOOKUPS_PER_PARTNER;
+        assert_eq!(hang(10..20, New), left);
+        assert_eq!(hang(20..22, Good), 2 * LOOKUPS_PER_PARTNER);
+        assert_eq!(hang(22..30, Good), LOOKUPS_PER_PARTNER);
+        // Those that are answered, and those that have given up, leave nothing behind.
+        held.clear();
+        assert_eq!(places.all.available_permits(), LOOKUPS);
+        assert_eq!(places.unproven.available_permits(), LOOKUPS_UNPROVEN);
+        assert_eq!(places.troubled.available_permits(), LOOKUPS_TROUBLED);
+        for number in 0..5_000_u16 {
+            let mut partner_id = [0; 16];
+            partner_id[..2].copy_from_slice(&number.to_be_bytes());
+            let partner_id = PartnerId::from_bytes(partner_id);
+            drop(places.of_partner(partner_id));
+        }
+        assert!(places.partners.lock().unwrap().len() <= PARTNERS_REMEMBERED);
     }
 
     #[test]

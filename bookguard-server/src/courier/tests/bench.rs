@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bookguard_core::clock::Clock;
 use bookguard_core::command::{Envelope, Outcome, Registration};
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Scopes, Timestamp};
+use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Quota, Scopes, Timestamp};
 use bookguard_core::ops::bookings::CreateBooking;
 use bookguard_core::ops::endpoints::{CreateEndpoint, GetEndpoint};
 use bookguard_core::ops::events::{EventWithAttempts, GetEvent};
@@ -101,6 +101,7 @@ impl Node {
             verifies_endpoints: false,
             report: |_| {},
             min_free_disk: 0,
+            quota: Quota::GENEROUS,
             commit_delay: Duration::ZERO,
         };
         let (service, _) = waiting(|| Service::open(config)).await.unwrap();

@@ -250,6 +250,59 @@ async fn done(service: &Service, command: impl Command<Reply = ()>) {
     service.submit_patiently(command).await.unwrap();
 }
 
+/// When the event is to be tried next; waits until that is within this time.
+async fn next_within(bench: &Bench, event_id: &str, ms: i64) {
+    let sooner = async {
+        loop {
+            let next = bench.event(event_id).await.event.next_attempt_at;
+            let latest = bench.node.service.clock().now().plus_ms(ms);
+            if next.is_some_and(|next| next <= latest) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, sooner).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
+    const HOURS: i64 = 2 * 3_600_000;
+    on_every_engine(async |mut bench| {
+        let failing = Reply::Status(500);
+        let receiver = Receiver::start(&[failing.clone(), failing, OK]).await;
+        bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(true);
+        bench.book(1).await;
+        let event_id = receiver.hit().await.event_id();
+        assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+        // Five seconds by the schedule, give or take a fifth. It is not sent sooner for that either.
+        bench.advance(-HOURS);
+        next_within(&bench, &event_id, 6_000).await;
+        bench.advance(3_900);
+        assert_eq!(receiver.surplus().await, 0);
+        bench.advance(2_200);
+        assert_eq!(receiver.hit().await.event_id(), event_id);
+        assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+        courier.stop(PATIENCE).await;
+
+        // While nobody was there to notice.
+        bench.advance(-HOURS);
+        let mut other = bench.other_node(&bench.clock).await;
+        let courier = other.courier(true);
+        next_within(&bench, &event_id, 360_000).await;
+        bench.advance(360_000);
+        assert_eq!(receiver.hit().await.event_id(), event_id);
+        let outcome = outcome(&courier, &event_id).await;
+        assert_eq!(outcome, DeliveryStatus::Delivered);
+        let service = Arc::clone(&bench.node.service);
+        let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
+        assert_eq!(report.unwrap().findings, []);
+        courier.stop(PATIENCE).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_was_given_back_or_taken_back_is_no_damage() {
     on_every_engine(async |mut bench| {

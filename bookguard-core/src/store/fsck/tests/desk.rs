@@ -10,8 +10,9 @@ use crate::clock::Clock;
 use crate::command::{Answer, BookingCreated, Command, Envelope, Parcel, Registration};
 use crate::guard::{Guard, Seen};
 use crate::lifecycle::{ClaimDeliveries, ForgetAnswers, SettleDelivery};
-use crate::model::{BookingId, Endpoint, Scopes, Timestamp};
+use crate::model::{BookingId, Endpoint, Quota, QuotaChanges, Scopes, Timestamp};
 use crate::ops::endpoints::DeleteEndpoint;
+use crate::ops::partners::SetQuota;
 use crate::ops::retention::Begin;
 use crate::ops::{self, Action, Operation, Request};
 use crate::service::{self, Closing, Config, OpenError, Service};
@@ -41,6 +42,7 @@ pub(in crate::store) fn open(
         verifies_endpoints: false,
         report: |line| eprintln!("{line}"),
         min_free_disk: 0,
+        quota: Quota::GENEROUS,
         commit_delay: std::time::Duration::ZERO,
     })
 }
@@ -357,6 +359,13 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#,
         None,
     );
+    desk.tell(SetQuota {
+        partner_id: acme.partner_id().unwrap(),
+        changes: QuotaChanges {
+            bookings: Some(Some(100)),
+            ..QuotaChanges::default()
+        },
+    });
     let quiet = desk.book(&acme, "");
     let all = desk.endpoint(&acme, r#"{"url":"https://a.example.com/"}"#);
     let some = desk.endpoint(

@@ -1,0 +1,197 @@
+//! How much a partner may bring in, and how much it has.
+//!
+//! Only what is new is ever refused. Everything counted stands in the partner's row, where the writer has it anyway, and can be
+//! counted again from the rows it counts.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Partner, Timestamp};
+use crate::limits::{
+    DAY_MS, ENDPOINTS_PER_PARTNER, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
+};
+
+/// What a partner may have, as the operator says it: 0 is no limit, and what is left out is somebody else's to say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Quota {
+    /// Bookings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bookings: Option<u64>,
+    /// Bytes of its bookings: record and terms, as they are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Events in a day (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_per_day: Option<u64>,
+    /// Webhook endpoints, up to [`ENDPOINTS_PER_PARTNER`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<u64>,
+}
+
+impl Quota {
+    /// What holds where an operator says nothing.
+    pub const GENEROUS: Self = Self {
+        bookings: Some(QUOTA_BOOKINGS),
+        bytes: Some(QUOTA_BYTES),
+        events_per_day: Some(QUOTA_EVENTS_PER_DAY),
+        endpoints: Some(ENDPOINTS_PER_PARTNER as u64),
+    };
+
+    /// This quota, and what it leaves open from another.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            bookings: self.bookings.or(other.bookings),
+            bytes: self.bytes.or(other.bytes),
+            events_per_day: self.events_per_day.or(other.events_per_day),
+            endpoints: self.endpoints.or(other.endpoints),
+        }
+    }
+}
+
+/// What changes of a partner's own quota. What is not named stays; `Some(None)` is what the service gives everybody.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QuotaChanges {
+    /// Bookings.
+    pub bookings: Option<Option<u64>>,
+    /// Bytes of its bookings.
+    pub bytes: Option<Option<u64>>,
+    /// Events in a day.
+    pub events_per_day: Option<Option<u64>>,
+    /// Webhook endpoints.
+    pub endpoints: Option<Option<u64>>,
+}
+
+impl QuotaChanges {
+    /// The quota once they are made.
+    #[must_use]
+    pub fn applied_to(&self, quota: Quota) -> Quota {
+        Quota {
+            bookings: self.bookings.unwrap_or(quota.bookings),
+            bytes: self.bytes.unwrap_or(quota.bytes),
+            events_per_day: self.events_per_day.unwrap_or(quota.events_per_day),
+            endpoints: self.endpoints.unwrap_or(quota.endpoints),
+        }
+    }
+}
+
+/// What a partner has brought in so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bookings.
+    pub bookings: u64,
+    /// Bytes of their records and terms.
+    pub bytes: u64,
+    /// The day its events were last counted on, in days since the epoch. It never goes back: an event whose node's clock is
+    /// behind counts on the day that has begun.
+    pub day: u64,
+    /// Events on that day.
+    pub day_events: u64,
+}
+
+impl Usage {
+    /// Counts an event.
+    pub fn count_event(&mut self, at: Timestamp) {
+        let day = day(at);
+        if day > self.day {
+            self.day = day;
+            self.day_events = 0;
+        }
+        self.day_events += 1;
+    }
+
+    /// Events on the day of `at`, and when that day is over.
+    #[must_use]
+    pub fn events_on_day(&self, at: Timestamp) -> (u64, Timestamp) {
+        let today = day(at).max(self.day);
+        let events = if today == self.day {
+            self.day_events
+        } else {
+            0
+        };
+        (events, day_begins(today + 1))
+    }
+}
+
+/// The day of an instant, in days since the epoch.
+#[must_use]
+pub fn day(at: Timestamp) -> u64 {
+    u64::try_from(at.ms() / DAY_MS).unwrap_or(0)
+}
+
+/// When a day begins.
+#[must_use]
+pub fn day_begins(day: u64) -> Timestamp {
+    let day = i64::try_from(day).unwrap_or(i64::MAX);
+    Timestamp::from_ms(day.saturating_mul(DAY_MS))
+}
+
+/// A partner with what it has used of its quota: what `GET /v1/partners/me` shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct PartnerAccount {
+    /// The partner.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub partner: Partner,
+    /// What it may have, and has.
+    pub quota: QuotaReport,
+}
+
+/// What a partner may have, and has. Only what is new is refused beyond it: bookings that are there can always be protected and
+/// canceled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct QuotaReport {
+    /// Bookings recorded.
+    pub bookings: QuotaUse,
+    /// Bytes of these bookings: record and terms, as they are kept.
+    pub bytes: QuotaUse,
+    /// Events since the day began, in UTC.
+    pub events_per_day: QuotaUse,
+    /// Webhook endpoints.
+    pub endpoints: QuotaUse,
+}
+
+/// One part of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct QuotaUse {
+    /// What there is.
+    pub used: u64,
+    /// What there may be; absent where that is not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub limit: Option<u64>,
+}
+
+impl QuotaUse {
+    /// Whether so much more would be too much.
+    #[must_use]
+    pub fn refuses(&self, more: u64) -> bool {
+        self.limit
+            .is_some_and(|limit| self.used.saturating_add(more) > limit)
+    }
+}
+
+impl QuotaReport {
+    /// What a partner may have under `quota`, and has by `at`.
+    #[must_use]
+    pub fn of(quota: Quota, usage: &Usage, endpoints: u64, at: Timestamp) -> Self {
+        let part = |used, said: Option<u64>| QuotaUse {
+            used,
+            limit: said.filter(|limit| *limit > 0),
+        };
+        // More endpoints than that, nothing else is made for.
+        let most = ENDPOINTS_PER_PARTNER as u64;
+        let said = quota.endpoints.filter(|limit| (1..most).contains(limit));
+        Self {
+            bookings: part(usage.bookings, quota.bookings),
+            bytes: part(usage.bytes, quota.bytes),
+            events_per_day: part(usage.events_on_day(at).0, quota.events_per_day),
+            endpoints: part(endpoints, said.or(Some(most))),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! A disk that fails or runs out of room under a server: health says so, what can go on does, and all is well once it is mended.
+
+use std::time::{Duration, Instant};
+
+use bookguard_tests::caller::Caller;
+use bookguard_tests::disk_faults::{DiskFaults, EIO, ENOSPC};
+use bookguard_tests::engine::{Engine, Site};
+use bookguard_tests::house::Partner;
+use bookguard_tests::program::{CommandLine, Serving};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+
+fn serve(site: &Site) -> CommandLine {
+    site.command(["serve", "--listen", "127.0.0.1:0", "--dev"])
+        .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
+}
+
+/// What health says until it is this: 200, or the code of a refusal.
+async fn health(caller: &Caller, expected: &str) {
+    until(expected, async || {
+        let reply = caller.get("/v1/health").await;
+        let said = match reply.status {
+            200 => "ok".to_owned(),
+            503 => reply.code(),
+            other => panic!("{other}: {}", reply.text()),
+        };
+        (said == expected).then_some(())
+    })
+    .await;
+}
+
+async fn told(server: &Serving, words: &str) {
+    until(words, async || {
+        server.stderr().contains(words).then_some(())
+    })
+    .await;
+}
+
+fn count(text: &str, words: &str) -> usize {
+    text.matches(words).count()
+}
+
+#[tokio::test]
+async fn health_tells_of_a_log_that_cannot_be_written_though_nobody_writes_and_of_its_end() {
+    let Some(disk) = DiskFaults::new() else {
+        return;
+    };
+    for (call, error, code) in [
+        ("write", EIO, "storage_failing"),
+        ("write", ENOSPC, "storage_full"),
+        ("sync", EIO, "storage_failing"),
+    ] {
+        let site = Site::new(Engine::Sqlite);
+        let server = Serving::of(disk.under(serve(&site))).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.book().await;
+        health(&acme.caller, "ok").await;
+        disk.fail(&[(call, "-wal", error)]);
+        let began = Instant::now();
+        health(&acme.caller, code).await;
+        // A second to the next look; the rest is a loaded machine's.
+        let noticed = began.elapsed();
+        assert!(noticed < Duration::from_secs(10), "{noticed:?}");
+        for _ in 0..20 {
+            let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+            assert_eq!(reply.status, 503, "{}", reply.text());
+        }
+        health(&acme.caller, code).await;
+        acme.caller.get("/v1/bookings").await.ok(200);
+        disk.mend();
+        // Nobody writes, and it is noticed all the same.
+        health(&acme.caller, "ok").await;
+        acme.book().await;
+        told(&server, "writes work again after").await;
+        let (ended, said) = server.terminate().await;
+        assert_eq!(ended, Some(0));
+        assert_eq!(count(&said, "writes fail"), 1, "{said}");
+        assert!(said.contains("20 batches with 20 requests"), "{said}");
+        site.verify(2).await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_file_that_cannot_be_written_is_told_of_and_its_log_is_cut_when_that_is_over() {
+    let Some(disk) = DiskFaults::new() else {
+        return;
+    };
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::of(disk.under(serve(&site))).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    disk.fail(&[("write", "/bookguard.db", EIO)]);
+    let log = site.file().with_extension("db-wal");
+    let bytes = || std::fs::metadata(&log).unwrap().len();
+    let mut made = 0;
+    while bytes() < 20 << 20 {
+        acme.book().await;
+        made += 1;
+    }
+    // Everything was taken, and yet not all is well.
+    health(&acme.caller, "checkpoints_failing").await;
+    disk.mend();
+    health(&acme.caller, "ok").await;
+    until("a log that is cut", async || {
+        (bytes() < 1 << 20).then_some(())
+    })
+    .await;
+    told(&server, "is brought into the database file again").await;
+    let (ended, said) = server.terminate().await;
+    assert_eq!(ended, Some(0));
+    let begun = "cannot be brought into the database file";
+    assert_eq!(count(&said, begun), 1, "{said}");
+    assert_eq!(count(&said, "writes fail"), 0, "{said}");
+    site.verify(made).await;
+}
+
+#[tokio::test]
+async fn a_read_that_the_disk_fails_is_not_called_damage() {
+    let Some(disk) = DiskFaults::new() else {
+        return;
+    };
+    let site = Site::new(Engine::Sqlite);
+    let server = Serving::of(serve(&site)).await;
+    Partner::register(&server.caller(), "Acme").await;
+    assert_eq!(server.terminate().await.0, Some(0));
+    disk.fail(&[("read", "/bookguard.db", EIO)]);
+    let list = || disk.under(site.command(["partners", "list"])).run();
+    let ran = list().await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(!ran.stderr.contains("the database is damaged"), "{ran:?}");
+    assert!(ran.stderr.contains("disk"), "{ran:?}");
+    disk.mend();
+    assert_eq!(list().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_stop_on_a_full_disk_is_prompt_and_what_was_pending_goes_out_when_there_is_room() {
+    let Some(disk) = DiskFaults::new() else {
+        return;
+    };
+    let site = Site::new(Engine::Sqlite);
+    let receiver = Receiver::start().await;
+    receiver.answer(Answer::Late(Duration::from_millis(300), 500));
+    let server = Serving::of(disk.under(serve(&site))).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    acme.endpoint(&receiver.url()).await;
+    let booking = acme.book().await;
+    // The attempt is under way and its outcome cannot be kept.
+    disk.fail(&[("write", "-wal", ENOSPC)]);
+    health(&acme.caller, "storage_full").await;
+    let began = Instant::now();
+    assert_eq!(server.terminate().await.0, Some(0));
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    disk.mend();
+    receiver.answer(Answer::Status(200));
+    let before = receiver.count();
+    let server = Serving::of(disk.under(serve(&site))).await;
+    receiver.wait_for(before + 1).await;
+    let acme = Partner {
+        caller: acme.caller.at(server.url()),
+        ..acme
+    };
+    until("a delivery that is recorded", async || {
+        (acme.events(&booking).await[0]["status"] == "delivered").then_some(())
+    })
+    .await;
+    assert_eq!(server.terminate().await.0, Some(0));
+    site.verify(1).await;
+}
+
+#[tokio::test]
+async fn below_the_least_free_disk_nothing_new_is_taken_and_what_is_there_goes_on() {
+    let site = Site::new(Engine::Sqlite);
+    let receiver = Receiver::start().await;
+    let server = Serving::start(&site, &["--dev"]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    acme.endpoint(&receiver.url()).await;
+    let (first, second) = (acme.book().await, acme.book().await);
+    let post = async |caller: &Caller| {
+        let booking = samples::booking();
+        caller.post_once("/v1/bookings", "once", &booking).await
+    };
+    let made = post(&acme.caller).await.ok(201);
+    receiver.wait_for(3).await;
+    assert_eq!(server.terminate().await.0, Some(0));
+
+    // More than any disk has.
+    let server = Serving::start(&site, &["--dev", "--min-free-disk", "1048576TiB"]).await;
+    let caller = acme.caller.at(server.url());
+    let acme = Partner { caller, ..acme };
+    let open = server.caller();
+    for refused in [
+        acme.caller.post("/v1/bookings", &samples::booking()).await,
+        acme.caller
+            .put("/v1/policies/late", &samples::policy(5_000))
+            .await,
+        open.post("/v1/partners/register", &samples::partner("B"))
+            .await,
+        acme.caller
+            .post(
+                "/v1/webhook-endpoints",
+                &serde_json::json!({"url": receiver.url()}),
+            )
+            .await,
+    ] {
+        let told = (refused.status, refused.code());
+        assert_eq!(told, (503, "storage_low".to_owned()), "{}", refused.text());
+        assert!(refused.header("retry-after").is_some());
+    }
+    assert_eq!(post(&acme.caller).await.ok(201), made, "answered before");
+    acme.protect(&first).await;
+    acme.cancel(&second, &samples::cancellation()).await;
+    receiver.wait_for(5).await;
+    // It does its work: a balancer that took it away would stop that too.
+    health(&open, "ok").await;
+    let (ended, said) = server.terminate().await;
+    assert_eq!(ended, Some(0));
+    assert_eq!(count(&said, "min_free_disk"), 1, "{said}");
+    let ran = site
+        .command(["serve", "--min-free-disk", "lots"])
+        .run()
+        .await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("\"lots\" is not a size"), "{ran:?}");
+    site.verify(3).await;
+}
+
+#[cfg(unix)]
+mod owners {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
+    use bookguard_tests::program::bookguard;
+
+    use super::*;
+
+    fn allow(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Files that others than their owner may touch.
+    fn open_files(folder: &Path) -> Vec<String> {
+        let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let open = files.filter(|file| file.metadata().unwrap().permissions().mode() & 0o177 != 0);
+        open.map(|file| file.file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn everything_that_is_made_is_its_owners_alone_whatever_the_umask() {
+        let site = Site::new(Engine::Sqlite);
+        let folder = site.file().parent().unwrap();
+        let server = Serving::of(serve(&site).with_umask("000")).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.book().await;
+        let files = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(files, 6, "database, log, index, lock, key, guard");
+        assert_eq!(open_files(folder), Vec::<String>::new());
+        let copy = folder.join("copy.db");
+        let backup = site.command(["backup"]).arg(&copy).with_umask("000");
+        assert_eq!(backup.run().await.code, Some(0));
+        assert_eq!(open_files(folder), Vec::<String>::new());
+        let (ended, said) = server.terminate().await;
+        assert_eq!((ended, said.lines().count()), (Some(0), 1), "{said}");
+
+        let target = tempfile::tempdir().unwrap();
+        let moved = bookguard(["migrate", "--from"])
+            .arg(site.file())
+            .arg("--to");
+        let moved = moved.arg(target.path().join("new.db")).with_umask("000");
+        assert_eq!(moved.run().await.code, Some(0));
+        assert_eq!(open_files(target.path()), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn what_others_can_read_already_is_named_at_the_start() {
+        let site = Site::new(Engine::Sqlite);
+        let folder = site.file().parent().unwrap();
+        let server = Serving::of(serve(&site)).await;
+        assert_eq!(server.terminate().await.0, Some(0));
+        allow(site.file(), 0o644);
+        allow(folder, 0o777);
+        let server = Serving::of(serve(&site)).await;
+        let (ended, said) = server.terminate().await;
+        assert_eq!((ended, said.lines().count()), (Some(0), 3), "{said}");
+        for words in ["bookguard.db (mode 0644)", "chmod 600", "(mode 0777)"] {
+            assert!(said.contains(words), "{words} in {said}");
+        }
+        assert!(!said.contains(".key (mode"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_backup_on_a_disk_that_is_read_only_is_verified() {
+        let site = Site::new(Engine::Sqlite);
+        let server = Serving::of(serve(&site)).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.book().await;
+        let top = tempfile::tempdir().unwrap();
+        allow(top.path(), 0o755);
+        let folder = top.path().join("a %b?");
+        std::fs::create_dir(&folder).unwrap();
+        let copy = folder.join("copy.db");
+        let key = top.path().join("bookguard.key");
+        assert_eq!(
+            site.command(["backup"]).arg(&copy).run().await.code,
+            Some(0)
+        );
+        assert_eq!(server.terminate().await.0, Some(0));
+        std::fs::copy(site.file().with_extension("db.key"), &key).unwrap();
+        for file in [&copy, &key] {
+            allow(file, 0o444);
+        }
+        allow(&folder, 0o555);
+        let verify = bookguard(["ledger", "verify", "--db"]).arg(&copy);
+        let verify = verify.arg("--ledger-key").arg(&key);
+        let verify = crate::cli::serving::permissions::unprivileged(verify, top.path());
+        let report = verify.run().await.json();
+        assert_eq!(
+            (&report["verified"], &report["bookings"]),
+            (&true.into(), &1.into())
+        );
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        allow(&folder, 0o755);
+    }
+}

@@ -1,0 +1,659 @@
+//! Many at once, on PostgreSQL at two nodes: one answer to many equal requests, a log without gaps, and partners who never see each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_server::Server;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::at_once;
+use bookguard_tests::mirror::{Mirror, leaf_hex};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+const AT_ONCE: usize = 50;
+
+/// A house, and the addresses of its nodes: two where the engine takes more than one.
+struct Nodes {
+    house: House,
+    urls: Vec<String>,
+    /// Runs while the house does.
+    _second: Option<Server>,
+}
+
+impl Nodes {
+    async fn open(engine: Engine) -> Self {
+        let house = House::open(engine).await;
+        let mut urls = vec![house.server().url()];
+        let mut second = None;
+        if engine == Engine::Postgres {
+            let server = house.second_node().await;
+            urls.push(server.url());
+            second = Some(server);
+        }
+        Self {
+            house,
+            urls,
+            _second: second,
+        }
+    }
+
+    /// The caller at one node or the other.
+    fn at(&self, number: usize, caller: &Caller) -> Caller {
+        caller.at(&self.urls[number % self.urls.len()])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_bytes() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let house = &nodes.house;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let caller = nodes.at(n, &acme.caller);
+            async move {
+                caller
+                    .post_once("/v1/bookings", "the-one", &samples::booking())
+                    .await
+            }
+        }));
+        let replies = replies.await;
+        let bodies: BTreeSet<&[u8]> = replies.iter().map(|reply| reply.body.as_slice()).collect();
+        assert!(
+            replies.iter().all(|reply| reply.status == 201),
+            "{replies:?}"
+        );
+        assert_eq!(bodies.len(), 1);
+        let fresh = replies
+            .iter()
+            .filter(|reply| reply.header("idempotent-replayed").is_none());
+        assert_eq!(fresh.count(), 1, "the others are replays");
+        let list = acme.caller.get("/v1/bookings").await.ok(200);
+        assert_eq!(list["data"].as_array().unwrap().len(), 1);
+        receiver.wait_for(1).await;
+        let booking = replies[0].string("bookingId");
+        let events = until("the event to be delivered", async || {
+            let events = acme.events(&booking).await;
+            (events[0]["status"] == "delivered").then_some(events)
+        })
+        .await;
+        assert_eq!((events.len(), receiver.received().len()), (1, 1));
+        // One fact in the log, and that its one event was told.
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        assert_eq!(
+            Mirror::download(&house.caller(), &vkey)
+                .await
+                .entries()
+                .len(),
+            2
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_keys_that_end_each_other_leave_one() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let (mut last, mut last_id) = (acme.caller.clone(), acme.key_id.clone());
+        for _ in 0..20 {
+            let made = last.post("/v1/api-keys", &json!({})).await;
+            let (other, other_id) = (
+                last.with_key(&made.string("apiKey")),
+                made.string("apiKeyId"),
+            );
+            let paths = [&other_id, &last_id].map(|id| format!("/v1/api-keys/{id}"));
+            let (one, two) = (nodes.at(0, &last), nodes.at(1, &other));
+            let (one, two) = tokio::join!(one.delete(&paths[0]), two.delete(&paths[1]));
+            // The second is a key that is the last, or one that is known to be revoked.
+            match (one.status, two.status) {
+                (200, 409 | 401) => {}
+                (409 | 401, 200) => (last, last_id) = (other, other_id),
+                statuses => panic!("{statuses:?}: {} {}", one.text(), two.text()),
+            }
+            assert_eq!(last.get("/v1/api-keys").await.status, 200);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let caller = nodes.at(n, &acme.caller);
+            let body = samples::booking_with(json!({"eventType": format!("kind {n}")}));
+            async move { caller.post_once("/v1/bookings", "the-one", &body).await }
+        }));
+        let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
+        for reply in replies.await {
+            *statuses.entry(reply.status).or_default() += 1;
+        }
+        assert_eq!(statuses, BTreeMap::from([(201, 1), (422, AT_ONCE - 1)]));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_booking_protected_by_many_at_once_is_protected_once() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let booking = acme.book().await;
+        let path = format!("/v1/bookings/{booking}/protect");
+        let answers = at_once((0..AT_ONCE).map(|n| {
+            let (caller, path) = (nodes.at(n, &acme.caller), path.clone());
+            async move { caller.post_nothing(&path).await.ok(200) }
+        }));
+        for answer in answers.await {
+            assert_eq!(answer["receipt"]["leafIndex"], 1);
+        }
+        assert_eq!(acme.events(&booking).await.len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place() {
+    on_every_engine(async |engine| {
+        const PARTNERS: usize = 4;
+        const EACH: usize = 40;
+        let nodes = Nodes::open(engine).await;
+        let house = &nodes.house;
+        let mut partners = Vec::new();
+        for n in 0..PARTNERS {
+            partners.push(house.partner(&format!("Partner {n}")).await);
+        }
+        let receipts = at_once((0..PARTNERS * EACH).map(|n| {
+            let partner = &partners[n % PARTNERS];
+            // Each partner is at both nodes.
+            let partner = Partner {
+                caller: nodes.at(n / PARTNERS, &partner.caller),
+                ..partner.clone()
+            };
+            async move {
+                let booking = partner.book().await;
+                partner.scoped(&["bookings:read"]).await;
+                partner.protect(&booking).await["receipt"].clone()
+            }
+        }));
+        let receipts = receipts.await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let mirror = Mirror::download(&house.caller(), &vkey).await;
+        assert_eq!(mirror.entries().len(), 2 * PARTNERS * EACH);
+        // Every receipt points at its own entry.
+        let mut places = BTreeSet::new();
+        for receipt in &receipts {
+            let index = receipt["leafIndex"].as_u64().unwrap();
+            assert!(places.insert(index), "two receipts for entry {index}");
+            assert_eq!(
+                receipt["leafHash"],
+                leaf_hex(&mirror.entries()[index as usize])
+            );
+            assert!(receipt["treeSize"].as_u64().unwrap() > index);
+        }
+        mirror.chains();
+        for partner in &partners {
+            let list = partner.caller.get("/v1/bookings?limit=100").await.ok(200);
+            let bookings = list["data"].as_array().unwrap();
+            assert_eq!(bookings.len(), EACH);
+            let mut numbers = BTreeSet::new();
+            for booking in bookings {
+                assert_eq!(booking["status"], "protected");
+                for event in partner.events(booking["bookingId"].as_str().unwrap()).await {
+                    numbers.insert(event["seq"].as_u64().unwrap());
+                }
+            }
+            assert_eq!(numbers, (1..=2 * EACH as u64).collect());
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let booking = acme.book().await;
+        let path = format!("/v1/bookings/{booking}/cancel");
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let (caller, path) = (nodes.at(n, &acme.caller), path.clone());
+            let by = ["organizer", "talent"][n / 2 % 2];
+            async move { (by, caller.post(&path, &json!({"canceledBy": by})).await) }
+        }));
+        let replies = replies.await;
+        let made: BTreeSet<String> = replies
+            .iter()
+            .map(|(_, reply)| reply.string("resolutionId"))
+            .collect();
+        assert_eq!(made.len(), 1, "those that were refused name it too");
+        let first = acme.caller.get(&format!("/v1/bookings/{booking}")).await;
+        assert!(made.contains(&first.string("resolutionId")));
+        let id = first.string("resolutionId");
+        let resolution = acme.caller.get(&format!("/v1/resolutions/{id}")).await;
+        let winner = resolution.string("canceledBy");
+        for (by, reply) in &replies {
+            match *by == winner {
+                true => drop(reply.ok(201)),
+                false => assert_eq!(
+                    (reply.status, reply.code().as_str()),
+                    (409, "booking_already_canceled")
+                ),
+            }
+        }
+        assert_eq!(acme.events(&booking).await.len(), 2);
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn protecting_and_canceling_at_once_come_one_after_the_other() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let mut bookings = Vec::new();
+        for _ in 0..AT_ONCE / 2 {
+            bookings.push(acme.book().await);
+        }
+        let pairs = at_once(bookings.iter().enumerate().map(|(n, booking)| {
+            let (here, there) = (
+                nodes.at(n / 2, &acme.caller),
+                nodes.at(n / 2 + 1, &acme.caller),
+            );
+            let (protect, cancel) = (
+                format!("/v1/bookings/{booking}/protect"),
+                format!("/v1/bookings/{booking}/cancel"),
+            );
+            async move {
+                let body = samples::cancellation();
+                match n % 2 {
+                    0 => tokio::join!(here.post_nothing(&protect), there.post(&cancel, &body)),
+                    _ => {
+                        let (canceled, protected) =
+                            tokio::join!(here.post(&cancel, &body), there.post_nothing(&protect));
+                        (protected, canceled)
+                    }
+                }
+            }
+        }));
+        for (protected, canceled) in pairs.await {
+            let resolution = canceled.ok(201);
+            let id = resolution["bookingId"].as_str().unwrap();
+            let booking = acme.caller.get(&format!("/v1/bookings/{id}")).await.ok(200);
+            assert_eq!(booking["status"], "canceled");
+            let was_protected = match protected.status {
+                200 => true,
+                _ => {
+                    assert_eq!(protected.code(), "booking_canceled");
+                    false
+                }
+            };
+            assert_eq!(booking["protected"], was_protected);
+            let grade = ["record_only", "ledger_anchored"][usize::from(was_protected)];
+            assert_eq!(resolution["evidenceGrade"], grade);
+            let events = acme.events(id).await;
+            assert_eq!(events.len(), 2 + usize::from(was_protected));
+            assert_eq!(events.last().unwrap()["type"], "resolution.created");
+        }
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everybody_can_recompute()
+{
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let vkey = nodes.house.caller().get("/v1/ledger/key").await.text();
+        // Meanwhile each event ends at each endpoint, on whichever node: accepted, or given up at once.
+        let receivers = [Receiver::start().await, Receiver::start().await];
+        receivers[1].answer(Answer::Status(413));
+        for receiver in &receivers {
+            acme.endpoint(&receiver.url()).await;
+        }
+        let other_date =
+            json!({"eventDate": "2031-12-20T19:00:00-05:00", "agreedBy": ["talent", "organizer"]});
+        for round in 0..AT_ONCE / 4 {
+            let id = acme.book().await;
+            let path = format!("/v1/bookings/{id}");
+            let told = acme.caller.get(&format!("{path}/disclosure")).await;
+            let accept = samples::acceptance(&told.string("disclosureHash"));
+            let replies = at_once((0..10).map(|n| {
+                let caller = nodes.at(round + n / 5, &acme.caller);
+                let (place, body) = match n % 5 {
+                    0 => ("reschedule", samples::new_date()),
+                    1 => ("protect", json!(null)),
+                    2 => ("acceptances", accept.clone()),
+                    3 => ("reschedule", other_date.clone()),
+                    _ => ("cancel", samples::cancellation()),
+                };
+                let path = format!("{path}/{place}");
+                async move {
+                    match place {
+                        "protect" => (place, caller.post_nothing(&path).await),
+                        _ => (place, caller.post(&path, &body).await),
+                    }
+                }
+            }));
+            for (place, reply) in replies.await {
+                let refused = match (place, reply.status) {
+                    ("cancel", status) => Some((status, 201)),
+                    (_, 200 | 201) => None,
+                    ("acceptances", _) if reply.code() == "disclosure_changed" => None,
+                    ("reschedule", _) if reply.code() == "event_date_unchanged" => None,
+                    _ => (reply.code() != "booking_canceled").then_some((reply.status, 409)),
+                };
+                let expected = refused.is_none_or(|(status, wanted)| status == wanted);
+                assert!(expected, "{place}: {}", reply.text());
+            }
+            until("every event to have ended everywhere", async || {
+                let events = acme.events(&id).await;
+                let mut deliveries = events
+                    .iter()
+                    .flat_map(|e| e["deliveries"].as_array().unwrap());
+                deliveries.all(|d| d["attempts"] == 1).then_some(())
+            })
+            .await;
+            let packet = acme.caller.get(&format!("{path}/evidence")).await;
+            let report = bookguard_core::evidence::verify(&packet.body, &vkey);
+            assert!(report.verified(), "{report}");
+            let deliveries = packet.json()["deliveries"].as_array().unwrap().clone();
+            assert!(
+                deliveries.len() == 4 || deliveries.len() == 6,
+                "{deliveries:?}"
+            );
+            for delivery in deliveries {
+                let recorded = delivery["recorded"].as_array().unwrap();
+                let outcome = match delivery["status"] == "delivered" {
+                    true => "delivered",
+                    false => "given_up",
+                };
+                assert_eq!(
+                    (recorded.len(), &recorded[0]["outcome"]),
+                    (1, &json!(outcome))
+                );
+            }
+        }
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_review_decided_by_many_at_once_is_decided_once() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let acme = nodes.house.partner("Acme").await;
+        let pending = acme.leave_open().await;
+        let path = format!("/v1/resolutions/{pending}/decide");
+        let replies = at_once((0..AT_ONCE).map(|n| {
+            let (caller, path) = (nodes.at(n, &acme.caller), path.clone());
+            let mut decision = samples::decision();
+            decision["refund"] = json!(n / 2 % 5);
+            async move { caller.post(&path, &decision).await }
+        }));
+        let replies = replies.await;
+        let made: BTreeSet<String> = replies
+            .iter()
+            .map(|reply| reply.string("resolutionId"))
+            .collect();
+        assert_eq!(made.len(), 1);
+        let decided = replies.iter().filter(|reply| reply.status == 201);
+        let refunds: BTreeSet<String> = decided
+            .map(|reply| reply.json()["decision"]["refund"].to_string())
+            .collect();
+        assert_eq!(refunds.len(), 1);
+        assert!(
+            replies.iter().all(|reply| {
+                reply.status == 201 || reply.code() == "resolution_already_decided"
+            })
+        );
+        verified(&nodes.house).await;
+    })
+    .await;
+}
+
+/// The whole database agrees with its ledger.
+async fn verified(house: &House) {
+    let service = house.server().service().clone();
+    let report = tokio::task::spawn_blocking(move || service.verify_ledger(false, |_, _| {}));
+    let report = report.await.unwrap().unwrap();
+    assert_eq!(report.findings, []);
+}
+
+/// A recovery that delivers nothing.
+fn counting() -> Value {
+    json!({"since": "2026-09-21T00:00:00Z", "dryRun": true})
+}
+
+/// What is one partner's and must never reach another.
+struct Belongings {
+    /// The value of each path parameter.
+    ids: BTreeMap<&'static str, String>,
+    /// Texts that appear nowhere but in the owner's own answers.
+    texts: Vec<String>,
+}
+
+async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
+    let resolution = owner.leave_open().await;
+    let endpoint = owner
+        .endpoint(&format!("{}?of=owner", receiver.url()))
+        .await;
+    let body = samples::booking_with(json!({
+        "talent": {"id": "secret-talent", "name": "Secret Talent"}, "metadata": {"note": "secret-note"}
+    }));
+    let booking = owner
+        .caller
+        .post("/v1/bookings", &body)
+        .await
+        .string("bookingId");
+    let event = owner.events(&booking).await.remove(0);
+    let event = event["eventId"].as_str().unwrap().to_owned();
+    let key = owner
+        .caller
+        .post("/v1/api-keys", &json!({"name": "secret-key"}))
+        .await;
+    let recovery = owner
+        .caller
+        .post("/v1/webhook-events/recover", &counting())
+        .await;
+    let ids = BTreeMap::from([
+        ("bookingId", booking),
+        ("eventId", event),
+        ("endpointId", endpoint),
+        ("apiKeyId", key.string("apiKeyId")),
+        // Every partner may have a policy of this name; what it says is the owner's.
+        ("policyId", "pol_0123".to_owned()),
+        ("resolutionId", resolution),
+        ("recoveryId", recovery.string("recoveryId")),
+    ]);
+    let mut policy = samples::policy(4321);
+    policy["name"] = "Secret Policy".into();
+    owner.put_policy(&ids["policyId"], &policy).await;
+    let defaults =
+        json!({"defaultPolicies": {"secret-type": ids["policyId"]}, "timeZone": "Asia/Tokyo"});
+    owner
+        .caller
+        .patch("/v1/partners/me", &defaults)
+        .await
+        .ok(200);
+    let mut texts: Vec<String> = ids.values().cloned().collect();
+    texts.retain(|text| *text != ids["policyId"]);
+    texts.extend(["secret_type", "Asia/Tokyo"].map(str::to_owned));
+    texts.extend(["secret-", "Secret ", "of=owner"].map(str::to_owned));
+    texts.extend([
+        owner.id.clone(),
+        owner.key_id.clone(),
+        owner.secret.clone(),
+        owner.key.clone(),
+    ]);
+    Belongings { ids, texts }
+}
+
+#[tokio::test]
+async fn no_operation_shows_or_changes_what_is_another_partner_s() {
+    on_every_engine(async |engine| {
+        let nodes = Nodes::open(engine).await;
+        let (owner, mut other) = (
+            nodes.house.partner("Secret Owner").await,
+            nodes.house.partner("Other").await,
+        );
+        other.caller = nodes.at(1, &other.caller);
+        let receiver = Receiver::start().await;
+        let belongings = belongings(&owner, &receiver).await;
+        let settled = until("the owner's event delivered", async || {
+            let events = owner.events(&belongings.ids["bookingId"]).await;
+            (events[0]["status"] == "delivered").then_some(())
+        });
+        settled.await;
+        let before = owned(&owner, &belongings).await;
+        let document: Value = serde_json::from_str(bookguard_server::openapi_json()).unwrap();
+        let mut asked = 0;
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let open = operation["security"] == json!([]);
+                if open && operation["requestBody"].is_null() {
+                    continue;
+                }
+                asked += 1;
+                if operation["operationId"] == "putPolicy" {
+                    continue;
+                }
+                isolated(&other, &belongings, &method.to_uppercase(), path, operation).await;
+            }
+        }
+        assert!(asked > 15);
+        takes_the_same_name(&owner, &other, &belongings).await;
+        assert_eq!(
+            owned(&owner, &belongings).await,
+            before,
+            "nothing of the owner's changed"
+        );
+        assert_eq!(receiver.received().len(), 1, "nothing was sent again");
+    })
+    .await;
+}
+
+async fn isolated(
+    other: &Partner,
+    belongings: &Belongings,
+    method: &str,
+    path: &str,
+    operation: &Value,
+) {
+    let place = format!("{method} {path}");
+    let foreign = fill(path, |name| {
+        let id = belongings.ids.get(name);
+        id.unwrap_or_else(|| panic!("{place}: whose is a {name}?"))
+            .clone()
+    });
+    let reply = send(other, method, &foreign, operation).await;
+    for text in &belongings.texts {
+        assert!(
+            !reply.text().contains(text.as_str()),
+            "{place} shows {text}: {}",
+            reply.text()
+        );
+    }
+    if foreign != path {
+        // The same answer as for what nobody has, to the last byte.
+        let unknown = fill(path, |name| {
+            let (prefix, digits) = belongings.ids[name].split_once('_').unwrap();
+            format!("{prefix}_{}", digits.chars().rev().collect::<String>())
+        });
+        let unknown = send(other, method, &unknown, operation).await;
+        assert_eq!((reply.status, &reply.body), (404, &unknown.body), "{place}");
+    }
+}
+
+/// A policy's name is its owner's alone: to anybody else it means nothing, or a policy of their own.
+async fn takes_the_same_name(owner: &Partner, other: &Partner, belongings: &Belongings) {
+    let policy_id = &belongings.ids["policyId"];
+    let booking = samples::booking_with(json!({ "policyId": policy_id }));
+    let refused = other.caller.post("/v1/bookings", &booking).await;
+    let unknown = ("/policyId".to_owned(), "policy_unknown".to_owned());
+    assert_eq!((refused.status, refused.details()), (400, vec![unknown]));
+    let defaults = json!({"defaultPolicies": {"*": policy_id}});
+    let refused = other.caller.patch("/v1/partners/me", &defaults).await;
+    let unknown = ("/defaultPolicies/*".to_owned(), "policy_unknown".to_owned());
+    assert_eq!((refused.status, refused.details()), (400, vec![unknown]));
+    assert_eq!(other.put_policy(policy_id, &samples::policy(1)).await, 1);
+    let path = format!("/v1/policies/{policy_id}");
+    let (theirs, its) = (
+        owner.caller.get(&path).await.ok(200),
+        other.caller.get(&path).await.ok(200),
+    );
+    assert_eq!(theirs["policy"]["organizer"]["late"]["refundBps"], 4321);
+    assert_eq!(its["policy"]["organizer"]["late"]["refundBps"], 1);
+}
+
+fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
+    let parts = path.split('/').map(|part| {
+        let name = part
+            .strip_prefix('{')
+            .and_then(|part| part.strip_suffix('}'));
+        name.map_or_else(|| part.to_owned(), &value)
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) -> Reply {
+    let mut request = partner.caller.request(method, path);
+    if operation["requestBody"].is_object() {
+        let body = match operation["operationId"].as_str().unwrap() {
+            "registerPartner" => samples::partner("New"),
+            "createApiKey" => json!({}),
+            "createBooking" => samples::booking(),
+            "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+            "updateWebhookEndpoint" => json!({"enabled": false}),
+            "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 0}),
+            "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
+            "validatePolicy" => json!({}),
+            "recoverWebhookEvents" => counting(),
+            "rescheduleBooking" => samples::new_date(),
+            "acceptTerms" => samples::acceptance(&format!("sha256:{}", "00".repeat(32))),
+            "cancelBooking" => samples::cancellation(),
+            "decideResolution" => samples::decision(),
+            id => panic!("what is a body of {id}?"),
+        };
+        request = request
+            .header("content-type", "application/json")
+            .body(body.to_string());
+    }
+    partner.caller.send(request).await
+}
+
+/// Everything of the owner's, as it sees it.
+async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
+    let booking = &belongings.ids["bookingId"];
+    let mut seen = Vec::new();
+    for path in [
+        "/v1/partners/me".to_owned(),
+        "/v1/api-keys".to_owned(),
+        "/v1/bookings".to_owned(),
+        "/v1/webhook-endpoints".to_owned(),
+        format!("/v1/bookings/{booking}"),
+        format!("/v1/bookings/{booking}/disclosure"),
+        format!("/v1/bookings/{booking}/webhook-events"),
+        format!("/v1/webhook-events/{}", belongings.ids["eventId"]),
+        "/v1/policies".to_owned(),
+        format!("/v1/policies/{}", belongings.ids["policyId"]),
+        format!("/v1/policies/{}/versions", belongings.ids["policyId"]),
+        format!("/v1/resolutions/{}", belongings.ids["resolutionId"]),
+    ] {
+        seen.push(owner.caller.get(&path).await.ok(200));
+    }
+    seen
+}

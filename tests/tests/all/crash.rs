@@ -1,0 +1,325 @@
+//! Kill -9 in the middle of a load, again and again on the same database: what was answered stays, what was owed is sent.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bookguard_core::clock::Clock;
+use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::limits::{IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS};
+use bookguard_core::webhook::verify;
+use bookguard_server::Server;
+use bookguard_server::config::Config;
+use bookguard_server::courier::address::AddressRules;
+use bookguard_tests::engine::{Engine, Site, on_every_engine, on_postgres};
+use bookguard_tests::house::Partner;
+use bookguard_tests::load::{Addresses, Load, Told, all_bookings, at_once};
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::Serving;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::{until, until_within};
+
+/// How often a server is killed.
+const KILLS: usize = 25;
+/// Clients that write at the same time.
+const CLIENTS: usize = 12;
+/// How long thousands of deliveries may take on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_answered_survives_kill_9_and_what_was_owed_is_delivered() {
+    on_every_engine(async |engine| killed_again_and_again(engine, 1).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_killed_in_turn_fork_nothing_and_lose_nothing() {
+    on_postgres(async |engine| killed_again_and_again(engine, 2).await).await;
+}
+
+async fn killed_again_and_again(engine: Engine, count: usize) {
+    let site = Site::new(engine);
+    let receiver = Receiver::start().await;
+    let mut nodes = Vec::new();
+    for _ in 0..count {
+        nodes.push(Serving::start(&site, &["--dev"]).await);
+    }
+    let addresses = Addresses::of(nodes.iter().map(Serving::url));
+    let acme = Partner::register(&nodes[0].caller(), "Acme").await;
+    acme.endpoint(&receiver.url()).await;
+    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let mut mirror = Mirror::download(&acme.caller, &vkey).await;
+    let mut load = Load::start(CLIENTS, &acme.caller, &addresses);
+    for kill in 0..KILLS {
+        // Each time at another point: after as few answers as two, and as many as sixty.
+        load.answers(2 + (kill * 17) % 59).await;
+        // In turn, and now and then all of them.
+        let killed: Vec<usize> = match kill % 5 {
+            4 => (0..count).collect(),
+            _ => vec![kill % count],
+        };
+        for node in killed {
+            nodes.remove(node).kill().await;
+            nodes.insert(node, Serving::start(&site, &["--dev"]).await);
+            addresses.set(node, nodes[node].url());
+        }
+        let caller = acme.caller.at(nodes[kill % count].url());
+        load.told().check(&caller).await;
+        if kill % 5 == 4 {
+            let later = Mirror::download(&caller, &vkey).await;
+            later.extends(&mirror);
+            mirror = later;
+        }
+    }
+    let told = load.finish().await;
+    let caller = acme.caller.at(nodes[0].url());
+    told.check_all(&caller).await;
+    assert!(
+        told.bookings.len() > 300 && told.protected.len() > 100 && told.canceled.len() > 60,
+        "{} bookings, {} protected, {} canceled",
+        told.bookings.len(),
+        told.protected.len(),
+        told.canceled.len()
+    );
+    assert!(
+        told.broken > KILLS / count,
+        "requests were in flight when the server died: {}",
+        told.broken
+    );
+    for node in nodes {
+        node.kill().await;
+    }
+    site.verify(told.bookings.len()).await;
+    delivered_in_the_end(&site, &acme, &receiver, &told, &mirror).await;
+    site.verify(told.bookings.len()).await;
+}
+
+/// A server whose clock stands after every lease takes up what the killed ones held; then nothing is owed any more,
+/// and the receiver has had every event, genuine, at least once.
+async fn delivered_in_the_end(
+    site: &Site,
+    acme: &Partner,
+    receiver: &Receiver,
+    told: &Told,
+    earlier: &Mirror,
+) {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
+    let later = i64::try_from(now).unwrap() + LEASE_MS + 1;
+    let server = Server::start(Config {
+        listen: "127.0.0.1:0".to_owned(),
+        rate_limit_per_second: 0,
+        webhooks: AddressRules::dev(),
+        verifies_endpoints: false,
+        clock: Clock::Set(Arc::new(AtomicI64::new(later))),
+        ledger_key: site.ledger_key().map(LedgerKeySource::File),
+        ..Config::of(site.db().clone())
+    });
+    let server = server.await.unwrap();
+    let caller = acme.caller.at(&server.url());
+    let acme = Partner {
+        caller,
+        ..acme.clone()
+    };
+    told.check_all(&acme.caller).await;
+    let mut numbers = BTreeSet::new();
+    let mut events = BTreeSet::new();
+    let mut canceled = 0;
+    let bookings = all_bookings(&acme.caller).await;
+    for (id, booking) in &bookings {
+        let owed = until("every event delivered", async || {
+            let events = acme.events(id).await;
+            for event in &events {
+                let status = event["status"].as_str().unwrap();
+                assert!(["delivered", "pending"].contains(&status), "{event}");
+            }
+            events
+                .iter()
+                .all(|event| event["status"] == "delivered")
+                .then_some(events)
+        });
+        let all = owed.await;
+        let facts = [
+            booking["protected"] == true,
+            booking["status"] == "canceled",
+        ];
+        let more = facts.into_iter().filter(|fact| *fact).count();
+        assert_eq!(all.len(), 1 + more, "{id}");
+        canceled += usize::from(facts[1]);
+        for event in &all {
+            numbers.insert(event["seq"].as_u64().unwrap());
+            events.insert(event["eventId"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(
+        numbers,
+        (1..=events.len() as u64).collect(),
+        "numbered without gaps"
+    );
+    let mut received = BTreeSet::new();
+    for webhook in receiver.received() {
+        verify(
+            [&acme.secret()],
+            webhook.header("x-service-signature"),
+            &webhook.body,
+        )
+        .unwrap();
+        received.insert(webhook.string("eventId"));
+    }
+    assert_eq!(received, events, "every event and nothing else");
+    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let mirror = Mirror::download(&acme.caller, &vkey).await;
+    assert_eq!(
+        mirror.entries().len(),
+        2 * events.len() + canceled,
+        "one fact, one event, which ends once however often it was sent; a cancellation and what it came to are two"
+    );
+    mirror.extends(earlier);
+    mirror.chains();
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_server_held_goes_out_as_soon_as_it_is_started_again() {
+    on_every_engine(async |engine| {
+        let killed = Killed::in_the_middle(engine, 1).await;
+        let server = Serving::start(&killed.site, &["--dev"]).await;
+        killed.goes_out_from(server).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_node_held_goes_out_from_another_within_seconds() {
+    on_postgres(async |engine| {
+        let mut killed = Killed::in_the_middle(engine, 2).await;
+        let other = killed.others.remove(0);
+        killed.goes_out_from(other).await;
+    })
+    .await;
+}
+
+/// Deliveries whose node was killed: some were being attempted, the others waited in its memory, all are under leases of a
+/// minute.
+struct Killed {
+    site: Site,
+    receiver: Receiver,
+    acme: Partner,
+    others: Vec<Serving>,
+    at: Instant,
+}
+
+/// How many there are.
+const HELD: usize = 30;
+
+impl Killed {
+    async fn in_the_middle(engine: Engine, nodes: usize) -> Self {
+        let site = Site::new(engine);
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Silence);
+        let mut others = Vec::new();
+        for _ in 0..nodes {
+            others.push(Serving::start(&site, &["--dev"]).await);
+        }
+        let server = others.remove(0);
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        acme.endpoint(&receiver.url()).await;
+        for _ in 0..HELD {
+            acme.book().await;
+        }
+        receiver.wait_for(IN_FLIGHT_PER_NEW_ENDPOINT).await;
+        server.kill().await;
+        receiver.answer(Answer::Status(200));
+        let at = Instant::now();
+        Self {
+            site,
+            receiver,
+            acme,
+            others,
+            at,
+        }
+    }
+
+    async fn goes_out_from(self, server: Serving) {
+        let caller = self.acme.caller.at(server.url());
+        let path = "/v1/webhook-events?status=delivered&limit=100";
+        until("all to be delivered", async || {
+            let log = caller.get(path).await.ok(200);
+            (log["data"].as_array().unwrap().len() == HELD).then_some(())
+        })
+        .await;
+        let lease = Duration::from_millis(LEASE_MS.unsigned_abs());
+        assert!(self.at.elapsed() < lease / 2, "{:?}", self.at.elapsed());
+        // Only what it had sent comes twice.
+        let received = self.receiver.received().len();
+        assert_eq!(received, HELD + IN_FLIGHT_PER_NEW_ENDPOINT);
+        assert_eq!(server.terminate().await.0, Some(0));
+        self.site.command(["ledger", "verify"]).run().await.json();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovery_goes_on_where_a_killed_server_left_it() {
+    on_every_engine(async |engine| {
+        const EVENTS: usize = 2_000;
+        let site = Site::new(engine);
+        let server = Serving::start(&site, &["--dev"]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let clients = (0..CLIENTS).map(|client| {
+            let acme = acme.clone();
+            async move {
+                for _ in (client..EVENTS).step_by(CLIENTS) {
+                    acme.book().await;
+                }
+            }
+        });
+        at_once(clients).await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Silence);
+        acme.endpoint(&receiver.url()).await;
+        let body = serde_json::json!({"since": "2020-01-01T00:00:00Z"});
+        let begun = acme.caller.post("/v1/webhook-events/recover", &body).await;
+        // Nobody takes it further from here on.
+        let turn = site.hold_turn();
+        let path = begun.header("location").unwrap().to_owned();
+        let left = acme.caller.get(&path).await.ok(200);
+        assert_eq!(left["status"], "running", "{left}");
+        let examined = left["examined"].as_u64().unwrap();
+        assert!((1..EVENTS as u64).contains(&examined), "{left}");
+        server.kill().await;
+        drop(turn);
+        let sent = receiver.received().len();
+        receiver.answer(Answer::Status(200));
+
+        let server = Serving::start(&site, &["--dev"]).await;
+        let caller = acme.caller.at(server.url());
+        let over = until("the end of the recovery", async || {
+            let shown = caller.get(&path).await.ok(200);
+            (shown["status"] == "finished").then_some(shown)
+        })
+        .await;
+        for count in ["examined", "recovered", "deliveries"] {
+            assert_eq!(over[count], EVENTS, "{over}");
+        }
+        let arrived = || -> BTreeSet<String> {
+            let received = receiver.received();
+            received.iter().map(|one| one.string("eventId")).collect()
+        };
+        // What the killed server held on PostgreSQL goes out once it is known to be gone.
+        until_within(PATIENCE, "every event", async || {
+            (arrived().len() == EVENTS).then_some(())
+        })
+        .await;
+        assert_eq!(server.terminate().await.0, Some(0));
+        // What was on its way when the server was killed came twice at most, and nothing else did.
+        let twice = receiver.received().len() - EVENTS;
+        assert!(
+            sent <= IN_FLIGHT_PER_NEW_ENDPOINT && twice <= sent,
+            "{twice} of {sent} came twice"
+        );
+        site.verify(EVENTS).await;
+    })
+    .await;
+}

@@ -1,0 +1,187 @@
+//! Many deliveries at once: how long one takes while a neighbour's receiver hangs, and what is left of ten thousand when the
+//! server is killed in the middle of them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bookguard_core::clock::Clock;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::{Engine, Site, on_every_engine};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::{Addresses, Load};
+use bookguard_tests::program::Serving;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until_within;
+use tokio::sync::Mutex;
+
+/// Both tests want the machine for themselves.
+static MACHINE: Mutex<()> = Mutex::const_new(());
+/// Longer than anything here takes on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Partners, each with an endpoint of its own; the first one's is the one that hangs.
+const NEIGHBOURS: usize = 20;
+/// Bookings of each of the others in a round.
+const BOOKINGS: usize = 12;
+/// The first one books after every so many of the others: more in a round than may be in flight for it.
+const EVERY: usize = 4;
+/// What a delivery may take whatever it took in a round without the hanging one: below it the machine is measured, far above it
+/// lies what a neighbour that hangs could do.
+const FLOOR: Duration = Duration::from_millis(300);
+/// Pairs of rounds until one of them holds. A fault of isolation shows in every pair, a busy machine does not.
+const PAIRS: usize = 3;
+
+struct Street {
+    partners: Vec<(Partner, Receiver)>,
+}
+
+impl Street {
+    async fn of(house: &House) -> Self {
+        let mut partners = Vec::new();
+        for n in 0..NEIGHBOURS {
+            let partner = house.partner(&format!("Partner {n}")).await;
+            let receiver = Receiver::start().await;
+            partner.endpoint(&receiver.url()).await;
+            partners.push((partner, receiver));
+        }
+        Self { partners }
+    }
+
+    /// How long it took from each booking of the others until its webhook had come, at the 99th of a hundred.
+    async fn round(&self, answer: Answer) -> Duration {
+        let (hanging, others) = self.partners.split_first().unwrap();
+        let earlier: Vec<usize> = self.partners.iter().map(|(_, r)| r.count()).collect();
+        hanging.1.answer(answer);
+        let mut began = BTreeMap::new();
+        let mut backlog = 0;
+        for (n, (partner, _)) in (0..BOOKINGS).flat_map(|_| others).enumerate() {
+            if n % EVERY == 0 {
+                hanging.0.book().await;
+                backlog += 1;
+            }
+            let now = Instant::now();
+            began.insert(partner.book().await, now);
+        }
+        let mut took = Vec::new();
+        for ((_, receiver), earlier) in others.iter().zip(&earlier[1..]) {
+            let received = receiver.wait_for(earlier + BOOKINGS).await;
+            for webhook in &received[*earlier..] {
+                let began = began[&webhook.string("bookingId")];
+                took.push(webhook.at.duration_since(began));
+            }
+        }
+        assert_eq!(took.len(), began.len());
+        // Lets go of what hangs, so that the next round begins as this one did.
+        hanging.1.answer(Answer::Status(200));
+        hanging.1.wait_for(earlier[0] + backlog).await;
+        took.sort_unstable();
+        took[took.len() * 99 / 100]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_that_hangs_delays_nobody_elses_deliveries() {
+    let _machine = MACHINE.lock().await;
+    on_every_engine(async |engine| {
+        // What times out after all is tried again in its time.
+        let house = House::with(engine, |config| Config {
+            clock: Clock::System,
+            ..config
+        });
+        let house = house.await;
+        let street = Street::of(&house).await;
+        let mut told = Vec::new();
+        let held = loop {
+            let without = street.round(Answer::Status(200)).await;
+            let with = street.round(Answer::Silence).await;
+            told.push((without, with));
+            if with <= FLOOR.max(2 * without) {
+                break true;
+            }
+            if told.len() == PAIRS {
+                break false;
+            }
+        };
+        println!("p99 without and with a receiver that hangs: {told:?}");
+        assert!(held, "{told:?}");
+        house.close().await;
+    })
+    .await;
+}
+
+/// Deliveries altogether, at least.
+const DELIVERIES: usize = 10_000;
+/// How many have come when the server is killed.
+const BEFORE: usize = 4_000;
+/// Endpoints, all of one partner: as many as one may have.
+const ENDPOINTS: usize = 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_ten_thousand_deliveries_a_kill_loses_none_and_repeats_only_what_was_in_flight() {
+    let _machine = MACHINE.lock().await;
+    on_every_engine(async |engine| killed_in_the_middle(engine).await).await;
+}
+
+async fn killed_in_the_middle(engine: Engine) {
+    let site = Site::new(engine);
+    let receiver = Receiver::start().await;
+    let server = Serving::start(&site, &["--dev"]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    for n in 0..ENDPOINTS {
+        acme.endpoint(&format!("{}/{n}", receiver.url())).await;
+    }
+    let addresses = Addresses::of([server.url()]);
+    let load = Load::start(4, &acme.caller, &addresses);
+    until_within(PATIENCE, "deliveries to kill it among", async || {
+        (receiver.count() >= BEFORE).then_some(())
+    })
+    .await;
+    server.kill().await;
+    // What it had sent has been read once its connections are gone.
+    until_within(PATIENCE, "the end of its connections", async || {
+        (receiver.connections() == 0).then_some(())
+    })
+    .await;
+    let (sent, recorded) = (receiver.count(), site.count(DELIVERED));
+    let in_flight = sent - recorded;
+
+    let server = Serving::start(&site, &["--dev"]).await;
+    addresses.set(0, server.url());
+    until_within(PATIENCE, "ten thousand deliveries", async || {
+        let told = load.told();
+        let events = told.bookings.len() + told.protected.len() + told.canceled.len();
+        (events * ENDPOINTS >= DELIVERIES).then_some(())
+    })
+    .await;
+    let told = load.finish().await;
+    let owed = site.count("SELECT COUNT(*) FROM delivery");
+    until_within(PATIENCE, "all to be delivered", async || {
+        let may_be = receiver.count() >= owed;
+        (may_be && site.count(DELIVERED) == owed).then_some(())
+    })
+    .await;
+    assert_eq!(server.terminate().await.0, Some(0));
+
+    let mut times: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for webhook in receiver.received() {
+        let event = webhook.string("eventId");
+        *times.entry((webhook.path, event)).or_default() += 1;
+    }
+    assert_eq!(times.len(), owed, "none was lost");
+    assert!(owed >= DELIVERIES, "{owed}");
+    let repeated: usize = times.values().map(|times| times - 1).sum();
+    // One that took longer than an attempt may was tried again in its turn.
+    let again = site.count("SELECT COUNT(*) FROM attempt WHERE number > 1");
+    println!(
+        "{sent} were sent when it was killed, {in_flight} of them in flight; {repeated} came again"
+    );
+    assert!(
+        repeated <= in_flight + again,
+        "{repeated} {in_flight} {again}"
+    );
+    assert!(in_flight < BEFORE / 4, "most were recorded: {in_flight}");
+    assert!(told.broken > 0, "requests were in flight too");
+    site.verify(told.bookings.len()).await;
+}
+
+const DELIVERED: &str = "SELECT COUNT(*) FROM delivery WHERE phase = 1";

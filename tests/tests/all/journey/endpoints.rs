@@ -1,0 +1,423 @@
+//! Endpoints that are changed while events wait for them, and secrets that replace each other under way.
+
+use bookguard_core::webhook::{Secret, StandardHeaders, verify, verify_standard};
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::receiver::{Answer, Received, Receiver};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::journey::webhooks::event_that_is;
+
+const SECOND: i64 = 1000;
+const DAY: i64 = 24 * 3600 * SECOND;
+
+async fn change(partner: &Partner, endpoint: &str, body: Value) -> Value {
+    let path = format!("/v1/webhook-endpoints/{endpoint}");
+    partner.caller.patch(&path, &body).await.ok(200)
+}
+
+/// Which of these secrets made `x-service-signature`, and which of them a signature in `webhook-signature`.
+fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize>, Vec<usize>) {
+    let body = |secret: &Secret| {
+        let header = received.header("x-service-signature");
+        verify(secret, header, &received.body).is_ok()
+    };
+    let standard = |secret: &Secret| {
+        let headers = StandardHeaders {
+            id: received.header("webhook-id"),
+            timestamp: received.header("webhook-timestamp"),
+            signature: received.header("webhook-signature"),
+        };
+        verify_standard(secret, headers, &received.body, now_ms / SECOND, None).is_ok()
+    };
+    let those = |fits: &dyn Fn(&Secret) -> bool| {
+        let fitting = secrets.iter().enumerate();
+        fitting
+            .filter(|(_, secret)| fits(&Secret::new(**secret)))
+            .map(|(index, _)| index)
+            .collect()
+    };
+    (those(&body), those(&standard))
+}
+
+#[tokio::test]
+async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let (old, new) = (Receiver::start().await, Receiver::start().await);
+        old.answer(Answer::Status(500));
+        let endpoint = acme.endpoint(&old.url()).await;
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "failed").await;
+        let changed = change(&acme, &endpoint, json!({"url": new.url()})).await;
+        assert_eq!(changed["url"], new.url());
+        house.advance(6 * SECOND);
+        let event = event_that_is(&acme, &booking, "delivered").await;
+        assert_eq!(event["deliveries"][0]["url"], new.url());
+        assert_eq!((old.received().len(), new.received().len()), (1, 1));
+        // The address rule is asked again.
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        let body = json!({"url": "https://169.254.169.254/"});
+        let refused = acme.caller.patch(&path, &body).await;
+        let expected = [("/url".to_owned(), "blocked_address".to_owned())];
+        assert_eq!((refused.status, refused.details()), (400, expected.into()));
+        assert_eq!(acme.caller.get(&path).await.ok(200), changed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_was_gone_comes_back_with_what_waits_but_not_with_what_it_refused() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let waiting = acme.book().await;
+        event_that_is(&acme, &waiting, "failed").await;
+        receiver.answer(Answer::Status(410));
+        let refused = acme.book().await;
+        until("the 410", async || {
+            let path = format!("/v1/webhook-endpoints/{endpoint}");
+            let shown = acme.caller.get(&path).await.ok(200);
+            (shown["status"] == "gone" && shown["enabled"] == false).then_some(())
+        })
+        .await;
+        let missed = acme.book().await;
+        event_that_is(&acme, &missed, "no_endpoints").await;
+        let shown = acme.events(&waiting).await.remove(0);
+        assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
+        house.advance(DAY);
+        receiver.answer(Answer::Status(200));
+        let back = change(&acme, &endpoint, json!({"enabled": true})).await;
+        assert_eq!(
+            (&back["status"], &back["enabled"]),
+            (&json!("active"), &json!(true))
+        );
+        event_that_is(&acme, &waiting, "delivered").await;
+        let later = acme.book().await;
+        event_that_is(&acme, &later, "delivered").await;
+        let given_up = event_that_is(&acme, &refused, "failed").await;
+        assert!(given_up["nextAttemptAt"].is_null(), "{given_up}");
+        event_that_is(&acme, &missed, "no_endpoints").await;
+        // By hand it goes out after all.
+        let path = format!(
+            "/v1/webhook-events/{}/retry",
+            given_up["eventId"].as_str().unwrap()
+        );
+        let retried = acme.caller.post_nothing(&path).await.ok(200);
+        assert_eq!(retried["retryStatus"], "delivered");
+        house.close().await.verify(4).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_waiting() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let waiting = acme.book().await;
+        let event = event_that_is(&acme, &waiting, "failed").await;
+        let off = change(&acme, &endpoint, json!({"enabled": false})).await;
+        assert_eq!(off["status"], "disabled");
+        house.advance(6 * SECOND);
+        let missed = acme.book().await;
+        event_that_is(&acme, &missed, "no_endpoints").await;
+        let path = format!(
+            "/v1/webhook-events/{}/retry",
+            event["eventId"].as_str().unwrap()
+        );
+        let refused = acme.caller.post_nothing(&path).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (409, "no_endpoints")
+        );
+        receiver.answer(Answer::Status(200));
+        // A further endpoint shows that the courier has been round since.
+        let other = Receiver::start().await;
+        acme.endpoint(&other.url()).await;
+        acme.book().await;
+        other.wait_for(1).await;
+        assert_eq!(receiver.received().len(), 1);
+        house.advance(DAY);
+        change(&acme, &endpoint, json!({"enabled": true})).await;
+        event_that_is(&acme, &waiting, "delivered").await;
+        house.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn other_types_count_from_now_on_and_an_older_event_keeps_its_delivery() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let first = acme.book().await;
+        event_that_is(&acme, &first, "delivered").await;
+        house.advance(DAY);
+        let only = json!({"events": ["booking.protected"], "description": "later"});
+        let changed = change(&acme, &endpoint, only).await;
+        assert_eq!(changed["events"], json!(["booking.protected"]));
+        house.advance(DAY);
+        let second = acme.book().await;
+        event_that_is(&acme, &second, "no_endpoints").await;
+        acme.protect(&second).await;
+        receiver.wait_for(2).await;
+        house.advance(DAY);
+        let all = change(
+            &acme,
+            &endpoint,
+            json!({"events": null, "description": null}),
+        )
+        .await;
+        assert_eq!(all["events"], json!([]));
+        assert!(all["description"].is_null());
+        house.advance(DAY);
+        acme.book().await;
+        receiver.wait_for(3).await;
+        house.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        house.advance(SECOND);
+        let path = "/v1/partners/me/rotate-secret";
+        let rotated = acme.caller.post(path, &json!({"overlapSeconds": 60})).await;
+        let (secret, at) = (rotated.string("secret"), rotated.string("switchesAt"));
+        let at = bookguard_core::model::Timestamp::parse(&at).unwrap();
+        assert_eq!(at.ms(), house.now_ms() + 60 * SECOND);
+        let secrets = [acme.secret.as_str(), &secret];
+        let mut seen = Vec::new();
+        let mut listed = Vec::new();
+        for wait in [0, 59_999, 1] {
+            house.advance(wait);
+            let booking = acme.book().await;
+            receiver.wait_for(seen.len() + 1).await;
+            let received = receiver.received().pop().unwrap();
+            seen.push(signed_with(&received, &secrets, house.now_ms()));
+            let event = event_that_is(&acme, &booking, "delivered").await;
+            listed.push(event["signature"] == received.header("x-service-signature"));
+        }
+        let both = (vec![0], vec![0, 1]);
+        assert_eq!(seen, [both.clone(), both, (vec![1], vec![1])]);
+        assert_eq!(listed, [true; 3], "listings show what was sent last");
+        house.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_has_its_own_secret_from_birth_or_goes_over_to_it_and_listings_stay_the_partners()
+ {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let (born, later) = (Receiver::start().await, Receiver::start().await);
+        let body = json!({"url": born.url(), "ownSecret": true});
+        let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
+        let own = made.string("secret");
+        assert!(made.ok(201)["switchesAt"].is_null());
+        let plain = acme.endpoint(&later.url()).await;
+        let changed = change(&acme, &plain, json!({"ownSecret": true})).await;
+        let own_later = changed["secret"].as_str().unwrap().to_owned();
+        let shown = acme.caller.get("/v1/webhook-endpoints").await.text();
+        for secret in [&own, &own_later] {
+            assert!(secret.starts_with("whsec_") && !shown.contains(secret.as_str()));
+        }
+        let secrets = [acme.secret.as_str(), &own, &own_later];
+        let booking = acme.book().await;
+        let event = event_that_is(&acme, &booking, "delivered").await;
+        let [first, second] = [&born, &later].map(|receiver| {
+            let received = receiver.received().pop().unwrap();
+            signed_with(&received, &secrets, house.now_ms())
+        });
+        assert_eq!(first, (vec![1], vec![1]));
+        assert_eq!(second, (vec![0], vec![0, 2]));
+        let partners = later.received().pop().unwrap();
+        assert_eq!(event["signature"], partners.header("x-service-signature"));
+        house.advance(DAY);
+        // Rotated at once: from now on nothing else signs.
+        let path = format!("/v1/webhook-endpoints/{plain}/rotate-secret");
+        let rotated = acme.caller.post(&path, &json!({"overlapSeconds": 0})).await;
+        let newest = rotated.string("secret");
+        let secrets = [acme.secret.as_str(), &own_later, &newest];
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "delivered").await;
+        let received = later.received().pop().unwrap();
+        let signed = signed_with(&received, &secrets, house.now_ms());
+        assert_eq!(signed, (vec![2], vec![2]));
+        house.advance(DAY);
+        let back = change(&acme, &plain, json!({"ownSecret": false})).await;
+        assert!(back["secret"].is_null() && back["ownSecret"] == false);
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "delivered").await;
+        let received = later.received().pop().unwrap();
+        let signed = signed_with(&received, &secrets, house.now_ms());
+        assert_eq!(signed, (vec![0], vec![0]));
+        house.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_the_open() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let body = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
+        let path = "/v1/webhook-endpoints";
+        let [made, again] = [
+            acme.caller.post_once(path, "made", &body).await,
+            acme.caller.post_once(path, "made", &body).await,
+        ];
+        assert_eq!(made.body, again.body);
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        let own = format!("{path}/{}/rotate-secret", made.string("endpointId"));
+        let mut secrets = vec![made.string("secret")];
+        for path in [&own, "/v1/partners/me/rotate-secret"] {
+            let first = acme.caller.post_once(path, path, &json!({})).await;
+            let second = acme.caller.post_once(path, path, &json!({})).await;
+            assert_eq!((first.status, &first.body), (200, &second.body));
+            secrets.push(first.string("secret"));
+            let reused = acme
+                .caller
+                .post_once(path, path, &json!({"overlapSeconds": 1}))
+                .await;
+            assert_eq!(reused.code(), "idempotency_key_reused");
+        }
+        secrets.sort();
+        secrets.dedup();
+        assert_eq!(secrets.len(), 3);
+        let site = house.close().await;
+        site.verify(0).await;
+        if let Some(file) = site.db().file() {
+            let stored = std::fs::read(file).unwrap();
+            for secret in &secrets {
+                let open = stored.windows(secret.len()).any(|w| w == secret.as_bytes());
+                assert!(!open, "a secret is in the file");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_of_it() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        let test = format!("{path}/test");
+        let before = acme.caller.get(&path).await.ok(200);
+
+        let [first, again] = [
+            acme.caller.post_once(&test, "once", &json!({})).await,
+            acme.caller.post_once(&test, "once", &json!({})).await,
+        ];
+        assert_eq!(first.body, again.body);
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        let attempt = first.ok(200);
+        assert_eq!(
+            (
+                &attempt["endpointId"],
+                &attempt["delivered"],
+                &attempt["statusCode"]
+            ),
+            (&json!(endpoint), &json!(true), &json!(200))
+        );
+        let received = receiver.wait_for(1).await.remove(0);
+        let secrets = [acme.secret.as_str()];
+        let signed = signed_with(&received, &secrets, house.now_ms());
+        assert_eq!(signed, (vec![0], vec![0]));
+        let body = received.json();
+        let id = body["eventId"].as_str().unwrap();
+        assert_eq!(received.header("webhook-id"), id);
+        let payload = json!({"partnerId": acme.id, "endpointId": endpoint});
+        assert_eq!(
+            (
+                &body["type"],
+                &body["bookingId"],
+                &body["status"],
+                &body["payload"]
+            ),
+            (
+                &json!("endpoint.test"),
+                &Value::Null,
+                &json!("pending"),
+                &payload
+            )
+        );
+        let unknown = acme.caller.get(&format!("/v1/webhook-events/{id}")).await;
+        assert_eq!(unknown.status, 404, "it is listed nowhere");
+
+        for (answer, error) in [
+            (Answer::Status(410), "gone"),
+            (Answer::Status(413), "payload_too_large"),
+            (
+                Answer::Headed(302, "location: http://127.0.0.1:9/\r\n"),
+                "redirect_refused",
+            ),
+            (Answer::Close, "connection_reset"),
+        ] {
+            receiver.answer(answer);
+            let failed = acme.caller.post_nothing(&test).await.ok(200);
+            assert_eq!(
+                (&failed["delivered"], &failed["error"]),
+                (&json!(false), &json!(error))
+            );
+        }
+        assert_eq!(acme.caller.get(&path).await.ok(200), before);
+        // Its new address is tested at once, disabled or not.
+        let other = Receiver::start().await;
+        let body = json!({"url": other.url(), "enabled": false});
+        change(&acme, &endpoint, body).await;
+        let attempt = acme.caller.post_nothing(&test).await.ok(200);
+        assert_eq!(attempt["delivered"], true);
+        assert_eq!((receiver.received().len(), other.received().len()), (5, 1));
+        house.close().await.verify(0).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_limited_endpoint_gets_no_more_in_a_second_than_it_asked_for_and_all_of_it() {
+    const BOOKINGS: u32 = 12;
+    const PER_SECOND: u32 = 20;
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let (slow, quick) = (Receiver::start().await, Receiver::start().await);
+        let body = json!({"url": slow.url(), "rateLimitPerSecond": PER_SECOND});
+        let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
+        assert_eq!(made.ok(201)["rateLimitPerSecond"], PER_SECOND);
+        acme.endpoint(&quick.url()).await;
+        let began = std::time::Instant::now();
+        for _ in 0..BOOKINGS {
+            acme.book().await;
+        }
+        quick.wait_for(BOOKINGS as usize).await;
+        slow.wait_for(BOOKINGS as usize).await;
+        let least = std::time::Duration::from_secs(1) * (BOOKINGS - 1) / PER_SECOND;
+        assert!(began.elapsed() >= least, "{:?}", began.elapsed());
+        house.close().await;
+    })
+    .await;
+}

@@ -1,0 +1,195 @@
+//! A partner's events as a log: read to its end, waited at, by filter, and never another partner's.
+
+use std::time::{Duration, Instant};
+
+use bookguard_core::limits::EVENT_WAIT_S;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::house::House;
+use bookguard_tests::receiver::{Answer, Receiver};
+use serde_json::{Value, json};
+
+use crate::journey::webhooks::event_that_is;
+
+const LOG: &str = "/v1/webhook-events";
+
+/// The numbers of the events answered, and what to send as `after` next.
+async fn read(caller: &Caller, query: &str) -> (Vec<u64>, bool, u64) {
+    let answer = caller.get(&format!("{LOG}?{query}")).await.ok(200);
+    (
+        numbers(&answer),
+        answer["hasMore"].as_bool().unwrap(),
+        answer["nextAfter"].as_u64().unwrap(),
+    )
+}
+
+fn numbers(answer: &Value) -> Vec<u64> {
+    let data = answer["data"].as_array().unwrap();
+    data.iter().map(|e| e["seq"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        assert_eq!(read(&acme.caller, "").await, (vec![], false, 0));
+        let (first, second) = (acme.book().await, acme.book().await);
+        acme.protect(&first).await;
+        let foreign = other.book().await;
+        // From here on somebody listens, and fails.
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        acme.endpoint(&receiver.url()).await;
+        acme.protect(&second).await;
+        let third = acme.book().await;
+        event_that_is(&acme, &third, "failed").await;
+        receiver.answer(Answer::Status(200));
+
+        let caller = &acme.caller;
+        assert_eq!(read(caller, "").await, (vec![1, 2, 3, 4, 5], false, 5));
+        assert_eq!(read(caller, "limit=2").await, (vec![1, 2], true, 2));
+        assert_eq!(read(caller, "limit=2&after=2").await, (vec![3, 4], true, 4));
+        assert_eq!(read(caller, "limit=2&after=4").await, (vec![5], false, 5));
+        assert_eq!(read(caller, "after=5").await, (vec![], false, 5));
+        assert_eq!(read(caller, "after=99").await, (vec![], false, 99));
+        assert_eq!(read(caller, "after=latest").await, (vec![], false, 5));
+        let most = u64::MAX;
+        let all = format!("after={most}");
+        assert_eq!(read(caller, &all).await, (vec![], false, most));
+        let protections = read(caller, "type=booking.protected").await;
+        assert_eq!(protections, (vec![3, 4], false, 5));
+        let unheard = read(caller, "status=no_endpoints&limit=2").await;
+        assert_eq!(unheard, (vec![1, 2], true, 2));
+        let unheard = read(caller, "status=no_endpoints&limit=2&after=2").await;
+        assert_eq!(unheard, (vec![3], false, 5));
+        let both = read(caller, "status=failed&type=booking.created").await;
+        assert_eq!(both, (vec![5], false, 5));
+        let of_first = read(caller, &format!("bookingId={first}")).await;
+        assert_eq!(of_first, (vec![1, 3], false, 3));
+        let of_first = format!("bookingId={first}&after=1&status=pending");
+        assert_eq!(read(caller, &of_first).await, (vec![], false, 3));
+        assert_eq!(read(&other.caller, "").await, (vec![1], false, 1));
+
+        // The same event here and at its booking.
+        let listed = caller.get(&format!("{LOG}?after=2&limit=1")).await.ok(200);
+        assert_eq!(listed["data"][0], acme.events(&first).await[1]);
+        // A booking of another's is none.
+        let ask = async |id: &str| caller.get(&format!("{LOG}?bookingId={id}")).await;
+        let unknown = ask("bkg_00000000000000000000000000000000").await;
+        assert_eq!(
+            (unknown.status, ask("x").await.text()),
+            (400, unknown.text())
+        );
+        assert_eq!(ask(&foreign).await.text(), unknown.text());
+        assert_eq!(
+            unknown.details(),
+            [("?bookingId".to_owned(), "booking_unknown".to_owned())]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_log_longer_than_a_page_is_examined_to_its_end() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let first = acme.book().await;
+        for _ in 0..160 {
+            acme.book().await;
+        }
+        acme.protect(&first).await;
+        let found = read(&acme.caller, "type=booking.protected").await;
+        assert_eq!(found, (vec![162], false, 162));
+        let mut after = 0;
+        let mut seen = Vec::new();
+        loop {
+            let (page, more, next) = read(&acme.caller, &format!("limit=70&after={after}")).await;
+            seen.extend(page);
+            after = next;
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(seen, (1..=162).collect::<Vec<u64>>());
+    })
+    .await;
+}
+
+/// Asks in the background, to wait as long as one may.
+fn waits(caller: &Caller, after: u64) -> tokio::task::JoinHandle<Result<Reply, String>> {
+    let caller = caller.clone();
+    tokio::spawn(async move {
+        let path = format!("{LOG}?after={after}&wait={EVENT_WAIT_S}");
+        let asked = caller.try_send(caller.request("GET", &path)).await;
+        asked.map_err(|e| e.to_string())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_is_answered_with_the_next_event_from_whichever_node_it_comes() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let second = match engine {
+            Engine::Postgres => Some(house.second_node().await),
+            Engine::Sqlite => None,
+        };
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        for round in 0..20 {
+            let at = match &second {
+                Some(second) if round % 2 == 1 => acme.caller.at(&second.url()),
+                _ => acme.caller.clone(),
+            };
+            let waiting = waits(&at, round);
+            other.book().await;
+            acme.book().await;
+            let answer = waiting.await.unwrap().unwrap().ok(200);
+            assert_eq!(numbers(&answer), [round + 1]);
+        }
+        // A filter goes on waiting through what it does not take.
+        let (caller, booking) = (acme.caller.clone(), acme.book().await);
+        let before = format!("{LOG}?after=0&type=booking.protected&wait=30");
+        let asked = tokio::spawn(async move { caller.get(&before).await });
+        acme.book().await;
+        acme.protect(&booking).await;
+        assert_eq!(numbers(&asked.await.unwrap().ok(200)), [23]);
+        if let Some(second) = second {
+            second.stop().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let answer = acme.caller.get(&format!("{LOG}?wait=1")).await.ok(200);
+        assert_eq!(
+            answer,
+            json!({"data": [], "hasMore": false, "nextAfter": 0})
+        );
+
+        let made = acme.caller.post("/v1/api-keys", &json!({})).await;
+        let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
+        let waiting = waits(&acme.caller.with_key(&key), 0);
+        let revoked = acme.caller.delete(&format!("/v1/api-keys/{id}")).await;
+        assert_eq!(revoked.status, 200, "{}", revoked.text());
+        acme.book().await;
+        assert_eq!(waiting.await.unwrap().unwrap().status, 401);
+
+        let waiting: Vec<_> = (0..4).map(|_| waits(&acme.caller, 1)).collect();
+        let began = Instant::now();
+        house.close().await;
+        // Who waits would otherwise hold it up to the end of its own patience.
+        assert!(began.elapsed() < Duration::from_secs(8));
+        for waiting in waiting {
+            if let Ok(reply) = waiting.await.unwrap() {
+                assert_eq!(numbers(&reply.ok(200)), [0; 0]);
+            }
+        }
+    })
+    .await;
+}

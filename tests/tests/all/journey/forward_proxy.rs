@@ -1,0 +1,270 @@
+//! Webhooks through the operator's proxy: where it is asked to lead, and whose fault it is when it does not.
+
+use std::time::Duration;
+
+use bookguard_core::webhook::{Attempt, FailureClass};
+use bookguard_server::config::Config;
+use bookguard_server::courier::address::AddressRules;
+use bookguard_server::courier::proxy::Proxy;
+use bookguard_server::courier::sender::{DeliveryHeaders, Sender};
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::forward_proxy::{ForwardProxy, Way};
+use bookguard_tests::house::House;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bytes::Bytes;
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::journey::webhooks::event_that_is;
+
+/// A sender that goes through this proxy, and gives up soon.
+fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Sender {
+    let proxy = Proxy::parse(proxy).unwrap();
+    Sender::new(
+        rules,
+        Some(proxy),
+        Duration::from_millis(patience_ms),
+        |_| {},
+    )
+    .unwrap()
+}
+
+async fn attempt(sender: &Sender, url: &str) -> Attempt {
+    let value = HeaderValue::from_static("x");
+    let headers = DeliveryHeaders {
+        service_signature: value.clone(),
+        webhook_id: value.clone(),
+        webhook_timestamp: value.clone(),
+        webhook_signature: value,
+    };
+    let url: Url = url.parse().unwrap();
+    sender
+        .send(&url, headers, Bytes::from_static(b"{}"), 0)
+        .await
+}
+
+#[tokio::test]
+async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
+    on_every_engine(async |engine| {
+        let proxy = ForwardProxy::start().await;
+        let address = proxy.url("us%40er:p%3Ass@");
+        let house = House::with(engine, |config| Config {
+            webhook_proxy: Some(Proxy::parse(&address).unwrap()),
+            ..config
+        })
+        .await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        let port = receiver.url().parse::<Url>().unwrap().port().unwrap();
+        acme.endpoint(&format!("http://localhost:{port}/hook"))
+            .await;
+        for _ in 0..2 {
+            let booking = acme.book().await;
+            event_that_is(&acme, &booking, "delivered").await;
+        }
+        // By number, whatever the name; where a name has two addresses, the one that leads there.
+        let asked = proxy.asked();
+        let (line, authorization) = asked.last().unwrap();
+        assert_eq!(*line, format!("CONNECT 127.0.0.1:{port} HTTP/1.1"));
+        assert_eq!(authorization.as_deref(), Some("Basic dXNAZXI6cDpzcw=="));
+        assert!(
+            asked.iter().all(|(line, _)| !line.contains("localhost")),
+            "{asked:?}"
+        );
+        let tunnels = asked.iter().filter(|(asked, _)| asked == line).count();
+        assert_eq!(tunnels, 1, "one tunnel carries both");
+        let received = receiver.received();
+        assert_eq!(received.len(), 2);
+        assert_eq!(received[0].header("host"), format!("localhost:{port}"));
+        assert_eq!(received[0].header("proxy-authorization"), "");
+
+        // What it does wrong is nobody's fault but ours, and no attempt of the schedule.
+        proxy.way(Way::Says(
+            "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+        ));
+        let other = Receiver::start().await;
+        let path = acme.endpoint(&other.url()).await;
+        let path = format!("/v1/webhook-endpoints/{path}/test");
+        let told = acme.caller.post_nothing(&path).await.ok(200);
+        assert_eq!(
+            (&told["error"], &told["delivered"]),
+            (&json!("our_fault"), &json!(false))
+        );
+        let detail = told["detail"].as_str().unwrap();
+        assert_eq!(
+            detail,
+            "the proxy of this service wants other credentials (407)"
+        );
+        proxy.way(Way::Open);
+        let told = acme.caller.post_nothing(&path).await.ok(200);
+        assert_eq!(told["delivered"], true, "{told}");
+        house.close().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whatever_the_proxy_does_wrong_is_our_fault() {
+    let receiver = Receiver::start().await;
+    let proxy = ForwardProxy::start().await;
+    let (patient, impatient) = (
+        through(&proxy.url("user:hunter2@"), AddressRules::dev(), 10_000),
+        through(&proxy.url("user:hunter2@"), AddressRules::dev(), 200),
+    );
+    for (way, sender, what) in [
+        (
+            Way::Says("HTTP/1.1 407 No\r\n\r\n"),
+            &patient,
+            "wants other credentials (407)",
+        ),
+        (
+            Way::Says("HTTP/1.1 403 No\r\n\r\n"),
+            &patient,
+            "opened no connection (403)",
+        ),
+        (
+            Way::Says("HTTP/1.1 502 No\r\n\r\nbody"),
+            &patient,
+            "opened no connection (502)",
+        ),
+        (
+            Way::Says("HTTP/1.1 503 No\r\n\r\n"),
+            &patient,
+            "opened no connection (503)",
+        ),
+        (
+            Way::Says("HTTP/1.1 504 No\r\n\r\n"),
+            &patient,
+            "opened no connection (504)",
+        ),
+        (
+            Way::Says("HTTP/1.1 302 No\r\nlocation: http://x\r\n\r\n"),
+            &patient,
+            "opened no connection (302)",
+        ),
+        (
+            Way::Says("220 smtp.example ESMTP\r\n\r\n"),
+            &patient,
+            "answered what is no HTTP",
+        ),
+        (
+            Way::Says("HTTP/1.1 200 OK\r\n\r\nand more"),
+            &patient,
+            "sent more than its answer",
+        ),
+        (
+            Way::Says("HTTP/1.1 200 OK\r\nhalf"),
+            &patient,
+            "closed the connection",
+        ),
+        (Way::Endless, &patient, "answered without an end"),
+        (Way::Closes, &patient, "closed the connection"),
+        (Way::Resets, &patient, "broke off"),
+        (
+            Way::Silent,
+            &impatient,
+            "200 ms were over while the proxy of this service opened",
+        ),
+    ] {
+        proxy.way(way);
+        let attempt = attempt(sender, &receiver.url()).await;
+        assert_eq!(
+            attempt.class,
+            Some(FailureClass::OurFault),
+            "{way:?}: {attempt:?}"
+        );
+        let detail = attempt.detail.unwrap();
+        assert!(detail.contains(what), "{way:?}: {detail}");
+        assert!(
+            !detail.contains("hunter2") && !detail.contains("127.0.0.1"),
+            "{detail}"
+        );
+    }
+    proxy.way(Way::Open);
+    assert!(attempt(&patient, &receiver.url()).await.delivered());
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", nobody.local_addr().unwrap());
+    drop(nobody);
+    // A label of more than 63 characters: every resolver refuses it without asking anybody.
+    let nowhere = format!("http://{}.invalid:3128", "a".repeat(64));
+    for gone in [address, nowhere] {
+        let lost = attempt(
+            &through(&gone, AddressRules::dev(), 10_000),
+            &receiver.url(),
+        )
+        .await;
+        assert_eq!(lost.class, Some(FailureClass::OurFault), "{lost:?}");
+        assert!(lost.detail.unwrap().contains("cannot be reached"));
+    }
+    assert_eq!(receiver.received().len(), 1, "and nothing goes another way");
+}
+
+#[tokio::test]
+async fn what_a_receiver_does_wrong_behind_the_proxy_is_its_own_fault() {
+    let receiver = Receiver::start().await;
+    let proxy = ForwardProxy::start().await;
+    let sender = through(&proxy.url(""), AddressRules::dev(), 10_000);
+    receiver.answer(Answer::Status(500));
+    let refused = attempt(&sender, &receiver.url()).await;
+    assert_eq!(refused.class, Some(FailureClass::Http5xx));
+    receiver.answer(Answer::Close);
+    let broken = attempt(&sender, &receiver.url()).await;
+    assert_eq!(
+        broken.class,
+        Some(FailureClass::ConnectionReset),
+        "{broken:?}"
+    );
+    receiver.answer(Answer::Silence);
+    let impatient = through(&proxy.url(""), AddressRules::dev(), 500);
+    let silent = attempt(&impatient, &receiver.url()).await;
+    assert_eq!(silent.class, Some(FailureClass::Timeout), "{silent:?}");
+    // It speaks no TLS, and is called by its name all the same.
+    let port = receiver.url().parse::<Url>().unwrap().port().unwrap();
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let secure = format!("https://localhost:{}/", plain.local_addr().unwrap().port());
+    let hello = tokio::spawn(async move {
+        let (mut stream, _) = plain.accept().await.unwrap();
+        let mut hello = vec![0; 4096];
+        let read = tokio::io::AsyncReadExt::read(&mut stream, &mut hello)
+            .await
+            .unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
+        hello.truncate(read);
+        hello
+    });
+    let unclear = attempt(&sender, &secure).await;
+    assert_eq!(unclear.class, Some(FailureClass::TlsError), "{unclear:?}");
+    let hello = hello.await.unwrap();
+    assert!(
+        hello.windows(9).any(|name| name == b"localhost"),
+        "the name TLS asks for"
+    );
+
+    // Where webhooks may not go, the proxy is not even asked.
+    let before = proxy.asked().len();
+    let http = AddressRules {
+        allow_http: true,
+        ..AddressRules::public()
+    };
+    let strict = through(&proxy.url(""), http, 10_000);
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::ffff:127.0.0.1]",
+        "169.254.169.254",
+    ] {
+        let blocked = attempt(&strict, &format!("http://{host}:{port}/")).await;
+        assert_eq!(
+            blocked.class,
+            Some(FailureClass::BlockedAddress),
+            "{host}: {blocked:?}"
+        );
+    }
+    let unknown = attempt(&strict, &format!("http://{}.invalid/", "a".repeat(64))).await;
+    assert_eq!(unknown.class, Some(FailureClass::DnsError), "{unknown:?}");
+    assert_eq!(proxy.asked().len(), before);
+}

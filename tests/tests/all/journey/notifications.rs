@@ -1,0 +1,271 @@
+//! That a partner was told is evidence too: how each delivery ended is an entry of its booking, and in its packet.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bookguard_core::evidence;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::journey::webhooks::{event_that_is, wait_ms};
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The packet of a booking, which must verify.
+async fn packet(partner: &Partner, booking: &str) -> Value {
+    let vkey = partner.caller.get("/v1/ledger/key").await.text();
+    let path = format!("/v1/bookings/{booking}/evidence");
+    let reply = partner.caller.get(&path).await;
+    let report = evidence::verify(&reply.body, &vkey);
+    assert!(report.verified(), "{report}");
+    reply.json()
+}
+
+/// What the entries of a packet record of how deliveries ended, in their order.
+fn recorded(packet: &Value) -> Vec<Value> {
+    let entries = packet["entries"].as_array().unwrap().iter();
+    let settled = entries.filter(|entry| entry["body"]["kind"] == "webhook.settled");
+    let value = |entry: &Value| {
+        let disclosures = entry["disclosures"].as_array().unwrap();
+        let of = |name| {
+            disclosures
+                .iter()
+                .find(|shown| shown["name"] == name)
+                .unwrap()["value"]
+                .clone()
+        };
+        assert_eq!(of("bookingId"), packet["booking"]["bookingId"]);
+        of("notification")
+    };
+    settled.map(value).collect()
+}
+
+async fn retry(partner: &Partner, event: &Value) -> String {
+    let id = event["eventId"].as_str().unwrap();
+    let path = format!("/v1/webhook-events/{id}/retry");
+    partner
+        .caller
+        .post_nothing(&path)
+        .await
+        .string("retryStatus")
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_answered() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        let event = event_that_is(&acme, &booking, "delivered").await;
+        let packet = packet(&acme, &booking).await;
+        let sent = receiver.wait_for(1).await.remove(0);
+        let expected = json!({
+            "eventId": event["eventId"], "type": "booking.created", "seq": 1, "bodySha256": digest(&sent.body),
+            "endpointId": endpoint, "outcome": "delivered", "settledAt": "2026-09-21T14:13:20.000Z", "attempts": 1,
+            "statusCode": 200, "responseSha256": digest(b"ok")
+        });
+        assert_eq!(recorded(&packet), std::slice::from_ref(&expected));
+        let delivery = &packet["deliveries"][0];
+        assert_eq!((&delivery["status"], &delivery["recorded"]), (&json!("delivered"), &json!([expected])));
+        let text = packet["summary"]["timeline"][1]["text"].as_str().unwrap();
+        let told = format!("The notification booking.created (event 1) was accepted by endpoint {endpoint} (200, attempt 1). Entry 1 of");
+        assert!(text.starts_with(&told), "{text}");
+        // The address may hold a token, and is no part of what is recorded.
+        assert!(!packet["entries"].to_string().contains("127.0.0.1"));
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(413));
+        acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        let event = event_that_is(&acme, &booking, "failed").await;
+        let outcomes = |packet: &Value| -> Vec<Value> {
+            let summary =
+                |n: &Value| json!([n["outcome"], n["attempts"], n["error"], n["statusCode"]]);
+            recorded(packet).iter().map(summary).collect()
+        };
+        let given_up = json!(["given_up", 1, "payload_too_large", 413]);
+        let told = outcomes(&packet(&acme, &booking).await);
+        assert_eq!(told, std::slice::from_ref(&given_up));
+        // Tried again in vain, it is given up no second time.
+        receiver.answer(Answer::Status(500));
+        assert_eq!(retry(&acme, &event).await, "failed");
+        receiver.answer(Answer::Status(413));
+        assert_eq!(retry(&acme, &event).await, "failed");
+        let still = packet(&acme, &booking).await;
+        assert_eq!(
+            (outcomes(&still), &still["deliveries"][0]["attempts"]),
+            (vec![given_up.clone()], &json!(3))
+        );
+        // Canceled meanwhile: that does not end what is still to be told.
+        acme.cancel(&booking, &json!({"canceledBy": "organizer"}))
+            .await;
+        receiver.answer(Answer::Status(204));
+        assert_eq!(retry(&acme, &event).await, "delivered");
+        until("both events to have ended", async || {
+            let packet = packet(&acme, &booking).await;
+            (recorded(&packet).len() == 3).then_some(())
+        })
+        .await;
+        let whole = packet(&acme, &booking).await;
+        assert!(
+            outcomes(&whole).contains(&json!(["delivered", 4, null, 204])),
+            "{whole}"
+        );
+        assert_eq!(
+            whole["deliveries"][0]["recorded"].as_array().unwrap().len(),
+            2
+        );
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let (failing, deleted, disabled) = (
+            Receiver::start().await,
+            Receiver::start().await,
+            Receiver::start().await,
+        );
+        let mut ids = Vec::new();
+        for receiver in [&failing, &deleted, &disabled] {
+            receiver.answer(Answer::Status(503));
+            ids.push(acme.endpoint(&receiver.url()).await);
+        }
+        let booking = acme.book().await;
+        let attempts = async |endpoint: &str, count: u64| {
+            let what = format!("attempt {count} at {endpoint}");
+            until(&what, async || {
+                let event = acme.events(&booking).await.remove(0);
+                let deliveries = event["deliveries"].as_array().unwrap();
+                let of = deliveries
+                    .iter()
+                    .find(|delivery| delivery["endpointId"] == *endpoint)?
+                    .clone();
+                (of["attempts"] == count).then_some(of)
+            })
+            .await
+        };
+        for id in &ids {
+            attempts(id, 1).await;
+        }
+        acme.caller
+            .delete(&format!("/v1/webhook-endpoints/{}", ids[1]))
+            .await
+            .ok(200);
+        let off = json!({"enabled": false});
+        acme.caller
+            .patch(&format!("/v1/webhook-endpoints/{}", ids[2]), &off)
+            .await
+            .ok(200);
+        for count in 2..=10 {
+            assert_eq!(recorded(&packet(&acme, &booking).await), [] as [Value; 0]);
+            let event = acme.events(&booking).await.remove(0);
+            house.advance(wait_ms(&house, &event));
+            attempts(&ids[0], count).await;
+        }
+        let packet = packet(&acme, &booking).await;
+        let ends = recorded(&packet);
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        assert_eq!(
+            (
+                &ends[0]["endpointId"],
+                &ends[0]["outcome"],
+                &ends[0]["attempts"],
+                &ends[0]["error"]
+            ),
+            (
+                &json!(ids[0]),
+                &json!("given_up"),
+                &json!(10),
+                &json!("http_5xx")
+            )
+        );
+        assert_eq!(packet["deliveries"].as_array().unwrap().len(), 3);
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_token() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let address = receiver.url();
+        let host = address.strip_suffix("/hook").unwrap();
+        let endpoint = acme
+            .endpoint(&format!("{address}/s3cret?token=s3cret"))
+            .await;
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "failed").await;
+        let packet = packet(&acme, &booking).await;
+        assert_eq!(packet["deliveries"][0]["url"], host);
+        assert!(!packet.to_string().contains("s3cret"), "{packet}");
+        let told = format!("delivered to endpoint {endpoint} ({host}) so far");
+        let summary = packet["summary"].to_string();
+        assert!(summary.contains(&told), "{summary}");
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwards() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        // A day ahead: an endpoint, a booking. Then the clock is set right.
+        house.advance(DAY);
+        acme.endpoint(&receiver.url()).await;
+        let early = acme.book().await;
+        event_that_is(&acme, &early, "delivered").await;
+        house.advance(-DAY);
+        let late = acme.book().await;
+        let protected = acme.protect(&late).await;
+        assert_eq!(protected["protectedAt"], "2026-09-21T14:13:20.000Z");
+        event_that_is(&acme, &late, "delivered").await;
+        let packet = packet(&acme, &late).await;
+        assert_eq!(packet["booking"]["createdAt"], "2026-09-21T14:13:20.000Z");
+        for entry in packet["entries"].as_array().unwrap() {
+            let leaf = STANDARD.decode(entry["leaf"].as_str().unwrap()).unwrap();
+            let leaf: Value = serde_json::from_slice(&leaf).unwrap();
+            assert_eq!(leaf["t"], "2026-09-22T14:13:20.000Z", "the log's last time");
+        }
+        let site = house.close().await;
+        let report = site.verify(2).await;
+        let warnings = report["warnings"].to_string();
+        assert!(
+            warnings.contains("the endpoint was made after the event"),
+            "{report}"
+        );
+        assert!(warnings.contains("A clock that was wrong"), "{report}");
+    })
+    .await;
+}

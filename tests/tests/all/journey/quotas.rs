@@ -1,0 +1,175 @@
+//! What a partner may have: beyond it what is new is refused, and everything that is there goes on.
+
+use bookguard_core::model::Quota;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::samples;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Bookings that everybody may have.
+const GIVEN: u64 = 5;
+
+/// Gives a partner a quota of its own; the quota as it is then.
+async fn set(house: &House, partner: &Partner, flags: &[&str]) -> Value {
+    let mut args = vec!["partners", "quota", &partner.id];
+    args.extend(flags);
+    let line = house.site().command(args);
+    let line = line.env("BOOKGUARD_QUOTA_BOOKINGS", GIVEN.to_string());
+    line.run().await.json()["quota"].clone()
+}
+
+async fn quota(partner: &Partner) -> Value {
+    partner.caller.get("/v1/partners/me").await.ok(200)["quota"].clone()
+}
+
+async fn used(partner: &Partner, part: &str) -> String {
+    quota(partner).await[part]["used"].to_string()
+}
+
+/// Tries to book, and is refused with these words.
+async fn refused(partner: &Partner, words: &[&str]) {
+    let path = "/v1/bookings";
+    let reply = partner.caller.post(path, &samples::booking()).await;
+    let told = (reply.status, reply.code());
+    assert_eq!(told, (409, "quota_exceeded".to_owned()), "{}", reply.text());
+    for word in words {
+        assert!(reply.text().contains(word), "{}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            quota: Quota {
+                bookings: Some(GIVEN),
+                ..Quota::GENEROUS
+            },
+            ..config
+        });
+        let house = house.await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let post = async || {
+            let booking = samples::booking();
+            acme.caller
+                .post_once("/v1/bookings", "once", &booking)
+                .await
+        };
+        let first = post().await.ok(201);
+        let id = first["bookingId"].as_str().unwrap();
+
+        // As many as fit, however many ask at once and wherever.
+        let second_node = match house.site().db().file() {
+            Some(_) => None,
+            None => Some(house.second_node().await),
+        };
+        let url = second_node
+            .as_ref()
+            .map_or(house.server().url(), |node| node.url());
+        let mut asking = JoinSet::new();
+        for caller in vec![[acme.caller.clone(), acme.caller.at(&url)]; 12].concat() {
+            asking.spawn(async move { caller.post("/v1/bookings", &samples::booking()).await });
+        }
+        let replies = asking.join_all().await;
+        let made = replies.iter().filter(|reply| reply.status == 201).count();
+        assert_eq!(made as u64, GIVEN - 1);
+        for reply in replies.iter().filter(|reply| reply.status != 201) {
+            assert_eq!(
+                (reply.status, reply.code()),
+                (409, "quota_exceeded".to_owned())
+            );
+        }
+        refused(&acme, &["bookings is 5, and 5 are used", "operator"]).await;
+        assert_eq!(
+            quota(&acme).await["bookings"],
+            json!({"used": 5, "limit": 5})
+        );
+
+        // What was answered before is answered again, and what is there is protected and canceled.
+        assert_eq!(post().await.ok(201), first);
+        acme.protect(id).await;
+        acme.cancel(id, &samples::cancellation()).await;
+        other.book().await;
+        assert_eq!(
+            quota(&other).await["bookings"],
+            json!({"used": 1, "limit": 5})
+        );
+
+        // Only the operator raises it.
+        let raise = json!({"quota": {"bookings": {"limit": 9}}});
+        let reply = acme.caller.patch("/v1/partners/me", &raise).await;
+        assert_eq!(
+            (reply.status, reply.code()),
+            (400, "unknown_field".to_owned())
+        );
+        let path = format!("/v1/partners/{}/quota", acme.id);
+        assert_eq!(
+            acme.caller
+                .patch(&path, &json!({"bookings": 9}))
+                .await
+                .status,
+            404
+        );
+        let raised = set(&house, &acme, &["--bookings", "6"]).await;
+        assert_eq!(raised["bookings"], json!({"used": 5, "limit": 6}));
+        assert_eq!(
+            set(&house, &acme, &[]).await["bookings"],
+            raised["bookings"],
+            "only shown"
+        );
+        acme.book().await;
+        refused(&acme, &["bookings is 6"]).await;
+        let without = set(&house, &acme, &["--bookings", "0"]).await;
+        assert_eq!(without["bookings"], json!({"used": 6}));
+
+        let bytes = used(&acme, "bytes").await;
+        set(&house, &acme, &["--bytes", &bytes]).await;
+        refused(&acme, &["bytes of bookings", &bytes]).await;
+        set(&house, &acme, &["--bytes", "1GiB"]).await;
+
+        let events = used(&acme, "eventsPerDay").await;
+        assert_eq!(events, "8", "6 bookings, a protection, a resolution");
+        set(&house, &acme, &["--events-per-day", &events]).await;
+        refused(&acme, &["events a day is 8", "next day begins at"]).await;
+        let listed = acme.caller.get("/v1/bookings").await.ok(200);
+        acme.protect(listed["data"][0]["bookingId"].as_str().unwrap())
+            .await;
+        assert_eq!(used(&acme, "eventsPerDay").await, "9");
+        house.advance(DAY);
+        acme.book().await;
+        assert_eq!(used(&acme, "eventsPerDay").await, "1");
+
+        set(&house, &acme, &["--endpoints", "1"]).await;
+        acme.endpoint("http://127.0.0.1:9/a").await;
+        let body = json!({"url": "http://127.0.0.1:9/b"});
+        let reply = acme.caller.post("/v1/webhook-endpoints", &body).await;
+        assert_eq!(
+            (reply.status, reply.code()),
+            (409, "quota_exceeded".to_owned())
+        );
+
+        for (flag, said, code) in [
+            ("--bookings", "many", 2),
+            ("--bytes", "lots", 2),
+            ("--endpoints", "21", 5),
+        ] {
+            let args = ["partners", "quota", &acme.id, flag, said];
+            let ran = house.site().command(args).run().await;
+            assert_eq!(ran.code, Some(code), "{ran:?}");
+        }
+        house.site().verify(8).await;
+        let site = house.site();
+        for column in ["bookings", "bytes", "day", "day_events"] {
+            site.tamper(&format!("UPDATE partner SET {column} = {column} - 1"));
+            let found = site.command(["ledger", "verify"]).patiently().run().await;
+            let field = format!("field {column}");
+            assert!(found.stdout.contains(&field), "{found:?}");
+            site.tamper(&format!("UPDATE partner SET {column} = {column} + 1"));
+        }
+    })
+    .await;
+}

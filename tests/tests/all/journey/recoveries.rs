@@ -1,0 +1,412 @@
+//! What was missed while a receiver was away, delivered once more without asking for each event.
+
+use std::collections::BTreeSet;
+
+use bookguard_core::model::Timestamp;
+use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::{on_every_engine, on_postgres};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::load::at_once;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::journey::webhooks::event_that_is;
+
+const SECOND: i64 = 1000;
+const DAY: i64 = 24 * 3600 * SECOND;
+const RECOVER: &str = "/v1/webhook-events/recover";
+
+fn time(ms: i64) -> String {
+    Timestamp::from_ms(ms).to_string()
+}
+
+/// The body of a recovery of everything so far, with some of it otherwise.
+fn since_ever(more: Value) -> Value {
+    let mut body = json!({"since": "2020-01-01T00:00:00Z"});
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+async fn recover(partner: &Partner, more: Value) -> Value {
+    partner
+        .caller
+        .post(RECOVER, &since_ever(more))
+        .await
+        .ok(202)
+}
+
+async fn shown(partner: &Partner, recovery: &Value) -> Value {
+    let id = recovery["recoveryId"].as_str().unwrap();
+    let path = format!("/v1/webhook-recoveries/{id}");
+    partner.caller.get(&path).await.ok(200)
+}
+
+/// The recovery once it has looked at everything.
+async fn finished(partner: &Partner, recovery: &Value) -> Value {
+    until("the end of the recovery", async || {
+        let shown = shown(partner, recovery).await;
+        (shown["status"] == "finished").then_some(shown)
+    })
+    .await
+}
+
+/// Examined, recovered, deliveries, and those that no endpoint takes.
+fn counts(recovery: &Value) -> [u64; 4] {
+    ["examined", "recovered", "deliveries", "noEndpoints"]
+        .map(|name| recovery[name].as_u64().unwrap())
+}
+
+/// Records bookings, a dozen at a time.
+async fn book_many(partner: &Partner, count: usize) {
+    let clients = at_once((0..12).map(|client| {
+        let partner = partner.clone();
+        async move {
+            for _ in (client..count).step_by(12) {
+                partner.book().await;
+            }
+        }
+    }));
+    clients.await;
+}
+
+/// How many of the partner's events are in this status.
+async fn count_in(partner: &Partner, status: &str) -> usize {
+    let (mut after, mut count) = (0, 0);
+    loop {
+        let path = format!("/v1/webhook-events?status={status}&limit=100&after={after}");
+        let log = partner.caller.get(&path).await.ok(200);
+        count += log["data"].as_array().unwrap().len();
+        after = log["nextAfter"].as_u64().unwrap();
+        if log["hasMore"] == false {
+            return count;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_the_same_before() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let early = acme.book().await;
+        house.advance(DAY);
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(413));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let given_up = acme.book().await;
+        let event = event_that_is(&acme, &given_up, "failed").await;
+        assert!(event["nextAttemptAt"].is_null(), "{event}");
+        receiver.answer(Answer::Status(200));
+        let fine = acme.book().await;
+        event_that_is(&acme, &fine, "delivered").await;
+        receiver.answer(Answer::Status(500));
+        let waiting = acme.book().await;
+        event_that_is(&acme, &waiting, "failed").await;
+        // Older than any delivery goes on by itself.
+        house.advance(30 * DAY);
+
+        let counted = recover(&acme, json!({"dryRun": true})).await;
+        assert_eq!(
+            (&counted["dryRun"], &counted["status"]),
+            (&json!(true), &json!("finished"))
+        );
+        assert_eq!(counts(&counted), [4, 3, 3, 0]);
+        for (booking, status) in [(&early, "no_endpoints"), (&given_up, "failed")] {
+            let event = event_that_is(&acme, booking, status).await;
+            assert!(
+                event["nextAttemptAt"].is_null(),
+                "nothing happened: {event}"
+            );
+        }
+        // Ids of one millisecond are in no order.
+        house.advance(1);
+        let real = recover(&acme, json!({})).await;
+        assert_eq!(
+            (&real["dryRun"], &real["status"]),
+            (&json!(false), &json!("finished"))
+        );
+        assert_eq!(counts(&real), counts(&counted));
+        assert_eq!(shown(&acme, &real).await, real);
+        // The receiver is not well yet: the schedule of each begins anew, however old the event.
+        for booking in [&early, &given_up, &waiting] {
+            let event = until("another attempt", async || {
+                let event = acme.events(booking).await.remove(0);
+                let failed = event["deliveries"][0]["lastStatusCode"] == 500;
+                (failed && event["nextAttemptAt"].is_string()).then_some(event)
+            });
+            let next = event.await["nextAttemptAt"].as_str().unwrap().to_owned();
+            let wait = Timestamp::parse(&next).unwrap().ms() - house.now_ms();
+            assert!((4 * SECOND..=6 * SECOND).contains(&wait), "{wait}");
+        }
+        receiver.answer(Answer::Status(200));
+        house.advance(7 * SECOND);
+        for booking in [&early, &given_up, &fine, &waiting] {
+            let event = event_that_is(&acme, booking, "delivered").await;
+            assert_eq!(event["retryCount"], 0, "no manual retry");
+            assert_eq!(event["deliveries"][0]["endpointId"], endpoint.as_str());
+        }
+        let nothing = recover(&acme, json!({})).await;
+        assert_eq!(counts(&nothing), [4, 0, 0, 0]);
+        let list = acme
+            .caller
+            .get("/v1/webhook-recoveries?limit=2")
+            .await
+            .ok(200);
+        assert_eq!(list["data"], json!([nothing, real]));
+        let cursor = list["nextCursor"].as_str().unwrap();
+        let path = format!("/v1/webhook-recoveries?limit=2&cursor={cursor}");
+        let rest = acme.caller.get(&path).await.ok(200);
+        assert_eq!(
+            (&rest["data"], &rest["hasMore"]),
+            (&json!([counted]), &json!(false))
+        );
+        house.close().await.verify(4).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn time_status_and_endpoint_choose_and_a_new_endpoint_gets_what_happened_before_it() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        let mut times = Vec::new();
+        let mut bookings = Vec::new();
+        for _ in 0..3 {
+            times.push(house.now_ms());
+            bookings.push(acme.book().await);
+            house.advance(DAY);
+        }
+        let only = |from: usize, to: usize| {
+            json!({"since": time(times[from]), "until": time(times[to]), "dryRun": true})
+        };
+        acme.endpoint(&receiver.url()).await;
+        for (body, expected) in [
+            (json!({"dryRun": true}), [3, 3, 3, 0]),
+            (only(1, 2), [2, 2, 2, 0]),
+            (only(0, 1), [2, 2, 2, 0]),
+            (json!({"statuses": ["failed"], "dryRun": true}), [3, 0, 0, 0]),
+            (json!({"statuses": ["no_endpoints"], "dryRun": true}), [3, 3, 3, 0]),
+            (json!({"since": time(times[2] + 1), "dryRun": true}), [0, 0, 0, 0]),
+        ] {
+            assert_eq!(counts(&recover(&acme, body.clone()).await), expected, "{body}");
+        }
+        let mut second = only(1, 1);
+        second["since"] = time(times[1] - 1).into();
+        second["dryRun"] = false.into();
+        assert_eq!(counts(&recover(&acme, second).await), [1, 1, 1, 0]);
+        event_that_is(&acme, &bookings[1], "delivered").await;
+        assert_eq!(receiver.wait_for(1).await[0].string("bookingId"), bookings[1]);
+
+        // A further endpoint, for one type: what was delivered elsewhere it has not had.
+        let other = Receiver::start().await;
+        let body = json!({"url": other.url(), "events": ["booking.created"]});
+        let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
+        let endpoint = made.string("endpointId");
+        acme.protect(&bookings[0]).await;
+        let body = json!({"endpointId": endpoint});
+        assert_eq!(counts(&recover(&acme, body.clone()).await), [4, 3, 3, 1]);
+        let received = other.wait_for(3).await;
+        let got: BTreeSet<String> = received.iter().map(|one| one.string("bookingId")).collect();
+        assert_eq!(got, bookings.iter().cloned().collect());
+        until("its deliveries to end", async || {
+            let left = recover(&acme, json!({"endpointId": endpoint, "dryRun": true})).await;
+            (counts(&left) == [4, 0, 0, 1]).then_some(())
+        })
+        .await;
+        assert_eq!(other.received().len(), 3);
+        house.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(413));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        event_that_is(&acme, &booking, "failed").await;
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        acme.caller
+            .patch(&path, &json!({"enabled": false}))
+            .await
+            .ok(200);
+        let body = since_ever(json!({"endpointId": endpoint}));
+        let refused = acme.caller.post(RECOVER, &body).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (409, "endpoint_disabled")
+        );
+        assert_eq!(counts(&recover(&acme, json!({})).await), [1, 0, 0, 1]);
+        // One in its place gets what the other failed to take.
+        let heir = Receiver::start().await;
+        acme.endpoint(&heir.url()).await;
+        assert_eq!(counts(&recover(&acme, json!({})).await), [1, 1, 1, 0]);
+        assert_eq!(heir.wait_for(1).await[0].string("bookingId"), booking);
+        acme.caller
+            .patch(&path, &json!({"enabled": true}))
+            .await
+            .ok(200);
+        receiver.answer(Answer::Status(200));
+        assert_eq!(counts(&recover(&acme, body.clone()).await), [1, 1, 1, 0]);
+        event_that_is(&acme, &booking, "delivered").await;
+        acme.caller.delete(&path).await.ok(200);
+        let refused = acme.caller.post(RECOVER, &body).await;
+        let expected = [("/endpointId".to_owned(), "endpoint_unknown".to_owned())];
+        assert_eq!((refused.status, refused.details()), (400, expected.into()));
+        house.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        book_many(&acme, 700).await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let counted = recover(&acme, json!({"dryRun": true})).await;
+        assert_eq!(
+            counted["status"], "running",
+            "more than one step: {counted}"
+        );
+        let counted = finished(&acme, &counted).await;
+        assert_eq!(counts(&counted), [700, 700, 700, 0]);
+        assert_eq!(count_in(&acme, "no_endpoints").await, 700);
+
+        let real = recover(&acme, json!({})).await;
+        assert_eq!(real["status"], "running", "{real}");
+        let real = finished(&acme, &real).await;
+        assert_eq!(counts(&real), counts(&counted));
+        assert_eq!(
+            (&real["throughSeq"], &real["reachedSeq"]),
+            (&json!(700), &json!(700))
+        );
+        arrived_once(&receiver, 700).await;
+        assert_eq!(count_in(&acme, "delivered").await, 700);
+        house.close().await.verify(700).await;
+    })
+    .await;
+}
+
+/// Waits until so many events arrived, and sees that none came twice.
+async fn arrived_once(receiver: &Receiver, count: usize) {
+    let received = receiver.wait_for(count).await;
+    let events: BTreeSet<String> = received.iter().map(|one| one.string("eventId")).collect();
+    assert_eq!((events.len(), received.len()), (count, count));
+}
+
+#[tokio::test]
+async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
+    on_postgres(async |engine| {
+        let house = House::open(engine).await;
+        let second = house.second_node().await;
+        let acme = house.partner("Acme").await;
+        book_many(&acme, 600).await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let real = recover(&acme, json!({})).await;
+        let there = Partner {
+            caller: acme.caller.at(&second.url()),
+            ..acme.clone()
+        };
+        let real = finished(&there, &real).await;
+        assert_eq!(counts(&real), [600, 600, 600, 0]);
+        assert_eq!(shown(&acme, &real).await, real);
+        arrived_once(&receiver, 600).await;
+        second.stop().await;
+        house.close().await.verify(600).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_sees_begins_or_names_anything_of_another_partners() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let (ours, theirs) = (Receiver::start().await, Receiver::start().await);
+        acme.book().await;
+        let untouched = other.book().await;
+        let endpoint = acme.endpoint(&ours.url()).await;
+        let foreign = other.endpoint(&theirs.url()).await;
+        let real = recover(&acme, json!({})).await;
+        assert_eq!(counts(&real), [1, 1, 1, 0]);
+        ours.wait_for(1).await;
+        event_that_is(&other, &untouched, "no_endpoints").await;
+
+        let id = real["recoveryId"].as_str().unwrap();
+        let unknown = format!("rec_{}", id[4..].chars().rev().collect::<String>());
+        let get = async |id: &str| {
+            let path = format!("/v1/webhook-recoveries/{id}");
+            other.caller.get(&path).await
+        };
+        let answers = [get(id).await, get(&unknown).await, get("x").await];
+        assert!(
+            answers
+                .iter()
+                .all(|reply| reply.status == 404 && reply.body == answers[0].body)
+        );
+        let list = other.caller.get("/v1/webhook-recoveries").await.ok(200);
+        assert_eq!(list["data"], json!([]));
+        let unknown = format!("end_{}", foreign[4..].chars().rev().collect::<String>());
+        let named = async |id: &str| -> Reply {
+            let body = since_ever(json!({"endpointId": id}));
+            acme.caller.post(RECOVER, &body).await
+        };
+        let answers = [
+            named(&foreign).await,
+            named(&unknown).await,
+            named("x").await,
+        ];
+        assert!(
+            answers
+                .iter()
+                .all(|reply| reply.status == 400 && reply.body == answers[0].body)
+        );
+        named(&endpoint).await.ok(202);
+        let list = acme.caller.get("/v1/webhook-recoveries").await.ok(200);
+        assert_eq!(list["data"].as_array().unwrap().len(), 2);
+        house.close().await.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repeated_request_begins_one_recovery() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        acme.book().await;
+        let body = since_ever(json!({}));
+        let first = acme.caller.post_once(RECOVER, "once", &body).await;
+        let again = acme.caller.post_once(RECOVER, "once", &body).await;
+        assert_eq!(
+            (first.status, again.status, &first.body),
+            (202, 202, &again.body)
+        );
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        let location = first.header("location").unwrap();
+        assert_eq!(again.header("location"), Some(location));
+        assert_eq!(acme.caller.get(location).await.ok(200), first.json());
+        let other = since_ever(json!({"dryRun": true}));
+        let reused = acme.caller.post_once(RECOVER, "once", &other).await;
+        assert_eq!(
+            (reused.status, reused.code().as_str()),
+            (422, "idempotency_key_reused")
+        );
+        let list = acme.caller.get("/v1/webhook-recoveries").await.ok(200);
+        assert_eq!(list["data"].as_array().unwrap().len(), 1);
+    })
+    .await;
+}

@@ -1,0 +1,378 @@
+//! The whole story in one go: every step uses what the step before answered, as a partner's program would.
+
+use bookguard_core::evidence;
+use bookguard_core::webhook::{StandardHeaders, verify, verify_standard};
+use bookguard_server::config::Config;
+use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::mirror::{Mirror, leaf_hex};
+use bookguard_tests::receiver::{Received, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::journey::webhooks::event_that_is;
+
+#[tokio::test]
+async fn from_registration_to_evidence_that_verifies_without_the_service() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            public_url: Some("https://bookings.example.com".to_owned()),
+            ..config
+        });
+        let house = house.await;
+        let acme = registered(&house).await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let empty = Mirror::download(&house.caller(), &vkey).await;
+        assert_eq!(empty.entries().len(), 0);
+
+        let id = booked(&acme).await;
+        let created = Mirror::download(&house.caller(), &vkey).await;
+        created.extends(&empty);
+        // Recorded, and the partner told of it: so much the log holds before the protection.
+        event_that_is(&acme, &id, "delivered").await;
+        house.advance(60_000);
+        let receipt = protected(&acme, &id).await;
+
+        let webhooks = receiver.wait_for(2).await;
+        genuine(&house, &acme, &webhooks);
+        told(&webhooks, &acme, &id);
+        listed(&acme, &id, &webhooks).await;
+        evaluated(&acme, &id).await;
+
+        let mirror = Mirror::download(&house.caller(), &vkey).await;
+        mirror.extends(&created);
+        assert_eq!(
+            mirror.entries().len(),
+            4,
+            "two facts, and that each was told"
+        );
+        let index = receipt["leafIndex"].as_u64().unwrap() as usize;
+        assert_eq!(receipt["leafHash"], leaf_hex(&mirror.entries()[index]));
+        assert_eq!((index, &receipt["treeSize"]), (2, &json!(3)));
+        assert_eq!(receipt["rootHash"], mirror.root_hex_at(3));
+        let head = house.server().service().clone();
+        let head = tokio::task::spawn_blocking(move || head.head())
+            .await
+            .unwrap();
+        assert_eq!(receipt["logOrigin"], head.unwrap().origin);
+        for entry in mirror.entries() {
+            let text = String::from_utf8(entry.clone()).unwrap();
+            for private in ["Owls", "Acme", &id[4..], &acme.id[4..], "1250.5"] {
+                assert!(!text.contains(private), "{private} in {text}");
+            }
+        }
+
+        let packet = acme
+            .caller
+            .get(&format!("/v1/bookings/{id}/evidence"))
+            .await;
+        house.close().await;
+        holds_without_the_service(&packet, &vkey, &id);
+    })
+    .await;
+}
+
+async fn registered(house: &House) -> Partner {
+    let acme = house.partner("Acme Ltd").await;
+    assert!(
+        acme.id.starts_with("ptn_")
+            && acme.key.starts_with("bgk_")
+            && acme.secret.starts_with("whsec_")
+    );
+    let me = acme.caller.get("/v1/partners/me").await.ok(200);
+    let mut expected = samples::partner("Acme Ltd");
+    expected["partnerId"] = json!(acme.id);
+    expected["status"] = json!("active");
+    expected["createdAt"] = json!("2026-09-21T14:13:20.000Z");
+    assert_eq!(me, expected);
+    acme
+}
+
+async fn booked(acme: &Partner) -> String {
+    let made = acme.caller.post("/v1/bookings", &samples::booking()).await;
+    let id = made.string("bookingId");
+    assert_eq!(
+        made.header("location"),
+        Some(format!("/v1/bookings/{id}").as_str())
+    );
+    let answered = json!({
+        "bookingId": id, "partnerId": acme.id, "status": "created", "createdAt": "2026-09-21T14:13:20.000Z"
+    });
+    assert_eq!(made.ok(201), answered);
+    let shown = acme.caller.get(&format!("/v1/bookings/{id}")).await.ok(200);
+    let mut expected = samples::booking();
+    expected["bookingId"] = json!(id);
+    expected["partnerId"] = json!(acme.id);
+    expected["eventDate"] = json!("2031-06-20T23:00:00.000Z");
+    expected["status"] = json!("created");
+    expected["protected"] = json!(false);
+    expected["createdAt"] = answered["createdAt"].clone();
+    expected["policy"] = shown["policy"].clone();
+    assert_eq!(shown, expected);
+    assert_eq!(shown["policy"]["policyId"], "talent_standard");
+    id
+}
+
+async fn protected(acme: &Partner, id: &str) -> Value {
+    let answer = acme.protect(id).await;
+    assert_eq!(
+        (&answer["bookingId"], &answer["protected"]),
+        (&json!(id), &json!(true))
+    );
+    assert_eq!(answer["protectedAt"], "2026-09-21T14:14:20.000Z");
+    // Again changes nothing.
+    assert_eq!(acme.protect(id).await["protectedAt"], answer["protectedAt"]);
+    let shown = acme.caller.get(&format!("/v1/bookings/{id}")).await.ok(200);
+    assert_eq!(
+        (&shown["status"], &shown["protected"]),
+        (&json!("protected"), &json!(true))
+    );
+    assert_eq!(shown["protectedAt"], answer["protectedAt"]);
+    answer["receipt"].clone()
+}
+
+/// Both signatures of every webhook hold, and hold for nothing else.
+fn genuine(house: &House, acme: &Partner, webhooks: &[Received]) {
+    let secret = acme.secret();
+    let now = house.now_ms() / 1000;
+    for webhook in webhooks {
+        let signature = webhook.header("x-service-signature");
+        verify([&secret], signature, &webhook.body).unwrap();
+        let standard = StandardHeaders {
+            id: webhook.header("webhook-id"),
+            timestamp: webhook.header("webhook-timestamp"),
+            signature: webhook.header("webhook-signature"),
+        };
+        verify_standard([&secret], standard, &webhook.body, now, None).unwrap();
+        assert_eq!(webhook.header("webhook-id"), webhook.string("eventId"));
+        assert_eq!(webhook.header("content-type"), "application/json");
+        let mut forged = webhook.body.clone();
+        forged[10] ^= 1;
+        verify([&secret], signature, &forged).unwrap_err();
+        verify_standard([&secret], standard, &forged, now, None).unwrap_err();
+        verify_standard([&secret], standard, &webhook.body, now + 301, None).unwrap_err();
+    }
+}
+
+/// The bodies say what happened, in the specification's words.
+fn told(webhooks: &[Received], acme: &Partner, id: &str) {
+    let url = format!("https://bookings.example.com/v1/bookings/{id}/evidence");
+    for (seq, (kind, at, payload)) in (1..).zip([
+        (
+            "booking.created",
+            "2026-09-21T14:13:20.000Z",
+            json!({"partnerId": acme.id, "bookingValue": 1250.5, "currency": "USD"}),
+        ),
+        (
+            "booking.protected",
+            "2026-09-21T14:14:20.000Z",
+            json!({"partnerId": acme.id, "protected": true, "evidencePacketUrl": url}),
+        ),
+    ]) {
+        let body = webhooks
+            .iter()
+            .map(Received::json)
+            .find(|body| body["type"] == kind);
+        let body = body.unwrap();
+        let expected = json!({
+            "eventId": body["eventId"], "type": kind, "bookingId": id, "timestamp": at, "status": "pending",
+            "payload": payload, "seq": seq
+        });
+        assert_eq!(body, expected);
+        assert!(body["eventId"].as_str().unwrap().starts_with("evt_"));
+    }
+}
+
+/// The listing agrees with what was received, oldest first.
+async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
+    let events = until("both events delivered", async || {
+        let events = acme.events(id).await;
+        events
+            .iter()
+            .all(|event| event["status"] == "delivered")
+            .then_some(events)
+    });
+    let events = events.await;
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["booking.created", "booking.protected"]);
+    for event in &events {
+        let eventid = event["eventId"].as_str().unwrap();
+        let webhook = webhooks
+            .iter()
+            .find(|w| w.string("eventId") == eventid)
+            .unwrap();
+        assert_eq!(event["signature"], webhook.header("x-service-signature"));
+        let body = webhook.json();
+        for name in ["type", "bookingId", "timestamp", "payload", "seq"] {
+            assert_eq!(event[name], body[name], "{name}");
+        }
+        assert_eq!(
+            (&event["retryCount"], &event["nextAttemptAt"]),
+            (&json!(0), &Value::Null)
+        );
+        let single = acme
+            .caller
+            .get(&format!("/v1/webhook-events/{eventid}"))
+            .await
+            .ok(200);
+        let attempt = &single["attempts"][0];
+        assert_eq!(
+            (&attempt["delivered"], &attempt["statusCode"]),
+            (&json!(true), &json!(200))
+        );
+        assert_eq!(
+            (&attempt["number"], &attempt["responseHead"]),
+            (&json!(1), &json!("ok"))
+        );
+    }
+}
+
+async fn evaluated(acme: &Partner, id: &str) {
+    let path = format!("/v1/bookings/{id}/policy-evaluation");
+    let evaluation = acme.caller.get(&path).await.ok(200);
+    assert_eq!(evaluation["bookingId"], id);
+    assert_eq!(evaluation["evaluationStatus"], "evaluated");
+    assert_eq!(evaluation["resolutionPath"], "full_refund");
+    assert_eq!(evaluation["evaluatedAt"], "2026-09-21T14:14:20.000Z");
+    assert_eq!(evaluation["refund"]["minorUnits"], 125_050);
+    // A week before: half under this policy's tiers would have been further off.
+    let late =
+        format!("{path}?asOf=2031-06-20T12:00:00Z&canceledBy=organizer&reason=changed_plans");
+    let late = acme.caller.get(&late).await.ok(200);
+    assert_eq!(
+        (&late["simulated"], &late["resolutionPath"]),
+        (&json!(true), &json!("no_refund"))
+    );
+    let by_talent = acme
+        .caller
+        .get(&format!("{path}?canceledBy=talent"))
+        .await
+        .ok(200);
+    assert_eq!(by_talent["refund"]["minorUnits"], 125_050);
+    // Asking changed nothing.
+    assert_eq!(acme.caller.get(&path).await.ok(200), evaluation);
+    assert_eq!(acme.events(id).await.len(), 2);
+}
+
+/// From here on there are only the packet's bytes and the log's public key.
+fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
+    assert_eq!(
+        (packet.status, packet.header("content-type")),
+        (200, Some("application/json"))
+    );
+    let report = evidence::verify(&packet.body, vkey);
+    assert!(report.verified(), "{report}");
+    assert_eq!(report.booking_id.unwrap().to_string(), id);
+    assert_eq!(report.ledger.unwrap().tree_size, 4);
+    let shown = packet.json();
+    assert_eq!(shown["type"], "bookguard.evidence/1");
+    assert_eq!(shown["booking"]["status"], "protected");
+    assert_eq!(shown["entries"].as_array().unwrap().len(), 4);
+    for delivery in shown["deliveries"].as_array().unwrap() {
+        assert_eq!(delivery["recorded"][0]["outcome"], "delivered");
+    }
+    // Somebody would like not to have been told.
+    let untold = packet
+        .text()
+        .replace("\"outcome\":\"delivered\"", "\"outcome\":\"given_up\"");
+    let report = evidence::verify(untold.as_bytes(), vkey);
+    assert!(untold != packet.text() && !report.verified());
+    // A byte of each quarter, and a value that somebody would like to be another.
+    for at in [1, 2, 3].map(|quarter| quarter * packet.body.len() / 4) {
+        let mut tampered = packet.body.clone();
+        tampered[at] ^= 1;
+        assert!(!evidence::verify(&tampered, vkey).verified(), "byte {at}");
+    }
+    let cheaper = packet.text().replacen("1250.5", "1150.5", 1);
+    let report = evidence::verify(cheaper.as_bytes(), vkey);
+    assert!(!report.verified() && report.failures().count() > 0);
+    let other = "example.com/log+7db0e2a1+AeTFbmWP1l9FsVkfX2mEl5ZzIkRtZyEMJvpFgvO7JFEN";
+    assert!(!evidence::verify(&packet.body, other).verified());
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart() {
+    on_every_engine(async |engine| {
+        let mut house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let booking = acme.book().await;
+        let receipt = acme.protect(&booking).await;
+        let path = format!("/v1/bookings/{booking}");
+        let shown = acme.caller.get(&path).await;
+        let events = acme.events(&booking).await;
+        let before = Mirror::download(&house.caller(), &vkey).await;
+        house.restart().await;
+        let caller = acme.caller.at(&house.server().url());
+        assert_eq!(caller.get(&path).await.body, shown.body);
+        assert_eq!(
+            caller
+                .post_nothing(&format!("{path}/protect"))
+                .await
+                .ok(200)["protectedAt"],
+            receipt["protectedAt"]
+        );
+        let again = caller.get(&format!("{path}/webhook-events")).await.ok(200);
+        assert_eq!(again["webhookEvents"], json!(events));
+        caller
+            .post("/v1/bookings", &samples::booking())
+            .await
+            .ok(201);
+        let after = Mirror::download(&house.caller(), &vkey).await;
+        after.extends(&before);
+        assert_eq!(after.entries().len(), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let mut earlier = Mirror::download(&house.caller(), &vkey).await;
+        for upto in [1, 2, 255, 256, 257, 300] {
+            while (earlier.entries().len() as u64) < upto {
+                let missing = upto - earlier.entries().len() as u64;
+                let bookings = (0..missing).map(|_| acme.book());
+                for booking in bookings {
+                    booking.await;
+                }
+                let now = Mirror::download(&house.caller(), &vkey).await;
+                now.extends(&earlier);
+                earlier = now;
+            }
+        }
+        let full = house.caller().get("/v1/ledger/tile/0/000").await;
+        assert_eq!(
+            (full.body.len(), full.header("cache-control")),
+            (256 * 32, Some("public, max-age=31536000, immutable"))
+        );
+        let partial = house.caller().get("/v1/ledger/tile/0/001.p/44").await;
+        assert_eq!(
+            (partial.body.len(), partial.header("cache-control")),
+            (44 * 32, Some("public, max-age=60"))
+        );
+        // What is beyond the checkpoint is not there, what it covers stays at every width.
+        for (path, status) in [
+            ("0/001.p/45", 404),
+            ("0/001.p/1", 200),
+            ("0%2F001.p%2f1", 200),
+            ("0/001", 404),
+            ("1/000.p/1", 200),
+            ("1/000", 404),
+        ] {
+            let reply = house.caller().get(&format!("/v1/ledger/tile/{path}")).await;
+            assert_eq!(reply.status, status, "{path}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,214 @@
+//! Endpoints that only fail: the warning, the suspension, the tries whether they are back, and what waited for them.
+
+use bookguard_core::model::Timestamp;
+use bookguard_server::Server;
+use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::journey::webhooks::event_that_is;
+
+const SECOND: i64 = 1000;
+const HOUR: i64 = 3600 * SECOND;
+const DAY: i64 = 24 * HOUR;
+
+/// A partner whose only endpoint is about to be suspended.
+struct Stage {
+    house: House,
+    /// Where the engine takes one: either settles what it delivers.
+    other_node: Option<Server>,
+    acme: Partner,
+    receiver: Receiver,
+    endpoint: String,
+    bookings: Vec<String>,
+    /// How many attempts had failed when it was suspended and nothing was in anybody's hands.
+    tried: usize,
+}
+
+impl Stage {
+    async fn set(engine: Engine) -> Self {
+        let house = House::open(engine).await;
+        let other_node = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(house.second_node().await),
+        };
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        Self {
+            house,
+            other_node,
+            acme,
+            receiver,
+            endpoint,
+            bookings: Vec::new(),
+            tried: 0,
+        }
+    }
+
+    async fn shown(&self) -> Value {
+        let path = format!("/v1/webhook-endpoints/{}", self.endpoint);
+        self.acme.caller.get(&path).await.ok(200)
+    }
+
+    /// The endpoint once it stands there, with so many failures.
+    async fn that_is(&self, status: &str, failures: usize) -> Value {
+        until(&format!("an endpoint that is {status}"), async || {
+            let shown = self.shown().await;
+            let found = shown["status"] == status && shown["failures"] == failures;
+            found.then_some(shown)
+        })
+        .await
+    }
+
+    async fn change(&self, body: Value) -> Value {
+        let path = format!("/v1/webhook-endpoints/{}", self.endpoint);
+        self.acme.caller.patch(&path, &body).await.ok(200)
+    }
+
+    async fn book(&mut self) -> String {
+        let booking = self.acme.book().await;
+        self.bookings.push(booking.clone());
+        booking
+    }
+
+    /// Ten bookings whose deliveries fail, and fail once more five days later.
+    async fn suspend(&mut self) {
+        self.receiver.answer(Answer::Status(500));
+        for n in 1..=10 {
+            self.book().await;
+            let status = if n < 10 { "active" } else { "failing" };
+            self.that_is(status, n).await;
+        }
+        self.house.advance(5 * DAY);
+        until("an endpoint that is suspended", async || {
+            (self.shown().await["status"] == "suspended").then_some(())
+        })
+        .await;
+        // What each node had taken before it knew is tried; a delivery in somebody's hands has no next attempt.
+        for booking in &self.bookings {
+            until("a delivery that waits", async || {
+                let event = self.acme.events(booking).await.remove(0);
+                event["nextAttemptAt"].is_string().then_some(())
+            })
+            .await;
+        }
+        self.tried = self.receiver.received().len();
+        assert!((11..=14).contains(&self.tried), "{}", self.tried);
+        let suspended = self.that_is("suspended", self.tried).await;
+        assert_eq!(suspended["enabled"], true);
+        assert_eq!(self.milliseconds_to_the_next_try().await, HOUR);
+        // What it says of itself while it is suspended holds together.
+        self.house.site().verify(self.bookings.len()).await;
+    }
+
+    async fn milliseconds_to_the_next_try(&self) -> i64 {
+        let shown = self.shown().await;
+        let at = shown["nextProbeAt"].as_str().unwrap();
+        Timestamp::parse(at).unwrap().ms() - self.house.now_ms()
+    }
+
+    /// All that waited has arrived, each once since it was `tried` so often altogether.
+    async fn end(self, tried: usize) {
+        for booking in &self.bookings {
+            event_that_is(&self.acme, booking, "delivered").await;
+        }
+        assert_eq!(self.receiver.received().len(), tried + self.bookings.len());
+        let back = self.that_is("active", 0).await;
+        assert!(back["failingSince"].is_null() && back["nextProbeAt"].is_null());
+        if let Some(node) = self.other_node {
+            node.stop().await;
+        }
+        let site = self.house.close().await;
+        site.verify(self.bookings.len()).await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_suspended_endpoint_the_first_delivery_that_arrives_brings_all_that_waits() {
+    on_every_engine(async |engine| {
+        let mut stage = Stage::set(engine).await;
+        stage.suspend().await;
+
+        // What happens now waits, and says until when.
+        let waiting = stage.book().await;
+        let event = event_that_is(&stage.acme, &waiting, "pending").await;
+        assert_eq!(event["nextAttemptAt"], stage.shown().await["nextProbeAt"]);
+
+        // Nobody tries before its time: what is due for another endpoint is taken in the same look at the store.
+        let other = Receiver::start().await;
+        other.answer(Answer::Status(500));
+        stage.acme.endpoint(&other.url()).await;
+        let both = stage.book().await;
+        other.wait_for(1).await;
+        event_that_is(&stage.acme, &both, "failed").await;
+        other.answer(Answer::Status(200));
+        stage.house.advance(HOUR - 1);
+        other.wait_for(2).await;
+        assert_eq!(stage.receiver.received().len(), stage.tried);
+
+        // One tries, fails, and uses nothing up.
+        stage.house.advance(1);
+        let tried = stage.tried + 1;
+        stage.receiver.wait_for(tried).await;
+        stage.that_is("suspended", tried).await;
+        let pause = stage.milliseconds_to_the_next_try().await;
+        assert!((HOUR..HOUR + 60 * SECOND).contains(&pause), "{pause}");
+        stage.receiver.answer(Answer::Status(200));
+        stage.house.advance(pause);
+        stage.end(tried).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
+    on_every_engine(async |engine| {
+        let mut stage = Stage::set(engine).await;
+        stage.suspend().await;
+        stage.book().await;
+        // What is retried by hand is tried all the same.
+        let event = event_that_is(&stage.acme, &stage.bookings[0], "failed").await;
+        let id = event["eventId"].as_str().unwrap();
+        let path = format!("/v1/webhook-events/{id}/retry");
+        let retried = stage.acme.caller.post_nothing(&path).await.ok(200);
+        assert_eq!(retried["retryStatus"], "failed");
+        let tried = stage.tried + 1;
+        stage.that_is("suspended", tried).await;
+        assert_eq!(stage.receiver.received().len(), tried);
+
+        // The one whose failure suspended it has its schedule's five minutes to wait, the others nothing.
+        stage.house.advance(HOUR / 2);
+        stage.receiver.answer(Answer::Status(200));
+        let back = stage.change(json!({"enabled": true})).await;
+        assert_eq!(
+            (&back["status"], &back["failures"]),
+            (&json!("active"), &json!(0))
+        );
+        stage.end(tried).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn at_another_address_a_suspended_endpoint_is_tried_at_once_and_nothing_that_waited_was_given_up()
+ {
+    on_every_engine(async |engine| {
+        let mut stage = Stage::set(engine).await;
+        stage.suspend().await;
+        // Far longer than any schedule: what waits is as good as new.
+        stage.house.advance(30 * DAY);
+        let tried = stage.tried + 1;
+        stage.that_is("suspended", tried).await;
+        // By then nobody remembers where it was.
+        stage.house.advance(4 * SECOND);
+        let elsewhere = Receiver::start().await;
+        let dead = std::mem::replace(&mut stage.receiver, elsewhere);
+        stage.change(json!({"url": stage.receiver.url()})).await;
+        assert_eq!(dead.received().len(), tried);
+        stage.end(0).await;
+    })
+    .await;
+}

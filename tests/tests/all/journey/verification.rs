@@ -1,0 +1,185 @@
+//! Endpoints whose receivers nobody has heard of yet: what they get until the first delivery is accepted, and no address twice.
+
+use bookguard_core::limits::UNVERIFIED_MS;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::journey::webhooks::event_that_is;
+
+async fn verifying(engine: Engine) -> House {
+    House::with(engine, |config| Config {
+        verifies_endpoints: true,
+        ..config
+    })
+    .await
+}
+
+async fn shown(acme: &Partner, endpoint: &str) -> Value {
+    let path = format!("/v1/webhook-endpoints/{endpoint}");
+    acme.caller.get(&path).await.ok(200)
+}
+
+/// The endpoint once so many attempts in a row have failed.
+async fn failed(acme: &Partner, endpoint: &str, failures: u64) -> Value {
+    until("the failures", async || {
+        let shown = shown(acme, endpoint).await;
+        (shown["failures"] == failures).then_some(shown)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
+    on_every_engine(async |engine| {
+        let house = verifying(engine).await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        receiver.answer(Answer::Status(500));
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_string());
+        let mut bookings = Vec::new();
+        for _ in 0..12 {
+            bookings.push(acme.book().await);
+        }
+        for attempt in 1..=3 {
+            let after = failed(&acme, &endpoint, attempt).await;
+            assert!(after["unverifiedSince"].is_string() && after["nextProbeAt"].is_string());
+            // Others have something due meanwhile, and get it: so this one was passed over.
+            let witness = Receiver::start().await;
+            let other = house.partner("Witness").await;
+            other.endpoint(&witness.url()).await;
+            let seen = other.book().await;
+            event_that_is(&other, &seen, "delivered").await;
+            assert_eq!(receiver.count() as u64, attempt);
+            house.advance(UNVERIFIED_MS);
+        }
+        receiver.answer(Answer::Status(200));
+        for booking in &bookings {
+            let event = until("a delivery", async || {
+                house.advance(500);
+                let event = acme.events(booking).await.remove(0);
+                (event["status"] == "delivered").then_some(event)
+            });
+            event.await;
+        }
+        let after = shown(&acme, &endpoint).await;
+        assert!(after["unverifiedSince"].is_null() && after["nextProbeAt"].is_null());
+
+        // At another address it begins anew.
+        let victim = Receiver::start().await;
+        victim.answer(Answer::Status(404));
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        // What is known of the endpoint is forgotten by then.
+        house.advance(4_000);
+        let moved = json!({"url": victim.url()});
+        let moved = acme.caller.patch(&path, &moved).await.ok(200);
+        assert!(moved["unverifiedSince"].is_string());
+        let mut later = Vec::new();
+        for _ in 0..5 {
+            later.push(acme.book().await);
+        }
+        failed(&acme, &endpoint, 1).await;
+        assert_eq!(victim.count(), 1);
+
+        // Back at the first one too, where only what begins once every node knows the address proves anything.
+        let before = receiver.count();
+        house.advance(4_000);
+        let back = json!({"url": receiver.url()});
+        acme.caller.patch(&path, &back).await.ok(200);
+        until("a delivery", async || {
+            (receiver.count() > before).then_some(())
+        })
+        .await;
+        assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_string());
+        for booking in &later {
+            until("a delivery", async || {
+                house.advance(1_000);
+                let event = acme.events(booking).await.remove(0);
+                (event["status"] == "delivered").then_some(())
+            })
+            .await;
+        }
+        assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_null());
+        assert_eq!(victim.count(), 1);
+        house.close().await.verify(17 + 3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_has_one_endpoint_of_a_partner() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let first = acme.endpoint("http://127.0.0.1:9/hook?a=b").await;
+        let refused = async |caller: &bookguard_tests::caller::Caller, id: &str, url: &str| {
+            let reply = match id {
+                "" => {
+                    caller
+                        .post("/v1/webhook-endpoints", &json!({"url": url}))
+                        .await
+                }
+                id => {
+                    caller
+                        .patch(&format!("/v1/webhook-endpoints/{id}"), &json!({"url": url}))
+                        .await
+                }
+            };
+            (reply.status == 409).then(|| (reply.code(), reply.text().contains(&first)))
+        };
+        let duplicate = Some(("duplicate_endpoint".to_owned(), true));
+        for same in [
+            "http://127.0.0.1:9/hook?a=b",
+            "HTTP://127.1:9/x/../hook?a=b",
+            "http://0x7f000001:9/hook?a=b",
+        ] {
+            assert_eq!(refused(&acme.caller, "", same).await, duplicate, "{same}");
+        }
+        // Another partner's is another, and so is another address.
+        assert_eq!(
+            refused(&other.caller, "", "http://127.0.0.1:9/hook?a=b").await,
+            None
+        );
+        let second = acme.endpoint("http://127.0.0.1:9/hook?a=c").await;
+        assert_eq!(
+            refused(&acme.caller, &second, "http://127.0.0.1:9/hook?a=b").await,
+            duplicate
+        );
+        assert_eq!(
+            refused(&acme.caller, &first, "http://127.0.0.1:9/hook?a=b").await,
+            None,
+            "its own"
+        );
+        // One that is disabled can be brought back; one that is deleted cannot.
+        let path = format!("/v1/webhook-endpoints/{first}");
+        acme.caller
+            .patch(&path, &json!({"enabled": false}))
+            .await
+            .ok(200);
+        assert_eq!(
+            refused(&acme.caller, "", "http://127.0.0.1:9/hook?a=b").await,
+            duplicate
+        );
+        acme.caller.delete(&path).await.ok(200);
+        assert_eq!(
+            refused(&acme.caller, "", "http://127.0.0.1:9/hook?a=b").await,
+            None
+        );
+        // Of many at once one is made.
+        let url = json!({"url": "http://127.0.0.1:9/once"});
+        let make = || acme.caller.post("/v1/webhook-endpoints", &url);
+        let made = tokio::join!(make(), make(), make(), make());
+        let statuses = [made.0.status, made.1.status, made.2.status, made.3.status];
+        assert_eq!(
+            statuses.iter().filter(|status| **status == 201).count(),
+            1,
+            "{statuses:?}"
+        );
+        house.close().await;
+    })
+    .await;
+}

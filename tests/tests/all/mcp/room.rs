@@ -1,0 +1,353 @@
+//! How much may be sent and asked: large messages, those that trickle, faulty calls.
+
+use bookguard_core::limits::{BODY_BYTES, FAULTS, PACKET_BYTES};
+use bookguard_server::config::Config;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::raw::{Raw, exchange};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::mcp::client::{post, request};
+use crate::mcp::story::{local, remote};
+
+fn call(name: &str, arguments: &Value) -> String {
+    request(
+        1,
+        "tools/call",
+        json!({"name": name, "arguments": arguments}),
+    )
+    .to_string()
+}
+
+/// The head of a message of this partner's.
+fn head(partner: &Partner, framing: &str) -> String {
+    let key = &partner.key;
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
+    )
+}
+
+fn chunked(partner: &Partner, message: &str) -> String {
+    let head = head(partner, "transfer-encoding: chunked");
+    format!("{head}{:x}\r\n{message}\r\n0\r\n\r\n", message.len())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let stranger = house.caller();
+        let verify = |size: usize| {
+            let packet = json!({"packet": {"filler": "x".repeat(size)}});
+            request(
+                1,
+                "tools/call",
+                json!({"name": "verify_evidence", "arguments": packet}),
+            )
+            .to_string()
+        };
+        let verified = post(&acme.caller, verify(PACKET_BYTES - 100)).await.ok(200);
+        assert_eq!(verified["result"]["structuredContent"]["verified"], false);
+        let status = async |caller, message| post(caller, message).await.status;
+        assert_eq!(
+            status(&acme.caller, verify(PACKET_BYTES + BODY_BYTES)).await,
+            413
+        );
+        let small = request(1, "ping", json!({"x": "x".repeat(8000)})).to_string();
+        assert_eq!(status(&stranger, small.clone()).await, 200);
+        let larger = post(&stranger, small.replace("xx", "xxx")).await;
+        assert_eq!(
+            (larger.status, larger.code().as_str()),
+            (413, "body_too_large")
+        );
+        assert!(larger.string("message").contains("x-api-key"));
+        // Only what a tool is to verify may be large.
+        let padded = request(1, "ping", json!({"x": "x".repeat(BODY_BYTES)})).to_string();
+        assert_eq!(status(&acme.caller, padded).await, 413);
+        let booking =
+            json!({"name": "create_booking", "arguments": {"eventType": "x".repeat(BODY_BYTES)}});
+        let answer = post(&acme.caller, request(1, "tools/call", booking).to_string())
+            .await
+            .ok(200);
+        assert!(answer.to_string().contains("body_too_large"), "{answer}");
+        let plain = acme
+            .caller
+            .request("POST", "/mcp")
+            .header("content-type", "text/plain");
+        assert_eq!(acme.caller.send(plain.body("{}")).await.status, 415);
+        for method in ["GET", "DELETE", "PUT", "OPTIONS"] {
+            let refused = acme.caller.send(acme.caller.request(method, "/mcp")).await;
+            assert_eq!(
+                (refused.status, refused.header("allow")),
+                (405, Some("POST")),
+                "{method}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let verify = call(
+            "verify_evidence",
+            &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
+        );
+        let mut arriving = Vec::new();
+        for _ in 0..2 {
+            let mut raw = Raw::connect(house.server().addr()).await;
+            raw.send(head(
+                &acme,
+                "content-length: 4000000\r\nexpect: 100-continue",
+            ))
+            .await;
+            // Asked for its body, it has its place, and so much of it has come that the rest has time.
+            assert_eq!(raw.reply(true).await.status, 100);
+            raw.send(" ".repeat(3_999_999)).await;
+            arriving.push(raw);
+        }
+        let refused = post(&acme.caller, verify.clone()).await;
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (503, Some("1"))
+        );
+        let refused = exchange(house.server().addr(), chunked(&acme, &verify)).await;
+        assert_eq!(refused.status, 503);
+        // What is small waits for nobody, however it is sent, and nobody else is kept out.
+        let list = call("list_bookings", &json!({}));
+        post(&acme.caller, list.clone()).await.ok(200);
+        let small = exchange(house.server().addr(), chunked(&acme, &list)).await;
+        assert_eq!(small.status, 200);
+        post(&other.caller, verify.clone()).await.ok(200);
+        let large = exchange(house.server().addr(), chunked(&other, &verify)).await;
+        assert_eq!(large.status, 200);
+        drop(arriving);
+        until("a place to be free again", async || {
+            let reply = post(&acme.caller, verify.clone()).await;
+            (reply.status == 200).then_some(())
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let mut stalled = Vec::new();
+        let mut partners = Vec::new();
+        for n in 0..5 {
+            partners.push(house.partner(&n.to_string()).await);
+        }
+        for partner in &partners[..4] {
+            for framing in ["content-length: 1000000", "transfer-encoding: chunked"] {
+                let mut raw = Raw::connect(house.server().addr()).await;
+                raw.send(head(partner, &format!("{framing}\r\nexpect: 100-continue")))
+                    .await;
+                assert_eq!(raw.reply(true).await.status, 100);
+                let part = match framing.starts_with("content") {
+                    true => "0123456789".to_owned(),
+                    // More than other requests may have, or it would be none of the large ones.
+                    false => format!("{:x}\r\n{}", 1_000_000, " ".repeat(BODY_BYTES + 10)),
+                };
+                raw.send(part).await;
+                stalled.push(raw);
+            }
+        }
+        // All of them are under way, and a fifth partner's is answered beside them.
+        let verify = call(
+            "verify_evidence",
+            &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
+        );
+        post(&partners[4].caller, verify).await.ok(200);
+        for mut raw in stalled {
+            let late = raw.reply(false).await;
+            let text = String::from_utf8_lossy(&late.body).into_owned();
+            assert_eq!((late.status, text.contains("body_too_slow")), (408, true));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_hold_neither_places_nor_turns() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let wait = call(
+            "list_webhook_events",
+            &json!({"wait": 30, "after": 1_000_000}),
+        );
+        let mut waiting = Vec::new();
+        for message in [wait.clone(), format!("{wait}{}", " ".repeat(BODY_BYTES))] {
+            for _ in 0..3 {
+                let mut raw = Raw::connect(house.server().addr()).await;
+                raw.send(chunked(&acme, &message)).await;
+                waiting.push(raw);
+            }
+        }
+        let verify = call(
+            "verify_evidence",
+            &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
+        );
+        // Within less than they wait, or `until` gives up.
+        for message in [call("list_bookings", &json!({})), verify] {
+            until("an answer beside those that wait", async || {
+                let reply = exchange(house.server().addr(), chunked(&acme, &message)).await;
+                (reply.status == 200).then_some(())
+            })
+            .await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faulty_arguments_are_few_in_the_answer_and_large_ones_only_a_packet_s() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let members = (0..4000).map(|n| (format!("m{n}"), json!([])));
+        let many = call("get_booking", &Value::Object(members.collect()));
+        let answer = post(&acme.caller, many).await.ok(200);
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        let refusal: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(refusal["details"].as_array().unwrap().len(), FAULTS);
+        let large = "x".repeat(BODY_BYTES);
+        for (tool, arguments) in [
+            ("get_booking", json!({"bookingId": large})),
+            ("list_bookings", json!({"other": large})),
+            ("cancel_booking", json!({"bookingId": "x", "note": large})),
+        ] {
+            let answer = post(&acme.caller, call(tool, &arguments)).await.ok(200);
+            let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+            let refusal: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(refusal["code"], "body_too_large", "{tool}");
+        }
+        let bad_limit = post(&acme.caller, call("list_bookings", &json!({"limit": 0}))).await;
+        assert!(
+            bad_limit.text().contains(r#"\"pointer\":\"/limit\""#),
+            "{}",
+            bad_limit.text()
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            rate_limit_per_second: 1,
+            rate_limit_burst: 4,
+            ..config
+        })
+        .await;
+        // The clock stands still, so what was taken stays so.
+        for (what, message) in [
+            ("good", call("list_bookings", &json!({}))),
+            ("missing", call("get_booking", &json!({}))),
+            ("unknown tool", call("no_such_tool", &json!({}))),
+            (
+                "too large",
+                call("get_booking", &json!({"bookingId": "x".repeat(BODY_BYTES)})),
+            ),
+            (
+                "no resource",
+                request(1, "resources/read", json!({"uri": "x:y"})).to_string(),
+            ),
+        ] {
+            let acme = house.partner("Acme").await;
+            for n in 0..6 {
+                let reply = post(&acme.caller, message.clone()).await;
+                let told = reply.text().contains("rate_limited");
+                assert_eq!(told, n >= 4, "{what} {n}: {}", reply.text());
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_do_not_make_a_bridge_deaf() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        for line in [remote(&house, &acme), local(&house, &acme)] {
+            let mut bridge = line.talk();
+            for _ in 0..20 {
+                bridge
+                    .tell(call(
+                        "list_webhook_events",
+                        &json!({"wait": 2, "after": 1_000_000}),
+                    ))
+                    .await;
+            }
+            bridge.tell(request(9, "ping", json!({})).to_string()).await;
+            // Twelve are refused at once; the ping is answered before the eight that wait.
+            let mut refused = 0;
+            for _ in 0..13 {
+                let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+                match answer["id"] == 9 {
+                    true => assert_eq!(answer["result"], json!({})),
+                    false => {
+                        let why = answer["error"]["message"].as_str().expect("a refusal");
+                        assert!(why.contains("waiting already"), "{answer}");
+                        refused += 1;
+                    }
+                }
+            }
+            assert_eq!(refused, 12);
+            for _ in 0..8 {
+                let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+                assert!(answer["result"].is_object(), "{answer}");
+            }
+            let ended = bridge.end().await;
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            rate_limit_per_second: 1,
+            rate_limit_burst: 3,
+            ..config
+        });
+        let house = house.await;
+        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let list = request(1, "tools/list", json!({})).to_string();
+        let resources = request(1, "resources/list", json!({})).to_string();
+        let faulty = "{".to_owned();
+        for (message, answered) in [
+            (list.clone(), 200),
+            (resources, 200),
+            (call("list_bookings", &json!({})), 200),
+            (faulty, 400),
+        ] {
+            house.advance(60_000);
+            for _ in 0..3 {
+                assert_eq!(post(&acme.caller, message.clone()).await.status, answered);
+            }
+            let over = post(&acme.caller, list.clone()).await;
+            assert_eq!(
+                (over.status, over.header("retry-after")),
+                (429, Some("1")),
+                "{message}"
+            );
+        }
+        // Nobody else is refused for it, nor who shows no key.
+        assert_eq!(post(&other.caller, list.clone()).await.status, 200);
+        assert_eq!(post(&house.caller(), list).await.status, 200);
+    })
+    .await;
+}

@@ -1,0 +1,332 @@
+//! The whole story of a booking in tools: over HTTP, through the bridge to a server, through the bridge to its database.
+
+use bookguard_core::clock::Clock;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::house::{House, Partner};
+use bookguard_tests::program::{CommandLine, bookguard};
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use crate::mcp::client::Client;
+
+/// The bridge to the house's server, as this partner.
+pub fn remote(house: &House, partner: &Partner) -> CommandLine {
+    bookguard(["mcp"])
+        .env("BOOKGUARD_URL", house.server().url())
+        .env("BOOKGUARD_API_KEY", &partner.key)
+}
+
+/// The bridge to the house's database, for this partner.
+pub fn local(house: &House, partner: &Partner) -> CommandLine {
+    let line = house.site().command(["mcp", "--dev"]);
+    line.arg("--partner").arg(&partner.id)
+}
+
+/// A client on each way there is.
+pub async fn on_every_way(house: &House, partner: &Partner, body: impl AsyncFn(&mut Client, &str)) {
+    let mut client = Client::over_http(&partner.caller).await;
+    body(&mut client, "http").await;
+    for (line, way) in [
+        (remote(house, partner), "remote"),
+        (local(house, partner), "local"),
+    ] {
+        let mut client = Client::over_bridge(line).await;
+        body(&mut client, way).await;
+        client.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_booking_goes_from_the_first_call_to_evidence_that_verifies() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        on_every_way(&house, &acme, async |client, way| {
+            let mut arguments = samples::booking();
+            arguments["idempotencyKey"] = format!("booking-{way}").into();
+            let booking = client.call("create_booking", arguments.clone()).await.ok();
+            let again = client.call("create_booking", arguments).await.ok();
+            assert_eq!(booking, again, "the same key is the same booking");
+            let id = booking["bookingId"].as_str().unwrap();
+            protect_and_read(client, id).await;
+            cancel_as_shown(client, id).await;
+            evidence(&house, client, id).await;
+        })
+        .await;
+        house.close().await;
+    })
+    .await;
+}
+
+async fn protect_and_read(client: &mut Client, id: &str) {
+    let receipt = client
+        .call("protect_booking", json!({"bookingId": id}))
+        .await
+        .ok();
+    let again = client
+        .call("protect_booking", json!({"bookingId": id}))
+        .await
+        .ok();
+    assert_eq!(receipt, again);
+    let booking = client
+        .call("get_booking", json!({"bookingId": id}))
+        .await
+        .ok();
+    assert_eq!(
+        (&booking["status"], &booking["bookingId"]),
+        (&json!("protected"), &json!(id))
+    );
+    let arguments = json!({"status": "protected", "limit": 1});
+    let list = client.call("list_bookings", arguments).await.ok();
+    assert_eq!(list["data"][0]["bookingId"], id, "the newest");
+}
+
+/// What was shown is what happens, or nothing does.
+async fn cancel_as_shown(client: &mut Client, id: &str) {
+    let question = json!({"bookingId": id, "canceledBy": "organizer", "reason": "changed_plans", "matrix": true});
+    let shown = client.call("evaluate_policy", question).await.ok();
+    let expected = json!({
+        "refundMinorUnits": shown["refund"]["minorUnits"],
+        "resolutionPath": shown["resolutionPath"],
+        "policyHash": shown["policy"]["policyHash"],
+    });
+    let mut cancellation = samples::cancellation();
+    cancellation["bookingId"] = id.into();
+    cancellation["expected"] = expected.clone();
+    cancellation["expected"]["refundMinorUnits"] = 1.into();
+    let refused = client.call("cancel_booking", cancellation.clone()).await;
+    assert_eq!(refused.code(), "quote_changed");
+    let fresh = &refused.refusal()["evaluation"];
+    assert_eq!(fresh["refund"], shown["refund"]);
+    cancellation["expected"] = expected;
+    let resolution = client
+        .call("cancel_booking", cancellation.clone())
+        .await
+        .ok();
+    assert_eq!(resolution["evaluation"]["refund"], shown["refund"]);
+    let again = client.call("cancel_booking", cancellation).await.ok();
+    assert_eq!(resolution["resolutionId"], again["resolutionId"]);
+    assert_eq!(again["evaluation"]["replayed"], true, "canceled once");
+    let evaluated = client
+        .call("evaluate_policy", json!({"bookingId": id}))
+        .await
+        .ok();
+    assert_eq!(evaluated["evaluationStatus"], "final");
+}
+
+async fn evidence(house: &House, client: &mut Client, id: &str) {
+    let packet = client
+        .call("get_evidence", json!({"bookingId": id}))
+        .await
+        .ok();
+    let resource = client
+        .read(&format!("bookguard://bookings/{id}/evidence"))
+        .await
+        .unwrap();
+    assert_eq!(resource["mimeType"], "application/json");
+    let read: Value = serde_json::from_str(resource["text"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        read["entries"].as_array().unwrap().len(),
+        packet["entries"].as_array().unwrap().len()
+    );
+    let verified = async |client: &mut Client, arguments: Value| {
+        let report = client.call("verify_evidence", arguments).await.ok();
+        let failed = report["checks"].as_array().unwrap().iter();
+        let failed = failed.filter(|check| check["passed"] == false).count();
+        assert_eq!(report["verified"] == true, failed == 0, "{report}");
+        report["verified"] == true
+    };
+    assert!(verified(client, json!({"bookingId": id})).await);
+    assert!(verified(client, json!({"packet": packet})).await);
+    let key = house.caller().get("/v1/ledger/key").await.text();
+    assert!(verified(client, json!({"packet": packet, "ledgerKey": key})).await);
+    let foreign = "example.com/log+7db0e2a1+AeTFbmWP1l9FsVkfX2mEl5ZzIkRtZyEMJvpFgvO7JFEN";
+    assert!(!verified(client, json!({"packet": packet, "ledgerKey": foreign})).await);
+    for (pointer, value) in [
+        ("/booking/bookingValue", json!(1)),
+        ("/booking/talent/name", json!("Somebody Else")),
+        ("/resolution/evaluation/refund/minorUnits", json!(1)),
+        ("/summary", json!({})),
+    ] {
+        let mut tampered = packet.clone();
+        *tampered.pointer_mut(pointer).unwrap() = value;
+        assert!(
+            !verified(client, json!({"packet": tampered})).await,
+            "{pointer}"
+        );
+    }
+    assert!(!verified(client, json!({"packet": {}})).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let mut expected = Vec::new();
+        for _ in 0..26 {
+            house.advance(1);
+            let id = acme.book().await;
+            expected.insert(0, format!("bookguard://bookings/{id}/evidence"));
+        }
+        on_every_way(&house, &acme, async |client, way| {
+            let mut found = Vec::new();
+            let mut params = json!({});
+            loop {
+                let page = client.ask("resources/list", params).await["result"].clone();
+                for resource in page["resources"].as_array().unwrap() {
+                    found.push(resource["uri"].as_str().unwrap().to_owned());
+                }
+                match page["nextCursor"].as_str() {
+                    Some(cursor) => params = json!({"cursor": cursor}),
+                    None => break,
+                }
+            }
+            assert_eq!(found, expected, "{way}");
+            client.read(&found[25]).await.unwrap();
+            let wrong = client.ask("resources/list", json!({"cursor": "x"})).await;
+            assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_are_listed_and_delivered_once_more() {
+    on_every_engine(async |engine| {
+        // The bridge to the database leaves the delivery to this server, so both go by the same clock.
+        let house = House::with(engine, |config| Config {
+            clock: Clock::System,
+            ..config
+        });
+        let house = house.await;
+        let acme = house.partner("Acme").await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        receiver.answer(Answer::Status(500));
+        on_every_way(&house, &acme, async |client, _| {
+            let id = acme.book().await;
+            let events = json!({"bookingId": id, "type": "booking.created", "limit": 5});
+            let event = until("the first attempt", async || {
+                let log = acme
+                    .caller
+                    .get(&format!("/v1/webhook-events?bookingId={id}"))
+                    .await;
+                let event = log.ok(200)["data"][0].clone();
+                (event["deliveries"][0]["attempts"] == 1).then_some(event)
+            })
+            .await;
+            let listed = client.call("list_webhook_events", events).await.ok();
+            assert_eq!(listed["data"], json!([event]));
+            let before = receiver.count();
+            receiver.answer_next([Answer::Status(200)]);
+            let retry = json!({"eventId": event["eventId"]});
+            let retried = client.call("retry_webhook_event", retry).await.ok();
+            assert_eq!(retried["retryStatus"], "delivered", "{retried}");
+            assert_eq!(receiver.wait_for(before + 1).await.len(), before + 1);
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let first = Client::over_http(&house.caller()).await.tools;
+        on_every_way(&house, &acme, async |client, way| {
+            assert_eq!(client.tools, first, "{way}");
+        })
+        .await;
+        let names: Vec<&str> = first
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        let hinted = |hint: &str| -> Vec<&str> {
+            let tools = first
+                .iter()
+                .filter(|tool| tool["annotations"][hint] == true);
+            tools.map(|tool| tool["name"].as_str().unwrap()).collect()
+        };
+        assert_eq!(hinted("destructiveHint"), ["cancel_booking"]);
+        let writing = [
+            "cancel_booking",
+            "create_booking",
+            "protect_booking",
+            "retry_webhook_event",
+        ];
+        assert_eq!(hinted("openWorldHint"), writing);
+        assert_eq!(hinted("readOnlyHint").len(), names.len() - writing.len());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_is_the_one_over_http_word_for_word() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let id = acme.book().await;
+        // More digits than a double has are refused, not rounded.
+        let precise = r#"{"talent":{"id":"t","name":"T"},"organizer":{"id":"o"},"eventType":"x","bookingValue":0.1000000000000000000001,"eventDate":7,"surplus":null}"#;
+        let over_http = acme.caller.post_text("/v1/bookings", precise).await;
+        assert_eq!(over_http.status, 400);
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"create_booking","arguments":{precise}}}}}"#
+        );
+        let answer = crate::mcp::client::post(&acme.caller, call).await.ok(200);
+        assert_eq!(answer["result"]["isError"], true);
+        assert_eq!(answer["result"]["content"][0]["text"], over_http.text());
+        let mut client = Client::over_http(&acme.caller).await;
+        // What is a parameter of the query there is an argument here.
+        let argued = |text: String| text.replace(r#"":"?"#, r#"":"/"#);
+        let refused = acme.caller.get("/v1/bookings?limit=1000&cursor=x").await;
+        let called = client.call_anyhow("list_bookings", json!({"limit": 1000, "cursor": "x"})).await;
+        assert_eq!(called.text, argued(refused.text()));
+        let refused = acme.caller.get(&format!("/v1/bookings/{id}?x=1")).await;
+        let called = client.call_anyhow("get_booking", json!({"bookingId": id, "x": 1})).await;
+        assert_eq!(called.text, argued(refused.text()));
+        // A key that was used for something else.
+        let mut arguments = samples::booking();
+        arguments["idempotencyKey"] = "the-one".into();
+        client.call("create_booking", arguments.clone()).await.ok();
+        arguments["eventType"] = "another".into();
+        let called = client.call("create_booking", arguments).await;
+        assert_eq!(called.refusal()["error"], "Unprocessable Entity");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| bookguard_server::config::Config {
+            rate_limit_per_second: 1,
+            rate_limit_burst: 3,
+            ..config
+        })
+        .await;
+        let acme = house.partner("Acme").await;
+        // Listing costs nothing.
+        let mut client = Client::over_http(&acme.caller).await;
+        client.call("list_bookings", json!({})).await.ok();
+        acme.caller.get("/v1/bookings").await.ok(200);
+        client
+            .call("verify_evidence", json!({"packet": {}}))
+            .await
+            .ok();
+        assert_eq!(
+            client.call("list_bookings", json!({})).await.code(),
+            "rate_limited"
+        );
+        assert_eq!(acme.caller.get("/v1/bookings").await.status, 429);
+    })
+    .await;
+}

@@ -1,0 +1,117 @@
+//! A node that starts before its server does or with another clock, and reads that find every connection taken.
+
+use bookguard_server::config::Config;
+use bookguard_test_postgres::{Options, Postgres};
+use bookguard_tests::engine::{Site, on_every_engine, on_postgres};
+use bookguard_tests::house::House;
+use bookguard_tests::program::Serving;
+use bookguard_tests::waiting::BOUND;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::block_in_place;
+use tokio::time::timeout;
+
+use crate::nodes::refusals::{ends, serve};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_waits_for_a_server_that_is_not_there_yet() {
+    let Some(postgres) = block_in_place(|| Postgres::start(&Options::default())) else {
+        return;
+    };
+    let folder = TempDir::new().unwrap();
+    let url = block_in_place(|| postgres.fresh_database());
+    block_in_place(|| postgres.stop());
+    // Asked before the server is: so it is seen that the node has tried.
+    let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = first.local_addr().unwrap();
+    let both = url.replacen('@', &format!("@{address},"), 1);
+    let line = serve(&both, &folder).env("BOOKGUARD_DATABASE_WAIT_SECONDS", "60");
+    let (node, ()) = tokio::join!(Serving::of(line), async {
+        drop(first.accept().await.unwrap());
+        drop(first);
+        block_in_place(|| postgres.start_again());
+    });
+    let said = node.stderr();
+    assert_eq!(
+        said.matches("waiting for it, 60 s at most").count(),
+        1,
+        "{said}"
+    );
+    node.caller().get("/v1/health").await.ok(200);
+    assert_eq!(node.terminate().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_is_waited_for_no_longer_than_said() {
+    let folder = TempDir::new().unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://me:s3cret@{}/b", gone.local_addr().unwrap());
+    drop(gone);
+    let line = serve(&url, &folder);
+    let ran = ends(line, 7, "unreachable", &["cannot be reached"]).await;
+    assert!(!ran.stderr.contains("waiting"), "{ran:?}");
+    let patient = serve(&url, &folder).env("BOOKGUARD_DATABASE_WAIT_SECONDS", "1");
+    let ran = patient.run().await;
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(
+        lines.len() == 2
+            && lines[0].contains("cannot be reached")
+            && lines[0].ends_with("(waiting for it, 1 s at most)")
+            && lines[1].ends_with("(unreachable)"),
+        "{ran:?}"
+    );
+    assert!(!ran.stderr.contains("s3cret"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_not() {
+    static TOLD: Notify = Notify::const_new();
+    on_postgres(async |engine| {
+        // The clock of a house is set to some day.
+        let house = House::with(engine, |config| Config {
+            report: |line| {
+                if line.contains("the database server's; set both by NTP") {
+                    TOLD.notify_one();
+                }
+            },
+            ..config
+        })
+        .await;
+        timeout(BOUND, TOLD.notified()).await.expect("a report");
+        house.close().await;
+        let site = Site::new(engine);
+        let node = Serving::start(&site, &[]).await;
+        node.caller().get("/v1/health").await.ok(200);
+        let (_, said) = node.terminate().await;
+        assert!(!said.contains("clock"), "{said}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_finds_every_connection_taken_is_told_so_and_the_next_is_answered() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        acme.caller.get("/v1/bookings").await.ok(200);
+        let service = house.server().service();
+        // The last waits in vain for one more.
+        let held: Vec<_> =
+            block_in_place(|| std::iter::from_fn(|| service.reader().ok()).collect());
+        assert!(held.len() >= 4, "{}", held.len());
+        let refused = acme.caller.get("/v1/bookings").await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (503, "unavailable"),
+            "{}",
+            refused.text()
+        );
+        assert_eq!(house.caller().get("/v1/health").await.status, 503);
+        drop(held);
+        acme.caller.get("/v1/bookings").await.ok(200);
+        house.caller().get("/v1/health").await.ok(200);
+    })
+    .await;
+}

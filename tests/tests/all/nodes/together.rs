@@ -1,0 +1,235 @@
+//! What one node is told, the others know: keys, partners, endpoints. And what every node must be given: the log's key.
+
+use bookguard_core::limits::KEY_CACHE_MS;
+use bookguard_core::service::Registration;
+use bookguard_server::config::Config;
+use bookguard_test_postgres::{Postgres, database_of};
+use bookguard_tests::engine::{Site, on_postgres};
+use bookguard_tests::house::House;
+use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::receiver::Receiver;
+use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::block_in_place;
+
+use crate::nodes::refusals::{nothing_was_made, refuses};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
+    const { assert!(KEY_CACHE_MS < 5_000) };
+    on_postgres(async |engine| {
+        let house = House::open(engine).await;
+        let second = house.second_node().await;
+        let acme = house.partner("Acme").await;
+        let made = acme.caller.post("/v1/api-keys", &json!({})).await;
+        let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
+        let here = house.caller().with_key(&key);
+        let there = here.at(&second.url());
+        let status = async |caller: &bookguard_tests::caller::Caller| {
+            caller.get("/v1/partners/me").await.status
+        };
+        // Made on one node, good on every other at once; and both remember it now.
+        assert_eq!((status(&here).await, status(&there).await), (200, 200));
+        let revoked = acme.caller.delete(&format!("/v1/api-keys/{id}")).await;
+        assert!(revoked.status < 300, "{}", revoked.text());
+        assert_eq!(status(&here).await, 401, "where it was revoked, at once");
+        house.advance(KEY_CACHE_MS - 1);
+        assert_eq!(
+            status(&there).await,
+            200,
+            "elsewhere it is still remembered"
+        );
+        house.advance(1);
+        assert_eq!(status(&there).await, 401);
+        second.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partner_approved_on_one_node_is_let_in_on_the_others() {
+    on_postgres(async |engine| {
+        let house = House::with(engine, |config| Config {
+            registration: Registration::Approval,
+            ..config
+        })
+        .await;
+        let second = house.second_node().await;
+        let there = house.caller().at(&second.url());
+        let pending = there
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let partner = pending.string("partnerId");
+        let approve = house.site().command(["partners", "approve", &partner]);
+        let approved = approve.run().await;
+        let key = approved.string("apiKey");
+        for caller in [house.caller(), there] {
+            caller.with_key(&key).get("/v1/partners/me").await.ok(200);
+        }
+        second.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_others_at_once() {
+    on_postgres(async |engine| {
+        let house = House::open(engine).await;
+        let second = house.second_node().await;
+        let acme = house.partner("Acme").await;
+        let there = acme.caller.at(&second.url());
+        let receiver = Receiver::start().await;
+        let book = async || {
+            let made = there.post("/v1/bookings", &samples::booking()).await;
+            let booking = made.string("bookingId");
+            let events = format!("/v1/bookings/{booking}/webhook-events");
+            there.get(&events).await.ok(200)["webhookEvents"][0]["status"].clone()
+        };
+        let endpoint = json!({"url": receiver.url()});
+        let made = acme.caller.post("/v1/webhook-endpoints", &endpoint).await;
+        let taken = book().await;
+        assert!(
+            ["pending", "delivered"].map(Value::from).contains(&taken),
+            "{taken}"
+        );
+        receiver.wait_for(1).await;
+        let path = format!("/v1/webhook-endpoints/{}", made.string("endpointId"));
+        acme.caller.delete(&path).await;
+        assert_eq!(book().await, "no_endpoints");
+        second.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_another() {
+    on_postgres(async |engine| {
+        let site = Site::new(engine);
+        let serve = |folder: &TempDir| {
+            bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &site.url()])
+                .in_folder(folder.path())
+        };
+        let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let one = Serving::of(serve(&first)).await;
+        let said = one.stderr();
+        assert!(
+            said.contains("made its key bookguard.key") && said.contains("every other node"),
+            "{said}"
+        );
+        let told = &["bookguard.key is missing", "BOOKGUARD_LEDGER_KEY"];
+        refuses(serve(&second), told).await;
+        nothing_was_made(&second);
+
+        let text = std::fs::read_to_string(first.path().join("bookguard.key")).unwrap();
+        let secret = text.trim().splitn(5, '+').last().unwrap();
+        let line = serve(&second).env("BOOKGUARD_LEDGER_KEY", text.trim());
+        let two = Serving::of(line).await;
+        let key = two.caller().get("/v1/ledger/key").await.text();
+        assert_eq!(key, one.caller().get("/v1/ledger/key").await.text());
+        // A key that is whole and another's, and one that was cut on its way.
+        let other = TempDir::new().unwrap();
+        let other_site = Site::new(engine);
+        let third = bookguard([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--db",
+            &other_site.url(),
+        ]);
+        Serving::of(third.in_folder(other.path()))
+            .await
+            .kill()
+            .await;
+        let foreign = std::fs::read_to_string(other.path().join("bookguard.key")).unwrap();
+        let cut = &text[..text.len() - 9];
+        for (value, words) in [
+            (
+                foreign.as_str(),
+                &["another key", "BOOKGUARD_LEDGER_KEY"][..],
+            ),
+            (cut, &["BOOKGUARD_LEDGER_KEY holds no whole ledger key"]),
+            (
+                &format!("\"{text}\""),
+                &["BOOKGUARD_LEDGER_KEY holds no whole"],
+            ),
+        ] {
+            let ran = refuses(serve(&second).env("BOOKGUARD_LEDGER_KEY", value), words).await;
+            for part in value.split('+').filter(|part| part.len() > 20) {
+                assert!(!ran.stderr.contains(part.trim()), "{ran:?}");
+            }
+        }
+        let (code, stderr) = two.terminate().await;
+        assert_eq!(code, Some(0));
+        assert!(!stderr.contains(secret), "{stderr}");
+        for made in std::fs::read_dir(second.path()).unwrap() {
+            let made = std::fs::read(made.unwrap().path()).unwrap();
+            assert!(!String::from_utf8_lossy(&made).contains(secret));
+        }
+        assert_eq!(one.terminate().await.0, Some(0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_at_once_on_an_empty_database_all_come_up_when_they_have_one_key() {
+    let Some(postgres) = block_in_place(Postgres::shared) else {
+        return;
+    };
+    let url = block_in_place(|| postgres.fresh_database());
+    let folder = TempDir::new().unwrap();
+    // One key file that none of them finds there yet: on a shared disk, say.
+    let serve = || {
+        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &url]);
+        Serving::of(line.in_folder(folder.path()))
+    };
+    let nodes = tokio::join!(serve(), serve(), serve());
+    let mut keys = Vec::new();
+    for node in [nodes.0, nodes.1, nodes.2] {
+        keys.push(node.caller().get("/v1/ledger/key").await.text());
+        assert_eq!(node.terminate().await.0, Some(0));
+    }
+    keys.dedup();
+    assert_eq!(keys.len(), 1);
+    let logs = block_in_place(|| postgres.sql(database_of(&url), "SELECT count(*) FROM head"));
+    assert_eq!(logs, "1");
+    block_in_place(|| postgres.drop_database(&url));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_begun_with() {
+    let Some(postgres) = block_in_place(Postgres::shared) else {
+        return;
+    };
+    let url = block_in_place(|| postgres.fresh_database());
+    let folder = TempDir::new().unwrap();
+    let serve = || {
+        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &url]);
+        Serving::of(line.in_folder(folder.path()))
+    };
+    assert_eq!(serve().await.terminate().await.0, Some(0));
+    let (key, aside) = (
+        folder.path().join("bookguard.key"),
+        folder.path().join("aside"),
+    );
+    std::fs::rename(&key, &aside).unwrap();
+
+    // The node comes as far as the question whether there is a log; the answer and the key come later, key first.
+    let lock = "LOCK TABLE head IN ACCESS EXCLUSIVE MODE";
+    let held = block_in_place(|| postgres.hold(database_of(&url), lock));
+    let appears = async {
+        let asks =
+            "SELECT count(*) FROM pg_locks WHERE relation = 'head'::regclass AND NOT granted";
+        until("the node asks for the head", async || {
+            let asking = block_in_place(|| postgres.sql(database_of(&url), asks));
+            (asking == "1").then_some(())
+        })
+        .await;
+        std::fs::rename(&aside, &key).unwrap();
+        block_in_place(|| drop(held));
+    };
+    let (node, ()) = tokio::join!(serve(), appears);
+    assert_eq!(node.terminate().await.0, Some(0));
+    block_in_place(|| postgres.drop_database(&url));
+}

@@ -1,0 +1,373 @@
+//! The code that docs/webhooks.md offers receivers, run on real deliveries and on what is none, in each of its languages; and
+//! the published Standard Webhooks libraries on the same.
+//!
+//! A language that is not on the machine is passed over, with one line that says so; with `BOOKGUARD_TEST_LANGUAGES=required`
+//! it fails the test. The libraries are looked for in the folder that `BOOKGUARD_TEST_LIBRARIES` names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bookguard_core::clock::Clock;
+use bookguard_core::webhook::{Secret, sign_body, sign_standard};
+use bookguard_server::config::Config;
+use bookguard_tests::engine::Engine;
+use bookguard_tests::house::House;
+use bookguard_tests::receiver::{Received, Receiver};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+/// What a receiver has before it, and what it must find.
+#[derive(Clone)]
+struct Case {
+    what: &'static str,
+    secret: String,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+    /// By the `webhook-*` headers, which bound the age.
+    standard: bool,
+    /// By `x-service-signature`.
+    short: bool,
+}
+
+impl Case {
+    fn genuine(received: &Received, secret: &str) -> Self {
+        Self {
+            what: "as it came",
+            secret: secret.to_owned(),
+            headers: received.headers.clone(),
+            body: received.body.clone(),
+            standard: true,
+            short: true,
+        }
+    }
+
+    /// The same delivery, tampered with; whether each signature still holds.
+    fn but(&self, what: &'static str, holds: (bool, bool), change: impl FnOnce(&mut Self)) -> Self {
+        let mut case = self.clone();
+        (case.what, case.standard, case.short) = (what, holds.0, holds.1);
+        change(&mut case);
+        case
+    }
+
+    fn set(&mut self, header: &str, value: impl Into<String>) {
+        self.headers.insert(header.to_owned(), value.into());
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+
+    /// Sent so many seconds from now, and signed so.
+    fn sent(&mut self, seconds: i64) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let at = i64::try_from(now.as_secs()).unwrap() + seconds;
+        let id = self.header("webhook-id").to_owned();
+        let signed = sign_standard(&Secret::new(&self.secret), &id, at, &self.body);
+        self.set("webhook-timestamp", at.to_string());
+        self.set("webhook-signature", signed.unwrap());
+    }
+
+    fn json(&self) -> String {
+        let (secret, headers) = (&self.secret, &self.headers);
+        json!({ "secret": secret, "headers": headers, "body": STANDARD.encode(&self.body) })
+            .to_string()
+    }
+
+    /// The parts, for the shell, which reads no JSON.
+    fn parts(&self) -> String {
+        [
+            &self.secret,
+            self.header("webhook-id"),
+            self.header("webhook-timestamp"),
+            self.header("webhook-signature"),
+            self.header("x-service-signature"),
+            &STANDARD.encode(&self.body),
+        ]
+        .join("|")
+    }
+}
+
+/// Deliveries that a server has really sent.
+async fn deliveries() -> Vec<Case> {
+    // The libraries have a clock of their own, the system's.
+    let house = House::with(Engine::Sqlite, |config| Config {
+        clock: Clock::System,
+        ..config
+    })
+    .await;
+    let acme = house.partner("Acme").await;
+    let receiver = Receiver::start().await;
+    acme.endpoint(&receiver.url()).await;
+    let booking_id = acme.book().await;
+    acme.protect(&booking_id).await;
+    let received = receiver.wait_for(2).await;
+    received
+        .iter()
+        .map(|one| Case::genuine(one, &acme.secret))
+        .collect()
+}
+
+/// What any verifier must tell apart.
+fn common(genuine: &Case) -> Vec<Case> {
+    let another = Secret::from_bytes([7; 32]).reveal().to_owned();
+    let none = (false, false);
+    let (old, new) = ((false, true), (true, true));
+    vec![
+        genuine.clone(),
+        genuine.but("one byte is another", none, |case| case.body[20] ^= 1),
+        genuine.but("cut", none, |case| case.body.truncate(20)),
+        genuine.but("a newline after it", none, |case| case.body.push(b'\n')),
+        genuine.but("no body", none, |case| case.body.clear()),
+        genuine.but("another's secret", none, |case| case.secret = another),
+        genuine.but("another id", old, |case| case.set("webhook-id", "evt_1")),
+        genuine.but("another time", old, |case| {
+            let later = case.header("webhook-timestamp").parse::<i64>().unwrap() + 1;
+            case.set("webhook-timestamp", later.to_string());
+        }),
+        genuine.but("four minutes old", new, |case| case.sent(-240)),
+        genuine.but("six minutes old", old, |case| case.sent(-360)),
+        genuine.but("from six minutes ahead", old, |case| case.sent(360)),
+        genuine.but("two signatures, the second ours", new, |case| {
+            let ours = case.header("webhook-signature").to_owned();
+            let foreign = format!("v1,{}", STANDARD.encode([9; 32]));
+            case.set("webhook-signature", format!("{foreign} {ours}"));
+        }),
+    ]
+}
+
+/// What is no header of ours at all.
+fn malformed(genuine: &Case) -> Vec<Case> {
+    let (old, none) = ((false, true), (false, false));
+    let standard = |header: &'static str, value: &'static str| {
+        genuine.but(value, old, |case| case.set(header, value))
+    };
+    let short = |value: &'static str| {
+        genuine.but(value, (true, false), |case| {
+            case.set("x-service-signature", value);
+        })
+    };
+    let mut cases = vec![
+        standard("webhook-timestamp", "abc"),
+        standard("webhook-timestamp", ""),
+        standard("webhook-timestamp", "99999999999999999999"),
+        standard("webhook-id", ""),
+        standard("webhook-signature", ""),
+        standard("webhook-signature", "v1,"),
+        standard("webhook-signature", "v1,é"),
+        standard("webhook-signature", "v2 v1 , ,"),
+        short(""),
+        short("sha256="),
+        short("sha256=é"),
+        genuine.but("nothing is signed", none, |case| {
+            case.set("webhook-signature", "");
+            case.set("x-service-signature", "");
+        }),
+    ];
+    cases.push(
+        genuine.but("the digest without its prefix", (true, false), |case| {
+            let digest = case.header("x-service-signature").replace("sha256=", "");
+            case.set("x-service-signature", digest);
+        }),
+    );
+    cases.push(genuine.but("bytes that are no text", (true, true), |case| {
+        case.body = vec![0xff, 0, b'\r', b'\n', 0xc3, b'\n', b'\n'];
+        case.sent(0);
+        let short = sign_body(&Secret::new(&case.secret), &case.body);
+        case.set("x-service-signature", short);
+    }));
+    cases.push(genuine.but("signed for the other header", none, |case| {
+        let body = sign_body(&Secret::new(&case.secret), &case.body);
+        let standard = case.header("webhook-signature").to_owned();
+        case.set("webhook-signature", body);
+        case.set("x-service-signature", standard);
+    }));
+    cases
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The one block of this language in docs/webhooks.md whose code has these words.
+fn offered(language: &str, words: &str) -> String {
+    let page = std::fs::read_to_string(repository().join("docs/webhooks.md")).unwrap();
+    let fence = format!("```{language}\n");
+    let blocks = page
+        .split(&fence)
+        .skip(1)
+        .map(|rest| rest.split("\n```").next().unwrap());
+    let fitting: Vec<&str> = blocks.filter(|block| block.contains(words)).collect();
+    let [block] = fitting[..] else {
+        panic!("docs/webhooks.md has {} such blocks", fitting.len());
+    };
+    block.to_owned()
+}
+
+fn driver(name: &str) -> String {
+    std::fs::read_to_string(repository().join("tests/verifiers").join(name)).unwrap()
+}
+
+fn all_required() -> bool {
+    std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required")
+}
+
+/// Whether the program is on the machine; it must be when all languages are required.
+async fn is_there(program: &str, says: &str) -> bool {
+    let asked = Command::new(program).arg(says).output().await;
+    let there = asked.is_ok_and(|ran| ran.status.success());
+    assert!(there || !all_required(), "{program} is not on this machine");
+    if !there {
+        println!("{program} is not on this machine: its verifier was not run");
+    }
+    there
+}
+
+/// Runs it with these lines as its input; what it says, a line each.
+async fn judged(mut command: Command, lines: impl Iterator<Item = String>) -> Vec<String> {
+    let input: String = lines.map(|line| line + "\n").collect();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feed = tokio::spawn(async move { stdin.write_all(input.as_bytes()).await });
+    let ran = child.wait_with_output().await.unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{command:?}: {stderr}");
+    feed.await.unwrap().unwrap();
+    let stdout = String::from_utf8(ran.stdout).unwrap();
+    stdout.lines().map(str::to_owned).collect()
+}
+
+async fn all_cases() -> Vec<Case> {
+    let genuine = deliveries().await;
+    let cases = |one: &Case| [common(one), malformed(one)].concat();
+    genuine.iter().flat_map(cases).collect()
+}
+
+/// The verdicts, case by case, are what the cases say.
+async fn judges_rightly(command: Command, spelled: impl Fn(&Case) -> String) {
+    let cases = all_cases().await;
+    let verdicts = judged(command, cases.iter().map(spelled)).await;
+    let word = |ours| if ours { "ours" } else { "foreign" };
+    let expected: Vec<_> = cases
+        .iter()
+        .map(|case| {
+            (
+                case.what,
+                format!("{} {}", word(case.standard), word(case.short)),
+            )
+        })
+        .collect();
+    let what = cases.iter().map(|case| case.what);
+    let found: Vec<_> = what.zip(verdicts).collect();
+    assert_eq!(found, expected);
+}
+
+/// An interpreter on the offered code with its driver below.
+async fn interpreted(program: &str, language: &str, driver_name: &str) {
+    if !is_there(program, "--version").await {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join(driver_name);
+    let code = offered(language, "verify") + "\n" + &driver(driver_name);
+    std::fs::write(&script, code).unwrap();
+    let mut command = Command::new(program);
+    command.arg(script);
+    judges_rightly(command, Case::json).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_python_we_offer_tells_our_deliveries_from_all_else() {
+    interpreted("python3", "python", "driver.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_javascript_we_offer_tells_our_deliveries_from_all_else() {
+    interpreted("node", "js", "driver.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ruby_we_offer_tells_our_deliveries_from_all_else() {
+    interpreted("ruby", "ruby", "driver.rb").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_php_we_offer_tells_our_deliveries_from_all_else() {
+    interpreted("php", "php", "driver.php").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_go_we_offer_tells_our_deliveries_from_all_else() {
+    if !is_there("go", "version").await {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("receiver")).unwrap();
+    write("go.mod", "module example.com/hooks\n");
+    write("main.go", &driver("driver.go"));
+    write("receiver/receiver.go", &offered("go", "package receiver"));
+    let mut command = Command::new("go");
+    command
+        .args(["run", "."])
+        .current_dir(folder.path())
+        .env("GOCACHE", folder.path().join("cache"))
+        .env("GOFLAGS", "-mod=mod")
+        .env("GOPROXY", "off")
+        .env("GOTOOLCHAIN", "local");
+    judges_rightly(command, Case::json).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shell_we_offer_tells_our_deliveries_from_all_else() {
+    if !is_there("openssl", "version").await {
+        return;
+    }
+    let mut command = Command::new("sh");
+    let code = offered("sh", "verify_body()") + "\n" + &driver("driver.sh");
+    command.args(["-c", &code]);
+    judges_rightly(command, Case::parts).await;
+}
+
+/// A published library on what any verifier must tell apart. They report malformed headers each in its own way.
+async fn library(program: &str, driver_name: &str, variable: &str, place: &str) {
+    let Some(libraries) = std::env::var_os("BOOKGUARD_TEST_LIBRARIES") else {
+        assert!(!all_required(), "BOOKGUARD_TEST_LIBRARIES is not set");
+        println!("BOOKGUARD_TEST_LIBRARIES is not set: {driver_name} was not run");
+        return;
+    };
+    let mut command = Command::new(program);
+    command
+        .arg(repository().join("tests/verifiers").join(driver_name))
+        .env(variable, Path::new(&libraries).join(place));
+    let cases: Vec<Case> = deliveries().await.iter().flat_map(common).collect();
+    let verdicts = judged(command, cases.iter().map(Case::json)).await;
+    let word = |ours: bool| if ours { "ours" } else { "foreign" };
+    let expected: Vec<_> = cases
+        .iter()
+        .map(|case| (case.what, word(case.standard).to_owned()))
+        .collect();
+    let found: Vec<_> = cases.iter().map(|case| case.what).zip(verdicts).collect();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_published_python_library_takes_our_deliveries_and_nothing_else() {
+    library("python3", "library.py", "PYTHONPATH", "python").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_published_javascript_library_takes_our_deliveries_and_nothing_else() {
+    library("node", "library.cjs", "NODE_PATH", "node_modules").await;
+}

@@ -1,0 +1,545 @@
+//! Each operation of the interface document, asked for each status it documents.
+//!
+//! The document is the list: an operation or a status added to it is asked for here without further ado, or this
+//! fails and says what it does not know how to ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_core::model::ApiKeySecret;
+use bookguard_core::service::Registration;
+use bookguard_server::config::Config;
+use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::{Site, on_every_engine};
+use bookguard_tests::house::House;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use serde_json::json;
+
+use crate::wire::world::{Documented, World, ask, documented};
+
+const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
+/// More than a body may have.
+const TOO_LARGE: usize = 64 * 1024 + 1;
+
+/// Documented statuses that nothing outside can bring about, with the reason.
+const OUT_OF_REACH: [(&str, u16, &str); 4] = [
+    ("*", 500, "a fault of ours"),
+    ("getLedgerKey", 503, "the key is in memory"),
+    ("evaluatePolicy", 409, "evaluating refuses nothing by state"),
+    ("protectBooking", 409, "asked for on its own below"),
+];
+
+/// What one operation was seen to answer; each must be a JSON error unless it is a success.
+struct Seen<'o>(&'o Documented, BTreeSet<u16>);
+
+impl Seen<'_> {
+    fn see(&mut self, reply: &Reply, status: u16) {
+        let Self(operation, seen) = self;
+        let place = format!("{} {}", operation.method, operation.path);
+        assert_eq!(reply.status, status, "{place}: {}", reply.text());
+        assert!(
+            operation.statuses.contains(&status),
+            "{place} answers {status}, which is not documented"
+        );
+        if status >= 400 && status != 401 {
+            let error = reply.json();
+            let mut keys: Vec<&String> = error.as_object().unwrap().keys().collect();
+            if status == 409 {
+                // What stands in the way may be shown.
+                keys.retain(|key| {
+                    !["resolutionId", "evaluation", "disclosureHash"].contains(&key.as_str())
+                });
+            }
+            assert_eq!(keys, ["code", "details", "error", "message"], "{place}");
+            let code = error["code"].as_str().unwrap();
+            assert!(
+                !code.is_empty() && code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+                "{place}: {code}"
+            );
+            assert!(error["message"].as_str().unwrap().len() > 20, "{error}");
+        }
+        if status >= 400 {
+            assert_eq!(reply.header("content-type"), Some("application/json"));
+            assert_eq!(reply.header("cache-control"), Some("no-store"));
+        }
+        seen.insert(status);
+    }
+}
+
+#[tokio::test]
+async fn every_documented_status_is_answered_and_no_other() {
+    on_every_engine(async |engine| {
+        let world = World::new(engine).await;
+        // A log with something in it.
+        world.acme.book().await;
+        let operations = documented();
+        let mut missing = Vec::new();
+        for operation in &operations {
+            let mut seen = Seen(operation, BTreeSet::new());
+            let path = world.path(operation, &world.acme).await;
+            refusals(&world, &mut seen, &path).await;
+            if operation.statuses.contains(&404) {
+                unknown(&world, &mut seen).await;
+            }
+            states(&world, &mut seen, &path).await;
+            unavailable(&world, &mut seen, &path).await;
+
+            success(&world, &mut seen, &path).await;
+            world.forget_endpoints().await;
+            let Seen(_, seen) = seen;
+            missing.extend(
+                operation
+                    .statuses
+                    .difference(&seen)
+                    .filter(|status| !out_of_reach(&operation.id, **status))
+                    .map(|status| format!("{} {status}", operation.id)),
+            );
+        }
+        // Limits are another server's, so that they do not stand in the way above.
+        missing.retain(|one| !one.ends_with(" 429") && one != "registerPartner 403");
+        assert!(missing.is_empty(), "documented and never seen: {missing:?}");
+    })
+    .await;
+}
+
+fn out_of_reach(id: &str, status: u16) -> bool {
+    let reasons = OUT_OF_REACH.iter();
+    let mut reasons = reasons.filter(|(of, code, _)| (*of == id || *of == "*") && *code == status);
+    reasons.next().is_some()
+}
+
+/// What is refused whatever the path names.
+async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
+    let operation = seen.0;
+    let acme = &world.acme.caller;
+    if seen.0.statuses.contains(&400) {
+        let reply = ask(acme, operation, &format!("{path}?surprise=1"), &[]).await;
+        seen.see(&reply, 400);
+        let expected = ("?surprise".to_owned(), "unknown_query_parameter".to_owned());
+        assert_eq!(reply.details(), [expected]);
+    }
+    if !operation.open {
+        let nobody = world.house.caller();
+        let stranger = ApiKeySecret::generate(|| 9);
+        for caller in [
+            nobody.clone(),
+            nobody.with_key(stranger.reveal()),
+            nobody.with_key("x"),
+        ] {
+            let reply = ask(&caller, operation, path, &[]).await;
+            seen.see(&reply, 401);
+            assert_eq!(reply.text(), UNAUTHORIZED);
+            assert_eq!(reply.header("www-authenticate"), Some("ApiKey"));
+        }
+        if operation.statuses.contains(&403) {
+            let other = match operation.path.starts_with("/v1/polic") {
+                true => "bookings:read",
+                false => "policies:read",
+            };
+            let reader = world.acme.scoped(&[other]).await;
+            let reply = ask(&reader, operation, path, &[]).await;
+            seen.see(&reply, 403);
+            assert_eq!(reply.code(), "insufficient_scope");
+        }
+    }
+    if operation.statuses.contains(&406) {
+        let reply = ask(acme, operation, path, &[("accept", "text/html")]).await;
+        seen.see(&reply, 406);
+    }
+    if operation.statuses.contains(&413) {
+        for (content_type, length, status) in [
+            ("application/json", TOO_LARGE, 413),
+            ("text/plain", 1, 415),
+            ("application/json; charset=latin1", 1, 415),
+        ] {
+            let request = acme
+                .request(&operation.method, path)
+                .header("content-type", content_type)
+                .body(vec![b'x'; length]);
+            seen.see(&acme.send(request).await, status);
+        }
+    }
+    if operation.statuses.contains(&422) {
+        // Remembered for another request: of this caller, or of this network address.
+        let key = format!("once-{}", operation.id);
+        let first = match operation.open {
+            true => ("/v1/partners/register", samples::partner("Another")),
+            false => (
+                "/v1/bookings",
+                samples::booking_with(json!({"eventType": "x"})),
+            ),
+        };
+        acme.post_once(first.0, &key, &first.1).await.ok(201);
+        let reply = ask(acme, operation, path, &[("idempotency-key", &key)]).await;
+        seen.see(&reply, 422);
+        assert_eq!(reply.code(), "idempotency_key_reused");
+    }
+}
+
+/// Unknown, another partner's and malformed ids answer with the same bytes.
+async fn unknown(world: &World, seen: &mut Seen<'_>) {
+    let operation = seen.0;
+    let foreign = world.path(operation, &world.other).await;
+    if operation.path.ends_with("{path}") {
+        for path in ["0/999", "0/000.p/255", "64/000", "entries", "0/0"] {
+            let path = operation.path.replace("{path}", path);
+            seen.see(&ask(&world.acme.caller, operation, &path, &[]).await, 404);
+        }
+        return;
+    }
+    let (before, rest) = operation.path.split_once('{').unwrap();
+    let (_, after) = rest.split_once('}').unwrap();
+    let id = &foreign[before.len()..foreign.len() - after.len()];
+    let (prefix, digits) = id.split_once('_').unwrap();
+    let unknown = format!("{prefix}_{}", digits.chars().rev().collect::<String>());
+    let mut answers = BTreeSet::new();
+    for id in [
+        id,
+        &unknown,
+        &id.to_uppercase(),
+        &format!("{id}0"),
+        &id[..id.len() - 1],
+        digits,
+        "x",
+        "%00",
+        "%zz",
+        "%ff",
+        "%F0%9F%8E%B8",
+        "ptn_00000000000000000000000000000000",
+        "bkg_00000000000000000000000000000000",
+    ] {
+        let path = format!("{before}{id}{after}");
+        let reply = ask(&world.acme.caller, operation, &path, &[]).await;
+        seen.see(&reply, 404);
+        answers.insert(reply.body);
+    }
+    assert_eq!(answers.len(), 1, "{}: {answers:?}", operation.path);
+}
+
+/// What the state of things forbids.
+async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
+    let operation = seen.0;
+    let filler = world.house.partner("Full").await;
+    match operation.id.as_str() {
+        "createApiKey" => {
+            // One came with the registration.
+            for _ in 1..100 {
+                let made = filler.caller.post("/v1/api-keys", &json!({})).await;
+                assert_eq!(made.status, 201, "{}", made.text());
+            }
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_keys");
+        }
+        "revokeApiKey" => {
+            let path = operation.path.replace("{apiKeyId}", &filler.key_id);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "last_managing_key");
+        }
+        "createBooking" => {
+            let quota = ["partners", "quota", &filler.id, "--bookings", "1"];
+            world.house.site().command(quota).run().await.json();
+            filler.book().await;
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "quota_exceeded");
+        }
+        "putPolicy" => {
+            let path = operation.path.replace("{policyId}", "firm");
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "policy_id_reserved");
+        }
+        "createWebhookEndpoint" => {
+            for number in 0..20 {
+                let url = format!("http://127.0.0.1:9/{number}");
+                filler.endpoint(&url).await;
+            }
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_endpoints");
+        }
+        "updateWebhookEndpoint" => {
+            let there = filler.endpoint("http://127.0.0.1:9/there").await;
+            let other = filler.endpoint("http://127.0.0.1:9/other").await;
+            let path = operation.path.replace("{endpointId}", &other);
+            let body = json!({"url": "http://127.0.0.1:9/x/../there"});
+            let reply = filler.caller.patch(&path, &body).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "duplicate_endpoint");
+            assert!(reply.text().contains(&there), "{}", reply.text());
+        }
+        "testWebhookEndpoint" => {
+            let silent = Receiver::start().await;
+            silent.answer(Answer::Silence);
+            let endpoint = filler.endpoint(&silent.url()).await;
+            let path = operation.path.replace("{endpointId}", &endpoint);
+            let first = ask(&filler.caller, operation, &path, &[]);
+            let second = async {
+                silent.wait_for(1).await;
+                let second = ask(&filler.caller, operation, &path, &[]).await;
+                silent.answer(Answer::Status(200));
+                second
+            };
+            let (first, second) = tokio::join!(first, second);
+            first.ok(200);
+            seen.see(&second, 409);
+            assert_eq!(second.code(), "test_running");
+        }
+        "rotateWebhookEndpointSecret" => {
+            let endpoint = filler.endpoint("http://127.0.0.1:9/").await;
+            let path = operation.path.replace("{endpointId}", &endpoint);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "no_own_secret");
+        }
+        "rotatePartnerSecret" => {
+            for _ in 1..4 {
+                ask(&filler.caller, operation, path, &[]).await.ok(200);
+            }
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_secrets");
+        }
+        "retryWebhookEvent" => {
+            let booking = filler.book().await;
+            let event = filler.events(&booking).await.remove(0);
+            let id = event["eventId"].as_str().unwrap();
+            let path = operation.path.replace("{eventId}", id);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "no_endpoints");
+        }
+        "recoverWebhookEvents" => {
+            let endpoint = filler.endpoint("http://127.0.0.1:9/").await;
+            let off = format!("/v1/webhook-endpoints/{endpoint}");
+            filler
+                .caller
+                .patch(&off, &json!({"enabled": false}))
+                .await
+                .ok(200);
+            let body = json!({"since": "2020-01-01T00:00:00Z", "endpointId": endpoint});
+            let reply = filler.caller.post(path, &body).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "endpoint_disabled");
+        }
+        "rescheduleBooking" => {
+            let booking = filler.book().await;
+            filler.cancel(&booking, &samples::cancellation()).await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "booking_canceled");
+        }
+        "acceptTerms" => {
+            let booking = filler.book().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            let other = samples::acceptance(&format!("sha256:{}", "00".repeat(32)));
+            let reply = filler.caller.post(&path, &other).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "disclosure_changed");
+        }
+        "cancelBooking" => {
+            let booking = filler.book().await;
+            let made = filler.cancel(&booking, &samples::open_cancellation()).await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "booking_already_canceled");
+            assert_eq!(reply.json()["resolutionId"], made["resolutionId"]);
+        }
+        "decideResolution" => {
+            let booking = filler.book().await;
+            let made = filler.cancel(&booking, &samples::cancellation()).await;
+            let id = made["resolutionId"].as_str().unwrap();
+            let path = operation.path.replace("{resolutionId}", id);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "resolution_final");
+        }
+        id => {
+            let known = !operation.statuses.contains(&409) || out_of_reach(id, 409);
+            assert!(known, "how does {id} come to a 409?");
+        }
+    }
+}
+
+/// While the store does not answer: every table is somewhere else. Afterwards everything is as before.
+async fn unavailable(world: &World, seen: &mut Seen<'_>, path: &str) {
+    let operation = seen.0;
+    if !operation.statuses.contains(&503) || out_of_reach(&operation.id, 503) {
+        return;
+    }
+    // The key is known from here on for a while, so that it is the operation that meets the store.
+    world.acme.caller.get("/v1/partners/me").await.ok(200);
+    let caller = match operation.id.as_str() {
+        // These ask the store nothing but whose key it is.
+        "validatePolicy" | "listPolicyTemplates" => world.acme.scoped(&["policies:*"]).await,
+        _ => world.acme.caller.clone(),
+    };
+    let site = world.house.site();
+    rename_tables(site, "", "gone_");
+    let reply = ask(&caller, operation, path, &[]).await;
+    rename_tables(site, "gone_", "");
+    seen.see(&reply, 503);
+    assert_eq!(reply.code(), "unavailable");
+    let wait: u32 = reply.header("retry-after").unwrap().parse().unwrap();
+    assert!(wait >= 1);
+}
+
+fn rename_tables(site: &Site, from: &str, to: &str) {
+    let mut names = site.tables();
+    // The head is every writer's first, so that nobody holds another table while waiting for this one.
+    names.sort_by_key(|name| !name.ends_with("head"));
+    assert!(names.len() > 10);
+    let rename = names.iter().map(|name| {
+        let plain = name.strip_prefix(from).unwrap();
+        format!("ALTER TABLE {name} RENAME TO {to}{plain}")
+    });
+    site.tamper(&rename.collect::<Vec<_>>().join("; "));
+}
+
+async fn success(world: &World, seen: &mut Seen<'_>, path: &str) {
+    let operation = seen.0;
+    let acme = &world.acme.caller;
+    let reply = ask(acme, operation, path, &[]).await;
+    let status = *operation.statuses.first().unwrap();
+    assert!((200..300).contains(&status));
+    seen.see(&reply, status);
+    if matches!(status, 201 | 202) {
+        // What was made and can be fetched is where the answer says it is.
+        if let Some(location) = reply.header("location") {
+            acme.get(location).await.ok(200);
+        }
+    }
+    if operation.statuses.contains(&304) {
+        let etag = reply.header("etag").unwrap().to_owned();
+        let reply = ask(acme, operation, path, &[("if-none-match", &etag)]).await;
+        seen.see(&reply, 304);
+        assert!(reply.body.is_empty() && reply.header("etag") == Some(&etag));
+        let reply = ask(acme, operation, path, &[("if-none-match", "\"0\"")]).await;
+        seen.see(&reply, 200);
+    }
+}
+
+#[tokio::test]
+async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            rate_limit_per_second: 1,
+            rate_limit_burst: 1,
+            registrations_per_minute: 1,
+            ..config
+        });
+        let house = house.await;
+        let acme = house.partner("Acme").await;
+        acme.caller.get("/v1/partners/me").await.ok(200);
+        let mut asked = 0;
+        for operation in documented() {
+            if !operation.statuses.contains(&429) {
+                continue;
+            }
+            asked += 1;
+            let mut seen = Seen(&operation, BTreeSet::new());
+            let path = operation.path.replace(['{', '}'], "");
+            let reply = ask(&acme.caller, &operation, &path, &[]).await;
+            seen.see(&reply, 429);
+            assert_eq!(reply.code(), "rate_limited");
+            let (name, wait) = match operation.open {
+                true => ("registration", "60"),
+                false => ("partner", "1"),
+            };
+            assert_eq!(reply.header("retry-after"), Some(wait));
+            let limit = reply.header("ratelimit").unwrap();
+            assert!(limit.starts_with(&format!("\"{name}\";r=0;t=")), "{limit}");
+            let policy = reply.header("ratelimit-policy").unwrap();
+            assert_eq!(policy, format!("\"{name}\";q=1;w={wait}"));
+        }
+        assert!(asked > 10);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_closed_registration_is_403() {
+    on_every_engine(async |engine| {
+        let house = House::with(engine, |config| Config {
+            registration: Registration::Closed,
+            ..config
+        });
+        let reply = house
+            .await
+            .caller()
+            .post("/v1/partners/register", &samples::partner("Late"))
+            .await;
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (403, "registration_closed")
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_canceled_booking_is_not_protected() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let booking = acme.book().await;
+        acme.cancel(&booking, &samples::cancellation()).await;
+        let path = format!("/v1/bookings/{booking}");
+        let shown = acme.caller.get(&path).await.ok(200);
+        assert_eq!(shown["status"], "canceled");
+        let reply = acme.caller.post_nothing(&format!("{path}/protect")).await;
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (409, "booking_canceled")
+        );
+        assert_eq!(acme.caller.get(&path).await.ok(200), shown);
+        assert_eq!(acme.events(&booking).await.len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_405_with_the_right_ones() {
+    on_every_engine(async |engine| {
+        let house = House::open(engine).await;
+        let acme = house.partner("Acme").await;
+        let mut paths: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for operation in documented() {
+            let methods = paths
+                .entry(operation.path.replace(['{', '}'], ""))
+                .or_default();
+            if operation.method == "GET" {
+                methods.insert("HEAD".to_owned());
+            }
+            methods.insert(operation.method);
+        }
+        for path in ["/", "/openapi.json", "/llms.txt", "/docs"] {
+            let methods = ["GET", "HEAD"].map(str::to_owned);
+            paths.insert(path.to_owned(), methods.into());
+        }
+        // A browser may ask whether a page of another site may read it.
+        let methods = ["GET", "HEAD", "OPTIONS"].map(str::to_owned);
+        paths.insert("/.well-known/mcp.json".to_owned(), methods.into());
+        for (path, methods) in paths {
+            let allow = methods.iter().cloned().collect::<Vec<_>>().join(", ");
+            for method in [
+                "GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "BREW",
+            ] {
+                if methods.contains(method) {
+                    continue;
+                }
+                let reply = acme.caller.send(acme.caller.request(method, &path)).await;
+                assert_eq!(reply.status, 405, "{method} {path}");
+                assert_eq!(reply.header("allow"), Some(allow.as_str()), "{path}");
+                if method != "HEAD" {
+                    assert_eq!(reply.code(), "method_not_allowed");
+                }
+            }
+        }
+    })
+    .await;
+}
