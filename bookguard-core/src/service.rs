@@ -8,21 +8,24 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::command::{Command, Envelope, Lapse, Outcome};
+use crate::engine::answers::{ForgetAnswers, ProbeStorage};
+use crate::engine::command::{Command, Envelope, Lapse, Outcome};
+use crate::engine::lease::{self, Node};
+use crate::engine::outbox::Outbox;
+use crate::engine::presence::Presence;
+use crate::engine::waiting::Waiting;
+use crate::engine::writer::{self, Desk, Inbox};
 use crate::error::Error;
+use crate::features::deliveries::ReclaimDeliveries;
+use crate::features::endpoints::AddressRefused;
 use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
-use crate::lease::{self, Node};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
-use crate::lifecycle::{ForgetAnswers, ProbeStorage, ReclaimDeliveries};
 use crate::log::Log;
 use crate::model::{PartnerId, Quota, Timestamp};
-use crate::ops::endpoints::AddressRefused;
-use crate::outbox::Outbox;
 use crate::packets::Packets;
 use crate::policy::Shelf;
-use crate::presence::Presence;
 use crate::private;
 use crate::shelves::Shelves;
 use crate::storage::Storage;
@@ -30,8 +33,6 @@ use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
 use crate::store::{Database, Seal, Store, StoreError, StoredHead};
-use crate::waiting::Waiting;
-use crate::writer::{self, Desk, Inbox};
 
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -36,9 +36,9 @@ use conn::{Conn, Rows, Statement};
 pub use database::Database;
 pub use seal::Seal;
 
-use crate::command::Head;
+use crate::engine::command::Head;
+use crate::engine::lease::Node;
 use crate::guard::Seen;
-use crate::lease::Node;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::model::Timestamp;

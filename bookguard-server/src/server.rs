@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::outbox::Outbox;
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;

@@ -2,10 +2,10 @@
 //!
 //! What may go is the core's to say; here it is asked for until there is no more, and counted.
 
-use bookguard_core::command::Answer;
+use bookguard_core::engine::command::Answer;
+use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
-use bookguard_core::ops::retention::{Begin, look, old_before};
 use bookguard_core::service::Service;
 use serde::Serialize;
 use tokio::task::block_in_place;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::*;
 use crate::clock::Clock;
-use crate::command::Envelope;
+use crate::engine::answers::ForgetAnswers;
+use crate::engine::command::Envelope;
+use crate::features::ledger::accept_rollback;
 use crate::ledger::Tree;
-use crate::lifecycle::ForgetAnswers;
 use crate::model::{Quota, Timestamp};
-use crate::ops::ledger::accept_rollback;
 use crate::service::{Config, Registration, Service};
 use crate::store::conn::Statement;
 use crate::store::{Store, head};

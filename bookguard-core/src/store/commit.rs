@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::seal::Seal;
 use super::{endpoints, keys, policies, recoveries, retention};
-use crate::batch::PartnerState;
-use crate::change::{Change, DeliveryState, Entry, EventRow, Pruned};
-use crate::command::{Head, KeptPolicy, NewBooking, NewKey};
+use crate::engine::batch::PartnerState;
+use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
+use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{

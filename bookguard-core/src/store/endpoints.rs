@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use super::conn::{Arg, Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
-use crate::batch::BatchState;
+use crate::engine::batch::BatchState;
 use crate::limits::{
     LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SECRETS_VALID,
     WARNING_FAILURES,

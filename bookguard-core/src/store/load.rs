@@ -12,11 +12,12 @@ use super::seal::Seal;
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
-use crate::batch::{
+use crate::engine::batch::{
     BatchState, BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior,
 };
-use crate::change::{Content, DeliveryState, Phase, Pruned};
-use crate::command::Lapse;
+use crate::engine::change::{Content, DeliveryState, Phase, Pruned};
+use crate::engine::command::Lapse;
+use crate::engine::needs::Needs;
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
@@ -25,7 +26,6 @@ use crate::model::{
     Booking, BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp,
     Usage,
 };
-use crate::needs::Needs;
 use crate::policy::Resolution;
 
 /// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with

@@ -6,8 +6,8 @@ use super::conn::{Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use super::terms::known_policy;
-use crate::batch::{BatchState, LatestPolicy};
-use crate::command::KeptPolicy;
+use crate::engine::batch::{BatchState, LatestPolicy};
+use crate::engine::command::KeptPolicy;
 use crate::model::{PartnerId, Timestamp};
 use crate::policy::{Edition, Policy, Shelf};
 

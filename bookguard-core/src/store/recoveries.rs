@@ -5,7 +5,7 @@
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::{Loading, delivery, event_type};
 use super::read::{Read, Reader};
-use crate::batch::{BatchState, LoggedEvent};
+use crate::engine::batch::{BatchState, LoggedEvent};
 use crate::limits::{EVENT_ORDER_MS, RECOVERED};
 use crate::model::{EventId, PartnerId, Recovery, RecoveryId, Timestamp};
 

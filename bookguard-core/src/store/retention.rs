@@ -6,8 +6,8 @@
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
-use crate::batch::BatchState;
-use crate::change::Sweep;
+use crate::engine::batch::BatchState;
+use crate::engine::change::Sweep;
 use crate::model::EventId;
 
 /// How far the events were looked through.

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bookguard_core::command::{Answer, Envelope, Held, Parcel};
-use bookguard_core::lifecycle::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
+use bookguard_core::engine::command::{Answer, Envelope, Held, Parcel};
+use bookguard_core::engine::waiting::Waiting;
+use bookguard_core::features::deliveries::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::waiting::Waiting;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;

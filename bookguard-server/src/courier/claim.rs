@@ -11,12 +11,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::{Command, Envelope, Lapse};
+use bookguard_core::engine::command::{Command, Envelope, Lapse};
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
-use bookguard_core::lifecycle::{ClaimDeliveries, ReclaimDeliveries};
+use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
+use bookguard_core::features::recoveries;
 use bookguard_core::model::Timestamp;
-use bookguard_core::ops::recoveries;
-use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
 use tokio::sync::Notify;

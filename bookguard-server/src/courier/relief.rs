@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::Lapse;
-use bookguard_core::lifecycle::ReclaimDeliveries;
+use bookguard_core::engine::command::Lapse;
+use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
 

@@ -6,12 +6,12 @@ mod receiver;
 
 use std::collections::HashSet;
 
-use bookguard_core::lifecycle::{
+use bookguard_core::features::deliveries::{
     ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
 };
+use bookguard_core::features::events::RetryEvent;
 use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
-use bookguard_core::ops::events::RetryEvent;
 use bookguard_core::webhook::{
     Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
 };

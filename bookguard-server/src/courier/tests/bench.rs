@@ -5,14 +5,15 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
-use bookguard_core::command::{Envelope, Outcome, Registration};
+use bookguard_core::engine::command::{Envelope, Outcome};
+use bookguard_core::features::bookings::CreateBooking;
+use bookguard_core::features::endpoints::{CreateEndpoint, GetEndpoint};
+use bookguard_core::features::events::{EventWithAttempts, GetEvent};
+use bookguard_core::features::partners::RegisterPartner;
+use bookguard_core::features::partners::Registration;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Quota, Scopes, Timestamp};
-use bookguard_core::ops::bookings::CreateBooking;
-use bookguard_core::ops::endpoints::{CreateEndpoint, GetEndpoint};
-use bookguard_core::ops::events::{EventWithAttempts, GetEvent};
-use bookguard_core::ops::partners::RegisterPartner;
-use bookguard_core::ops::{self, Action, Finished, Operation, Request};
+use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Config};
 use bookguard_core::store::Database;
 use bookguard_core::webhook::Secret;
@@ -296,9 +297,9 @@ async fn prepare<O: Operation>(
         authority: session.authority.clone(),
     };
     waiting(
-        move || match ops::prepare::<O>(&session, &request).unwrap() {
+        move || match operation::prepare::<O>(&session, &request).unwrap() {
             Action::Read(read) | Action::Long(read) => {
-                Prepared::Read(ops::finish::<O>(&read(&session).unwrap()))
+                Prepared::Read(operation::finish::<O>(&read(&session).unwrap()))
             }
             Action::Watch(_) | Action::Unchanged(_) => {
                 unreachable!("nothing asked for here waits or is kept")
@@ -329,7 +330,7 @@ pub(super) async fn call<O: Operation + 'static>(
         Prepared::Read(finished) => finished,
         Prepared::Write(command) => {
             let answer = session.service.submit_patiently(command).await;
-            ops::finish_write::<O>(answer.unwrap())
+            operation::finish_write::<O>(answer.unwrap())
         }
     };
     serde_json::from_slice(&finished.body).unwrap()

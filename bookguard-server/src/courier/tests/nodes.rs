@@ -1,8 +1,8 @@
 //! Couriers of several nodes on one database: who delivers what when one of them stops, dies, or has another clock.
 
-use bookguard_core::command::{Command, Held, Lapse};
+use bookguard_core::engine::command::{Command, Held, Lapse};
+use bookguard_core::features::endpoints::DeleteEndpoint;
 use bookguard_core::limits::IN_FLIGHT_PER_NEW_ENDPOINT;
-use bookguard_core::ops::endpoints::DeleteEndpoint;
 
 use super::bench::{Place, waiting};
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bookguard_core::lifecycle::ForgetAnswers;
+use bookguard_core::engine::answers::ForgetAnswers;
 use bookguard_core::limits::KEYS_PER_PARTNER;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
