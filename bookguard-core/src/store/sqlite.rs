@@ -271,7 +271,7 @@ fn open_readers(path: &Path) -> Result<Pool, StoreError> {
     r2d2::Pool::builder()
         .max_size(READERS)
         .min_idle(Some(1))
-        // A connection to a file does not go stale, and asking it each time is a tenth of a read.
+        // A connection to a file does not go stale, and asking it each time is 4 % of a read.
         .test_on_check_out(false)
         .connection_timeout(Duration::from_secs(5))
         .build(manager)

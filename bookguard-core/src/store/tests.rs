@@ -339,7 +339,7 @@ fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_ot
             let partner_id = || Arg::from(vec![number; 16]);
             let partner = Statement::new(
                 "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, quota, settings, body) \
-                 VALUES ($1, 1, 0, 0, 0, 0, 0, 0, 0, '', '', '')",
+                 VALUES ($1, 1, 0, 0, 0, 0, 0, 0, 0, '{}', '', '')",
                 vec![partner_id()],
             );
             let endpoint = Statement::new(
