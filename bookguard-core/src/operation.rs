@@ -15,10 +15,9 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::command::{Answer, Command, Envelope, Remember};
 use crate::error::{Error, FieldError};
-use crate::features::endpoints::testing::TestDelivery;
 use crate::input;
 use crate::limits;
-use crate::model::{EventId, Id, PartnerId, Timestamp, id::Noun};
+use crate::model::{EndpointId, EventId, Id, PartnerId, Timestamp, id::Noun};
 use crate::session::{Access, Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
@@ -159,6 +158,19 @@ pub enum Awaits {
     Outcome(EventId),
     /// A test of an endpoint: what comes of it.
     Test(TestDelivery),
+}
+
+/// What is sent to an endpoint to test it.
+#[derive(Debug, Clone)]
+pub struct TestDelivery {
+    /// Whose endpoint.
+    pub partner_id: PartnerId,
+    /// Which.
+    pub endpoint_id: EndpointId,
+    /// The id it carries.
+    pub event_id: EventId,
+    /// The exact bytes.
+    pub body: Arc<[u8]>,
 }
 
 /// One operation of the interface.

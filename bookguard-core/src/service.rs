@@ -9,21 +9,19 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::engine::answers::{ForgetAnswers, ProbeStorage};
-use crate::engine::command::{Command, Envelope, Lapse, Outcome};
+use crate::engine::command::{Command, Envelope, Outcome};
 use crate::engine::lease::{self, Node};
 use crate::engine::outbox::Outbox;
 use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Desk, Inbox};
 use crate::error::Error;
-use crate::features::deliveries::ReclaimDeliveries;
-use crate::features::endpoints::AddressRefused;
 use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
-use crate::model::{PartnerId, Quota, Timestamp};
+use crate::model::{PartnerId, Quota};
 use crate::packets::Packets;
 use crate::policy::Shelf;
 use crate::private;
@@ -53,6 +51,17 @@ impl Registration {
         ("approval", Self::Approval),
         ("closed", Self::Closed),
     ];
+}
+
+/// Why webhooks may not go to an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressRefused {
+    /// `invalid_url` or `blocked_address`.
+    pub code: &'static str,
+    /// What was refused.
+    pub message: String,
+    /// Which setting would allow it, or what to send.
+    pub fix: String,
 }
 
 /// Says where webhooks may go.
@@ -256,6 +265,12 @@ impl Service {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
+    /// Hands over a command and waits for its outcome. Blocks.
+    pub fn submit_and_wait<R: Send + 'static>(&self, command: Envelope<R>) -> Outcome<R> {
+        let outcome = self.submit(command)?.blocking_recv();
+        outcome.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
     /// A command that is received now.
     pub fn envelope<R>(&self, command: impl Command<Reply = R>) -> Envelope<R> {
         Envelope::new(self.clock.now(), command)
@@ -380,25 +395,6 @@ impl Service {
         self.presence.count().map_err(|e| self.fault(&e))
     }
 
-    /// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
-    /// that delivers, before it holds any itself: whoever held them is gone. Blocks.
-    ///
-    /// Errors: `unavailable` when the store does not answer; the leases then end by themselves.
-    pub fn reclaim_all(&self) -> Result<(), Error> {
-        let ended = Timestamp::from_ms(i64::MAX);
-        while self
-            .reader()?
-            .has_lapsed_leases(ended)
-            .map_err(|e| self.fault(&e))?
-        {
-            let from = Lapse::EndedBy(ended);
-            self.submit(self.envelope(ReclaimDeliveries { from }))?
-                .blocking_recv()
-                .unwrap_or_else(|_| Err(writer_gone()))?;
-        }
-        Ok(())
-    }
-
     /// Forgets remembered answers whose time is over, until none is left. To be called now and then; blocks.
     pub fn forget_expired_answers(&self) -> Result<(), Error> {
         loop {
@@ -410,9 +406,7 @@ impl Service {
             {
                 return Ok(());
             }
-            self.submit(Envelope::new(at, ForgetAnswers))?
-                .blocking_recv()
-                .unwrap_or_else(|_| Err(writer_gone()))?;
+            self.submit_and_wait(Envelope::new(at, ForgetAnswers))?;
         }
     }
 

@@ -6,23 +6,16 @@
 //! partner has its share ([`partner_share`]). The room at a birth is that when its batch began.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
 use crate::engine::command::Parcel;
-use crate::entropy;
-use crate::error::Error;
-use crate::evidence::facts::{self, Fact};
-use crate::evidence::notification::{Notification, Sent};
-use crate::features::deliveries::SettleDelivery;
-use crate::ledger::LeafKind;
 use crate::limits::{
     CLAIMED_PER_ENDPOINT, QUEUED, QUEUED_NEW, QUEUED_PER_SLOW_ENDPOINT,
     QUEUED_PER_TROUBLED_ENDPOINT, QUEUED_TROUBLED,
 };
-use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};
-use crate::webhook::Attempt;
+use crate::model::{Endpoint, EndpointId, PartnerId};
 
 /// How an endpoint has fared lately, as far as this node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -319,36 +312,6 @@ impl Outbox {
         if of.count == 0 && of.terms.standing == Standing::New {
             endpoints.remove(endpoint_id);
         }
-    }
-}
-
-impl SettleDelivery {
-    /// The command that records what came of one attempt at a delivery, which ended at `at`; with all prepared that does not
-    /// depend on its batch.
-    ///
-    /// # Errors
-    /// `internal`, for a value that nothing can commit to.
-    pub fn of(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
-        let sent = Sent {
-            event_id: parcel.event_id,
-            event_type: parcel.event_type,
-            seq: parcel.seq,
-            body: &parcel.body,
-        };
-        let number = parcel.attempts + 1;
-        let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
-        let fields = facts::settled(parcel.booking_id, &notification);
-        let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
-        Ok(Self {
-            event_id: parcel.event_id,
-            endpoint_id: parcel.endpoint_id,
-            lease: parcel.lease,
-            number,
-            attempt,
-            jitter: entropy::number(),
-            booking_id: parcel.booking_id,
-            fact: Arc::new(fact),
-        })
     }
 }
 

@@ -28,11 +28,10 @@ use crate::limits;
 use crate::log::Log;
 use crate::model::{EventId, PartnerId, Quota};
 use crate::storage::Storage;
-use crate::store::Seal;
 use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::load::begin;
-use crate::store::tree;
+use crate::store::{Seal, tree};
 use pace::Pace;
 use queue::{Queued, queued};
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod rule;
 
-use crate::model::Timestamp;
+use crate::model::{ApiKey, ApiKeyId, Page, PartnerId, Scope, Scopes, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::partners::new_key;
@@ -11,7 +11,6 @@ use crate::error::{Error, FieldError, Kind};
 use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
-use crate::model::{ApiKey, ApiKeyId, Page, PartnerId, Scope, Scopes};
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
     query_one, read, write,

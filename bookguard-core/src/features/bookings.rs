@@ -2,14 +2,13 @@
 
 pub(crate) mod rule;
 
-use crate::engine::command::Receipt;
+use crate::engine::command::{NewBooking, NewEvent, Receipt};
 use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::batch::BookingState;
-use crate::engine::command::{NewBooking, NewEvent};
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
 use crate::evidence::facts::{self, Fact};

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::chain;
 use crate::engine::change::{Change, DeliveryState, EventRow, Phase};
-use crate::engine::command::{Command, Decided, Held, Lapse, NewEvent};
+use crate::engine::command::{Command, Decided, Held, Lapse, NewEvent, Parcel};
 use crate::engine::needs::Needs;
-use crate::evidence::facts::Fact;
+use crate::entropy;
+use crate::error::Error;
+use crate::evidence::facts::{self, Fact};
+use crate::evidence::notification::{Notification, Sent};
 use crate::features::endpoints::health;
+use crate::ledger::LeafKind;
 use crate::limits;
 use crate::model::{BookingId, EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
+use crate::service::Service;
 use crate::webhook::{Attempt, Schedule, body};
 
 /// Adds an event and one delivery per endpoint that takes its type.
@@ -283,6 +288,36 @@ pub struct SettleDelivery {
     pub(crate) fact: Arc<Fact>,
 }
 
+impl SettleDelivery {
+    /// The command that records what came of one attempt at a delivery, which ended at `at`; with all prepared that does not
+    /// depend on its batch.
+    ///
+    /// # Errors
+    /// `internal`, for a value that nothing can commit to.
+    pub fn of(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
+        let sent = Sent {
+            event_id: parcel.event_id,
+            event_type: parcel.event_type,
+            seq: parcel.seq,
+            body: &parcel.body,
+        };
+        let number = parcel.attempts + 1;
+        let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
+        let fields = facts::settled(parcel.booking_id, &notification);
+        let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
+        Ok(Self {
+            event_id: parcel.event_id,
+            endpoint_id: parcel.endpoint_id,
+            lease: parcel.lease,
+            number,
+            attempt,
+            jitter: entropy::number(),
+            booking_id: parcel.booking_id,
+            fact: Arc::new(fact),
+        })
+    }
+}
+
 /// An endpoint that an outcome has moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointTurned {
@@ -418,4 +453,22 @@ fn next_attempt(
     // Ours to mend, and not at once: the longer the delivery has waited, the longer until the next try.
     let waited = (at.ms() - begun.ms()).min(limits::OUR_FAULTS_FREE_MS);
     Some(at.plus_ms(delay.max(waited / 16)))
+}
+
+/// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
+/// that delivers, before it holds any itself: whoever held them is gone. Blocks.
+///
+/// # Errors
+/// `unavailable` when the store does not answer; the leases then end by themselves.
+pub fn reclaim_all(service: &Service) -> Result<(), Error> {
+    let ended = Timestamp::from_ms(i64::MAX);
+    let held = || {
+        let lapsed = service.reader()?.has_lapsed_leases(ended);
+        lapsed.map_err(|e| service.fault(&e))
+    };
+    while held()? {
+        let from = Lapse::EndedBy(ended);
+        service.submit_and_wait(service.envelope(ReclaimDeliveries { from }))?;
+    }
+    Ok(())
 }

@@ -6,7 +6,9 @@ pub mod secrets;
 pub mod testing;
 pub mod update;
 
-use crate::model::Timestamp;
+use crate::model::{
+    Endpoint, EndpointId, EndpointStatus, EventType, Page, PartnerId, Scope, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::entropy;
@@ -14,11 +16,11 @@ use crate::error::Error;
 use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
-use crate::model::{Endpoint, EndpointId, EndpointStatus, EventType, Page, PartnerId, Scope};
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
     paging, path_id, query, query_choice, query_one, read, write,
 };
+use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
 use crate::webhook::Secret;
 
@@ -137,17 +139,6 @@ pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
         .seal()
         .seal(owner, secret.reveal().as_bytes());
     NewSecret { secret, sealed }
-}
-
-/// Why webhooks may not go to an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressRefused {
-    /// `invalid_url` or `blocked_address`.
-    pub code: &'static str,
-    /// What was refused.
-    pub message: String,
-    /// Which setting would allow it, or what to send.
-    pub fix: String,
 }
 
 pub(super) fn address(

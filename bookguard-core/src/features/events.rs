@@ -3,7 +3,9 @@
 pub mod log;
 pub(crate) mod rule;
 
-use crate::model::DeliveryStatus;
+use crate::model::{
+    BookingId, Delivery, DeliveryStatus, EndpointId, Event, EventId, PartnerId, Scope, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +13,6 @@ use crate::engine::answers::AmendAnswer;
 use crate::engine::change::Content;
 use crate::engine::command::Envelope;
 use crate::error::Error;
-use crate::model::{BookingId, Delivery, EndpointId, Event, EventId, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Awaits, Body, Method, Operation, Request, Route, path_id, query, query_one, read,
     write_awaiting,

@@ -3,8 +3,8 @@
 pub(crate) mod rule;
 
 use crate::engine::command::Receipt;
-use crate::model::Amount;
-use crate::policy::Segment;
+use crate::model::{Amount, BookingId, PartnerId, Scope, Timestamp};
+use crate::policy::{Actor, EventDate, Segment};
 use serde::{Deserialize, Serialize};
 
 use super::bookings::{event_date, owner_of};
@@ -12,9 +12,7 @@ use super::cancellations::instant;
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Value};
-use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
-use crate::policy::{Actor, EventDate};
 use crate::session::{Access, Session};
 
 /// `POST /v1/bookings/{bookingId}/reschedule`

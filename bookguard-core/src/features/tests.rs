@@ -20,18 +20,15 @@ use crate::engine::change::{Change, Content, DeliveryState, Phase};
 use crate::engine::command::{Command, Envelope, NewKey, Parcel, Remember};
 use crate::engine::decide::{Decision, decide};
 use crate::error::{Error, Kind};
-use crate::features::api_keys::NewApiKey;
-use crate::features::api_keys::{CreateApiKey, RevokeApiKey};
+use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 use crate::features::bookings::ProtectBooking;
 use crate::features::deliveries::{
     ClaimDeliveries, EndpointTurned, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
 };
-use crate::features::endpoints::EndpointUpdate;
 use crate::features::endpoints::update::UpdateEndpoint;
-use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
+use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint, EndpointUpdate};
 use crate::features::events::RetryEvent;
-use crate::features::partners::ApprovePartner;
-use crate::features::partners::Registration;
+use crate::features::partners::{ApprovePartner, Registration};
 use crate::ledger::Hash;
 use crate::limits;
 use crate::model::*;

@@ -1,7 +1,7 @@
 //! Which events are old, and how far they were looked through.
 //!
 //! Ids are in the order of their time, so a look goes on where the one before ended and never meets what it has left behind.
-//! What is found is judged by the rule (`lifecycle::retention`) under the write turn.
+//! What is found is judged by the rule (`features::retention::rule`) under the write turn.
 
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::QUEUED_PER_ENDPOINT;
-use crate::model::{BookingId, EventId, EventType};
+use crate::model::{BookingId, EventId, EventType, Timestamp};
 
 fn parcel() -> Parcel {
     Parcel {

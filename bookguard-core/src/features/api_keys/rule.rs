@@ -5,8 +5,7 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, NewKey};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Kind};
-use crate::features::api_keys::NewApiKey;
-use crate::features::api_keys::{CreateApiKey, RevokeApiKey};
+use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 use crate::limits;
 use crate::model::{ApiKey, PartnerId, Scope, Timestamp};
 

@@ -1,6 +1,6 @@
 //! Rotation of signing secrets: a partner's, and an endpoint's own.
 
-use crate::model::Timestamp;
+use crate::model::{EndpointId, PartnerId, Scope, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::new_secret;
@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::features::endpoints::NewSecret;
 use crate::input;
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
-use crate::model::{EndpointId, PartnerId, Scope};
 use crate::operation::{
     Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
 };

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::features::events::AttemptRecord;
 use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Awaits, Body, Method, Operation, Request, Route, path_id, query_one, write_awaiting,
+    Action, Awaits, Body, Method, Operation, Request, Route, TestDelivery, path_id, query_one,
+    write_awaiting,
 };
 use crate::session::{Access, Session};
 use crate::webhook::{Attempt, FailureClass, Phase, body};
@@ -20,19 +21,6 @@ use crate::webhook::{Attempt, FailureClass, Phase, body};
 pub struct TestEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint_id: EndpointId,
-}
-
-/// What is sent to an endpoint to test it.
-#[derive(Debug, Clone)]
-pub struct TestDelivery {
-    /// Whose endpoint.
-    pub partner_id: PartnerId,
-    /// Which.
-    pub endpoint_id: EndpointId,
-    /// The id it carries.
-    pub event_id: EventId,
-    /// The exact bytes.
-    pub body: Arc<[u8]>,
 }
 
 impl Operation for TestEndpoint {

@@ -1,6 +1,6 @@
 //! Changing a webhook endpoint, and bringing back one that was disabled.
 
-use super::{AddressRefused, address, events, new_secret, rate_limit};
+use super::{address, events, new_secret, rate_limit};
 use crate::error::Error;
 use crate::features::endpoints::{EndpointKept, EndpointUpdate};
 use crate::input;
@@ -9,6 +9,7 @@ use crate::model::{EndpointId, EventType, PartnerId, Scope};
 use crate::operation::{
     Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
 };
+use crate::service::AddressRefused;
 use crate::session::{Access, Session};
 
 /// `PATCH /v1/webhook-endpoints/{endpointId}`

@@ -7,8 +7,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::deliveries::{fresh_delivery, hold, in_flight};
 use crate::features::endpoints::health;
-use crate::features::events::RetryEvent;
-use crate::features::events::RetryResult;
+use crate::features::events::{RetryEvent, RetryResult};
 use crate::limits;
 use crate::model::{DeliveryStatus, EndpointId, EventId, Timestamp};
 

@@ -6,8 +6,7 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::api_keys::rule::key_added;
-use crate::features::partners::Registration;
-use crate::features::partners::{ApprovePartner, RegisterPartner};
+use crate::features::partners::{ApprovePartner, RegisterPartner, Registration};
 use crate::model::{PartnerStatus, Timestamp};
 
 impl Command for RegisterPartner {

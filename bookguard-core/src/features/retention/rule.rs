@@ -1,6 +1,6 @@
 //! Old events lose their bodies and attempts; that they happened, and where their deliveries stand, stays.
 //!
-//! Which events are old is found by whoever looks (`ops::retention`); each is judged here as it stands now. Invariant: what
+//! Which events are old is found by whoever looks (`features::retention`); each is judged here as it stands now. Invariant: what
 //! may still be sent is never pruned, so nothing of a pruned event is due.
 
 use sha2::{Digest as _, Sha256};

@@ -5,8 +5,7 @@ use super::cancellations::{
 };
 use super::reschedules;
 use super::*;
-use crate::features::acceptances::Accepted;
-use crate::features::acceptances::{AcceptTerms, AcceptanceRequest};
+use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
 use crate::ledger::LeafKind;
 use crate::policy::{Actor, TermsDisclosure, disclose};
 

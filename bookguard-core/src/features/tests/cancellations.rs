@@ -5,9 +5,8 @@ use crate::engine::batch::BookingState;
 use crate::engine::change::Entry;
 use crate::evidence::verify::tests::desk;
 use crate::features::cancellations::{
-    CancelBooking, CancelRequest, DecideResolution, DecisionRequest,
+    CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected, NewResolution,
 };
-use crate::features::cancellations::{Expected, NewResolution};
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::policy::{
     Actor, Booked, EventDate, EvidenceGrade, EvidenceItem, MissingZone, Policy, PolicySource,

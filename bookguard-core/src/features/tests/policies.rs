@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::engine::command::KeptPolicy;
-use crate::features::partners::UpdatePartner;
-use crate::features::partners::{DefaultPolicy, PartnerUpdate};
+use crate::features::partners::{DefaultPolicy, PartnerUpdate, UpdatePartner};
 use crate::features::policies::{PolicyVersion, PutPolicy};
 use crate::policy::Policy;
 

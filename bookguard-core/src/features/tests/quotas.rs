@@ -5,8 +5,7 @@ use super::*;
 use crate::engine::command::{NewBooking, NewEvent};
 use crate::entropy;
 use crate::evidence::facts::{self, Fact};
-use crate::features::bookings::BookingCreated;
-use crate::features::bookings::CreateBooking;
+use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::partners::SetQuota;
 use crate::ledger::LeafKind;
 

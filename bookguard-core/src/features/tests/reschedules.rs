@@ -4,8 +4,7 @@ use super::cancellations::{
     apply, ask_to_cancel, at, booking_id, canceling, entries, partner_id, state, work_with,
 };
 use super::*;
-use crate::features::reschedules::Rescheduled;
-use crate::features::reschedules::{RescheduleBooking, RescheduleRequest};
+use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::ledger::LeafKind;
 use crate::policy::{Actor, EventDate, Reason};
 
