@@ -1,0 +1,17 @@
+//! README.md and docs/: every command they show is run, every output they show is what comes, every error code of the
+//! product is explained, and every link leads somewhere.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod codes;
+mod form;
+mod pages;
+mod session;
+mod shape;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
