@@ -25,7 +25,9 @@ This page is made from the code: `UPDATE=1 cargo test -p bookguard-cli reference
 
 /// The names of the configuration file's keys, as its reader lists them to somebody who has written another.
 fn keys() -> Vec<String> {
-    let refused = serde_json::from_str::<Settings>("{\"\": 0}").unwrap_err().to_string();
+    let refused = serde_json::from_str::<Settings>("{\"\": 0}")
+        .unwrap_err()
+        .to_string();
     let (_, known) = refused.split_once("expected one of ").unwrap();
     let names = known.split('`').skip(1).step_by(2);
     names.map(str::to_owned).collect()

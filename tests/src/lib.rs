@@ -35,3 +35,8 @@ pub mod raw;
 pub mod receiver;
 pub mod samples;
 pub mod waiting;
+
+/// The Rust of README.md is compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

@@ -12,7 +12,9 @@ use super::repository;
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let crates = ["bookguard-core", "bookguard-server", "bookguard-cli"];
-    let mut folders: Vec<PathBuf> = crates.map(|name| repository().join(name).join("src")).into();
+    let mut folders: Vec<PathBuf> = crates
+        .map(|name| repository().join(name).join("src"))
+        .into();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -20,7 +22,9 @@ fn sources() -> Vec<(PathBuf, String)> {
                 if !path.ends_with("tests") && !path.ends_with("fsck") {
                     folders.push(path);
                 }
-            } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
+            } else if path.extension().is_some_and(|ending| ending == "rs")
+                && !path.ends_with("tests.rs")
+            {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
                 files.push((path, product.to_owned()));
@@ -37,7 +41,9 @@ fn makes_an_error(before: &str) -> bool {
     let Some((head, arguments)) = before.rsplit_once('(') else {
         return false;
     };
-    let name = head.rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next();
+    let name = head
+        .rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')
+        .next();
     let name = name.unwrap_or_default();
     let last = name.rsplit("::").next().unwrap_or_default();
     match last {
@@ -46,7 +52,9 @@ fn makes_an_error(before: &str) -> bool {
         "new" => arguments.starts_with("Kind::") && arguments.ends_with(','),
         "http" | "framing" => arguments.starts_with("StatusCode::") && arguments.ends_with(','),
         "fault" | "refused" | "fault_here" => arguments.is_empty(),
-        "fault_at" | "query_fault" | "warning" => arguments.ends_with(',') && arguments.matches(',').count() == 1,
+        "fault_at" | "query_fault" | "warning" => {
+            arguments.ends_with(',') && arguments.matches(',').count() == 1
+        }
         _ => false,
     }
 }
@@ -60,9 +68,16 @@ fn made() -> BTreeMap<String, PathBuf> {
         for piece in text.split('"') {
             let begin = end;
             end += piece.len() + 1;
-            let is_word = piece.len() > 1 && piece.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit());
+            let is_word = piece.len() > 1
+                && piece
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit());
             if is_word && begin > 0 {
-                let from = text[..begin - 1].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
+                let from = text[..begin - 1]
+                    .char_indices()
+                    .rev()
+                    .nth(120)
+                    .map_or(0, |(at, _)| at);
                 if makes_an_error(&text[from..begin - 1]) {
                     made.insert(piece.to_owned(), path.clone());
                 }
@@ -75,9 +90,19 @@ fn made() -> BTreeMap<String, PathBuf> {
 #[test]
 fn every_code_is_explained() {
     let made = made();
-    assert!(made.len() > 100, "only {} codes were found: {made:?}", made.len());
-    let missing: Vec<_> = made.iter().filter(|(code, _)| !EXPLAINED.contains_key(*code)).collect();
-    assert!(missing.is_empty(), "docs/reference/errors.md does not explain {missing:#?}");
+    assert!(
+        made.len() > 100,
+        "only {} codes were found: {made:?}",
+        made.len()
+    );
+    let missing: Vec<_> = made
+        .iter()
+        .filter(|(code, _)| !EXPLAINED.contains_key(*code))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/reference/errors.md does not explain {missing:#?}"
+    );
 }
 
 #[test]
@@ -86,7 +111,10 @@ fn every_explained_code_is_one_of_the_product() {
     for code in EXPLAINED.keys() {
         let literal = format!("\"{code}\"");
         let known = sources.iter().any(|(_, text)| text.contains(&literal));
-        assert!(known, "no source knows {code}, which docs/reference/errors.md explains");
+        assert!(
+            known,
+            "no source knows {code}, which docs/reference/errors.md explains"
+        );
     }
 }
 

@@ -46,7 +46,10 @@ fn script(steps: &[Step]) -> String {
     let mut script = format!("set -euo pipefail\n{STARTED}");
     for (index, step) in steps.iter().enumerate() {
         let commands = step.commands.replace(":8080", ":$PORT");
-        let _ = write!(script, "echo {index} > \"$OUT/at\"\n{{\n{commands}}} > \"$OUT/{index}\" 2>&1");
+        let _ = write!(
+            script,
+            "echo {index} > \"$OUT/at\"\n{{\n{commands}}} > \"$OUT/{index}\" 2>&1"
+        );
         if step.stays {
             let lines = step.shown.as_deref().unwrap_or_default().lines().count();
             let _ = write!(script, " &\nstarted {index} {lines} $!");
@@ -106,13 +109,19 @@ fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
     for (index, step) in steps.iter().enumerate() {
         let output = printed(&index.to_string());
         if index == at && !succeeded {
-            return Err(format!("line {} fails:\n{}\n{output}", step.line, step.commands));
+            return Err(format!(
+                "line {} fails:\n{}\n{output}",
+                step.line, step.commands
+            ));
         }
         let shown = step.shown.as_deref();
         let shown = shown.map(|shown| shown.replace(":8080", &format!(":{port}")));
         if shown.as_ref().is_some_and(|shown| !fits(shown, &output)) {
             let shown = shown.unwrap_or_default();
-            return Err(format!("line {} shows\n{shown}\nand prints\n{output}", step.line));
+            return Err(format!(
+                "line {} shows\n{shown}\nand prints\n{output}",
+                step.line
+            ));
         }
     }
     Ok(())
@@ -122,7 +131,10 @@ fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
 async fn tools_are_there() -> bool {
     let required = std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required");
     for tool in ["curl", "jq", "openssl"] {
-        let asked = Command::new("which").arg(tool).stdout(Stdio::null()).status();
+        let asked = Command::new("which")
+            .arg(tool)
+            .stdout(Stdio::null())
+            .status();
         if !asked.await.is_ok_and(|status| status.success()) {
             assert!(!required, "{tool} is not on this machine");
             println!("{tool} is not on this machine: the pages' commands were not run");
@@ -156,13 +168,17 @@ async fn every_command_of_the_pages_does_what_its_page_shows() {
 async fn a_page_that_does_not_hold_is_found() {
     let page = |text: &str| pages::steps(text);
     let follow = async |text: &str| follow(&page(text)).await;
-    assert_eq!(follow("```sh\nA=1\n```\n\n```sh\necho $A\n```\n\n```text\n1\n```\n").await, Ok(()));
+    assert_eq!(
+        follow("```sh\nA=1\n```\n\n```sh\necho $A\n```\n\n```text\n1\n```\n").await,
+        Ok(())
+    );
     let another = follow("```sh\necho 1\n```\n\n```text\n2\n```\n").await;
     assert!(another.unwrap_err().starts_with("line 1 shows"));
     let fails = follow("```sh\necho 1\n```\n\n```sh\nfalse | cat\n```\n").await;
     assert!(fails.unwrap_err().starts_with("line 5 fails"));
     let unset = follow("```sh\necho $ID\n```\n").await;
     assert!(unset.unwrap_err().contains("ID: unbound variable"));
-    let ended = follow("<!-- stays running -->\n```sh\ntrue\n```\n\n```text\nlistening\n```\n").await;
+    let ended =
+        follow("<!-- stays running -->\n```sh\ntrue\n```\n\n```text\nlistening\n```\n").await;
     assert!(ended.is_err());
 }
