@@ -1,7 +1,5 @@
 //! docs/reference/settings.md is what the configuration file and the flags say of themselves. This holds the page against them,
-//! and with `UPDATE=1` writes it anew.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! and with `UPDATE=1` writes it anew. docs/cli.md names every command.
 
 use std::fmt::Write as _;
 
@@ -83,4 +81,25 @@ fn the_page_of_settings_says_what_the_flags_say() {
         there == page,
         "docs/reference/settings.md is not what the flags say; `UPDATE=1 cargo test -p bookguard-cli reference` writes it anew"
     );
+}
+
+#[test]
+fn every_command_is_in_the_page_of_the_command_line() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, table) = page.split_once("## Commands").unwrap();
+    let cli = Cli::command();
+    for command in cli.get_subcommands() {
+        let name = command.get_name();
+        let row = table.lines().find(|line| {
+            let line = line.replace(['`', ','], " ");
+            line.starts_with('|') && line.split(' ').any(|word| word == name)
+        });
+        let row = row.unwrap_or_else(|| panic!("docs/cli.md has no command {name}"));
+        for part in command.get_subcommands().map(clap::Command::get_name) {
+            let mut words = row.split(|c: char| !c.is_alphanumeric() && c != '-');
+            let named = words.any(|word| word == part);
+            assert!(named, "docs/cli.md has no command {name} {part}");
+        }
+    }
 }

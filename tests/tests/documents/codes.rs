@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bookguard_core::model::{DeliveryStatus, EventType};
+use bookguard_core::webhook::FailureClass;
 use bookguard_tests::codes::EXPLAINED;
 
 use super::repository;
@@ -131,5 +133,20 @@ fn a_literal_is_a_code_where_an_error_is_made_of_it() {
         ("Error::not_found(", false),
     ] {
         assert_eq!(makes_an_error(before), expected, "{before}");
+    }
+}
+
+#[test]
+fn every_event_and_every_failure_of_a_delivery_is_explained() {
+    let page = std::fs::read_to_string(repository().join("docs/reference/events.md")).unwrap();
+    let types = EventType::WORDS.map(|(word, _)| word);
+    let statuses = DeliveryStatus::WORDS.map(|(word, _)| word);
+    let failures = FailureClass::ALL.map(FailureClass::as_str);
+    for word in types.iter().chain(&statuses).chain(&failures) {
+        let row = format!("\n| `{word}` | ");
+        assert!(
+            page.contains(&row),
+            "docs/reference/events.md has no row for {word}"
+        );
     }
 }

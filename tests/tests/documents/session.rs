@@ -1,7 +1,8 @@
 //! The shell blocks of each page, run in their order in one shell, as a reader does who follows the page.
 //!
-//! A session has a folder, a home and a port of its own. The `bookguard` it finds is the one built here; `cargo` does nothing
-//! there but what the pages ask of it. Where a page says `:8080`, the port is that of the server the page has started.
+//! A session has a folder, a home and a port of its own. Where a page says `:8080`, the port is that of the server the page has
+//! started. `cargo` does nothing there but what the pages ask of it: it leaves the `bookguard` built here in `target/release`. On
+//! the `PATH` that is only for the pages that take for granted that it is.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,8 +23,11 @@ const BOUND: Duration = Duration::from_secs(180);
 
 /// What `cargo` is asked for on the pages: the program is built already.
 const CARGO: &str = "#!/bin/sh
+set -e
+mkdir -p target/release
+ln -sf \"$BUILT\" target/release/bookguard
 case \"$*\" in
-'run --release -- demo') exec bookguard demo ;;
+'run --release -- demo') exec target/release/bookguard demo ;;
 'build --release') ;;
 *) echo \"the pages are tested without: cargo $*\" >&2; exit 64 ;;
 esac
@@ -71,13 +75,21 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
     let cargo = bin.join("cargo");
     std::fs::write(&cargo, CARGO).unwrap();
     std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let built = program().parent().unwrap().display().to_string();
+    let mut path = format!(
+        "{}:{}",
+        bin.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let builds = steps.iter().any(|step| step.commands.contains("cargo "));
+    if !builds {
+        path = format!("{}:{path}", program().parent().unwrap().display());
+    }
     let mut child = Command::new("bash")
         .args(["-c", &script(steps)])
         .current_dir(&work)
         .env_clear()
-        .env("PATH", format!("{}:{built}:{path}", bin.display()))
+        .env("PATH", path)
+        .env("BUILT", program())
         .env("HOME", &work)
         .env("OUT", &out)
         .env("BOOKGUARD_LISTEN", "127.0.0.1:0")
