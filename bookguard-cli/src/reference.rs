@@ -13,9 +13,10 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/setti
 const HEAD: &str = "\
 # Settings
 
-Flags win over the environment, the environment over the configuration file (`--config`, TOML, with the names in the first column).
-An environment variable that is set to nothing counts as not set. Lists are separated by commas in the environment, and are arrays in the
-file; a flag of a list may be given several times. [Operate](../operate.md) explains what belongs together.
+Flags win over the environment, the environment over the configuration file (`--config`, TOML). The file has the names in the first
+column. The environment variable of `public_url` is `BOOKGUARD_PUBLIC_URL`, and so for all; one that is set to nothing counts as not
+set. Lists are arrays in the file and separated by commas in the environment; a flag of a list may be given several times.
+[Operate](../operate.md) explains what belongs together.
 
 This page is made from the code: `UPDATE=1 cargo test -p bookguard-cli reference` writes it anew.
 
@@ -55,21 +56,20 @@ fn row(key: &str) -> String {
     let variable = take(&mut help, "env").unwrap_or_else(|| panic!("{key} names no variable"));
     let default = take(&mut help, "default").unwrap_or_else(|| "none".to_owned());
     let (variable, note) = variable.split_once(", ").unwrap_or((&variable, ""));
+    assert_eq!(variable, format!("BOOKGUARD_{}", key.to_uppercase()));
     let note = match note {
         "" | "separated by commas" => String::new(),
-        note => format!(", {note}"),
+        note => format!(" The variable {}.", note.trim_start_matches("which ")),
     };
     let help = help.trim_end_matches('.').replace('|', "\\|");
-    format!(
-        "| `{key}` | `--{}` | `{variable}`{note} | {default} | {help}. |\n",
-        flag.get_long().unwrap()
-    )
+    let flag = flag.get_long().unwrap();
+    format!("| `{key}`<br>`--{flag}` | {default} | {help}.{note} |\n")
 }
 
 #[test]
 fn the_page_of_settings_says_what_the_flags_say() {
     let mut page = HEAD.to_owned();
-    page.push_str("| file | flag | environment | default | meaning |\n|---|---|---|---|---|\n");
+    page.push_str("| setting | default | meaning |\n|---|---|---|\n");
     for key in keys() {
         let _ = write!(page, "{}", row(&key));
     }

@@ -143,8 +143,8 @@ fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
 async fn tools_are_there() -> bool {
     let required = std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required");
     for tool in ["curl", "jq", "openssl"] {
-        let asked = Command::new("which")
-            .arg(tool)
+        let asked = Command::new("bash")
+            .args(["-c", &format!("command -v {tool}")])
             .stdout(Stdio::null())
             .status();
         if !asked.await.is_ok_and(|status| status.success()) {
