@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::interface;
+use crate::{codes, interface};
 
 /// Far above the ten seconds a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -99,6 +99,9 @@ impl Caller {
             body: response.bytes().await?.to_vec(),
         };
         interface::assert_answer(method.as_str(), url.path(), reply.status, &reply.body);
+        if reply.status >= 400 {
+            codes::assert_explained(reply.status, &reply.body);
+        }
         Ok(reply)
     }
 
