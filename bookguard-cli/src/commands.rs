@@ -21,19 +21,20 @@ mod verify_ledger;
 
 pub use verify::{Check, lines};
 
-use bookguard_core::model::DeliveryStatus;
-use bookguard_core::ops::acceptances::GetDisclosure;
-use bookguard_core::ops::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
-use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::ops::event_log::{ListAllEvents, ListEvents};
-use bookguard_core::ops::events::{GetEvent, RetryEvent};
-use bookguard_core::ops::evidence::GetEvidence;
-use bookguard_core::ops::health::GetHealth;
-use bookguard_core::ops::partners::{
+use bookguard_core::features;
+use bookguard_core::features::acceptances::GetDisclosure;
+use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
+use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
+use bookguard_core::features::endpoints::secrets::RotatePartnerSecret;
+use bookguard_core::features::events::log::{ListAllEvents, ListEvents};
+use bookguard_core::features::events::{GetEvent, RetryEvent};
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::health::GetHealth;
+use bookguard_core::features::partners::{
     ApprovePartner, GetPartner, ListPartners, RegisterPartner, SetQuota, UpdatePartner,
 };
-use bookguard_core::ops::secrets::RotatePartnerSecret;
-use bookguard_core::ops::{self, Request};
+use bookguard_core::model::DeliveryStatus;
+use bookguard_core::operation::Request;
 use bookguard_server::config::bytes::Bytes;
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -418,7 +419,7 @@ async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Res
         LedgerCommand::Checkpoint => {
             let note = match target {
                 Target::Local(local) => {
-                    block_in_place(|| ops::ledger::checkpoint(local.service()))?
+                    block_in_place(|| features::ledger::checkpoint(local.service()))?
                 }
                 Target::Remote(remote) => remote.text("/v1/ledger/checkpoint").await?,
             };
@@ -426,7 +427,7 @@ async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Res
         }
         LedgerCommand::Key => {
             let key = match target {
-                Target::Local(local) => block_in_place(|| ops::ledger::vkey(local.service()))?,
+                Target::Local(local) => block_in_place(|| features::ledger::vkey(local.service()))?,
                 Target::Remote(remote) => remote.text("/v1/ledger/key").await?,
             };
             text("key", key.trim_end_matches('\n'), screen)

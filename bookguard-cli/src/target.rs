@@ -5,7 +5,7 @@
 pub mod local;
 pub mod remote;
 
-use bookguard_core::ops::{Operation, Request};
+use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 

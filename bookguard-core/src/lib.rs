@@ -28,9 +28,9 @@
 //! As the product itself (feature `sqlite`), from the caller down:
 //!
 //! ```text
-//! ops → service → writer → store                                what does I/O
-//!         ↓          ↓
-//! lifecycle, policy, ledger, evidence, webhook → work, change, command → model    pure
+//! features → service → engine → store                           what does I/O
+//!    ↓                   ↓
+//! rules → policy, ledger, evidence, webhook → model             pure
 //! ```
 //!
 //! What holds throughout: rules do no I/O, read no clock and roll no dice; only the writer writes, and only what a rule
@@ -39,38 +39,30 @@
 //! partner's ids answer exactly like unknown ones.
 
 #[cfg(feature = "store")]
-pub mod change;
-#[cfg(feature = "store")]
 pub mod clock;
 #[cfg(feature = "store")]
-pub mod command;
+pub mod engine;
 #[cfg(feature = "store")]
 pub mod entropy;
 pub mod error;
 pub mod evidence;
 #[cfg(feature = "store")]
+pub mod features;
+#[cfg(feature = "store")]
 pub mod guard;
 pub mod input;
 #[cfg(feature = "store")]
 pub mod key_file;
-#[cfg(feature = "store")]
-pub mod lease;
 pub mod ledger;
-#[cfg(feature = "store")]
-pub mod lifecycle;
 pub mod limits;
 #[cfg(feature = "store")]
 pub mod log;
 pub mod model;
 #[cfg(feature = "store")]
-pub mod ops;
-#[cfg(feature = "store")]
-pub mod outbox;
+pub mod operation;
 #[cfg(feature = "store")]
 mod packets;
 pub mod policy;
-#[cfg(feature = "store")]
-mod presence;
 #[cfg(feature = "store")]
 pub mod private;
 #[cfg(feature = "store")]
@@ -84,12 +76,6 @@ pub mod storage;
 #[cfg(feature = "store")]
 pub mod store;
 pub mod text;
-#[cfg(feature = "store")]
-pub mod waiting;
 pub mod webhook;
-#[cfg(feature = "store")]
-pub mod work;
-#[cfg(feature = "store")]
-pub mod writer;
 
 pub use error::{Error, FieldError, Kind};

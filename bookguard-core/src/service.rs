@@ -8,20 +8,22 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
-use crate::command::{Ask, Command, Lapse, Outcome};
+use crate::engine::answers::{ForgetAnswers, ProbeStorage};
+use crate::engine::command::{Command, Envelope, Outcome};
+use crate::engine::lease::{self, Node};
+use crate::engine::outbox::Outbox;
+use crate::engine::presence::Presence;
+use crate::engine::waiting::Waiting;
+use crate::engine::writer::{self, Desk, Inbox};
 use crate::error::Error;
 use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
-use crate::lease::{self, Node};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
-use crate::model::{PartnerId, Quota, Timestamp};
-use crate::ops::endpoints::AddressRefused;
-use crate::outbox::Outbox;
+use crate::model::{PartnerId, Quota};
 use crate::packets::Packets;
 use crate::policy::Shelf;
-use crate::presence::Presence;
 use crate::private;
 use crate::shelves::Shelves;
 use crate::storage::Storage;
@@ -29,8 +31,6 @@ use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
 use crate::store::{Database, Seal, Store, StoreError, StoredHead};
-use crate::waiting::Waiting;
-use crate::writer::{self, Desk, Inbox};
 
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +51,17 @@ impl Registration {
         ("approval", Self::Approval),
         ("closed", Self::Closed),
     ];
+}
+
+/// Why webhooks may not go to an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressRefused {
+    /// `invalid_url` or `blocked_address`.
+    pub code: &'static str,
+    /// What was refused.
+    pub message: String,
+    /// Which setting would allow it, or what to send.
+    pub fix: String,
 }
 
 /// Says where webhooks may go.
@@ -241,18 +252,32 @@ impl Service {
     }
 
     /// Hands a command to the writer.
-    pub fn submit(&self, command: Command) -> Result<oneshot::Receiver<Outcome>, Error> {
+    pub fn submit<R: Send + 'static>(
+        &self,
+        command: Envelope<R>,
+    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
         self.inbox.submit(command)
     }
 
     /// Hands over a command, waits for room in the inbox and for the outcome.
-    pub async fn submit_patiently(&self, command: Command) -> Outcome {
+    pub async fn submit_patiently<R: Send + 'static>(&self, command: Envelope<R>) -> Outcome<R> {
         let receiver = self.inbox.submit_patiently(command).await?;
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
+    /// Hands over a command and waits for its outcome. Blocks.
+    pub fn submit_and_wait<R: Send + 'static>(&self, command: Envelope<R>) -> Outcome<R> {
+        let outcome = self.submit(command)?.blocking_recv();
+        outcome.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    /// A command that is received now.
+    pub fn envelope<R>(&self, command: impl Command<Reply = R>) -> Envelope<R> {
+        Envelope::new(self.clock.now(), command)
+    }
+
     /// Awaits the outcome of a command.
-    pub async fn outcome(receiver: oneshot::Receiver<Outcome>) -> Outcome {
+    pub async fn outcome<R>(receiver: oneshot::Receiver<Outcome<R>>) -> Outcome<R> {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
@@ -275,11 +300,7 @@ impl Service {
     pub fn watch_storage(&self) {
         self.storage.measured(self.store.free_bytes());
         if self.storage.wants_probe() {
-            let probe = Command {
-                at: self.clock.now(),
-                ask: Ask::Probe,
-                remember: None,
-            };
+            let probe = self.envelope(ProbeStorage);
             // The writer notes what comes of it; one that has no room for it is busy with writes that tell as much.
             let _ = self.submit(probe).map(oneshot::Receiver::blocking_recv);
         }
@@ -374,31 +395,6 @@ impl Service {
         self.presence.count().map_err(|e| self.fault(&e))
     }
 
-    /// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
-    /// that delivers, before it holds any itself: whoever held them is gone. Blocks.
-    ///
-    /// Errors: `unavailable` when the store does not answer; the leases then end by themselves.
-    pub fn reclaim_all(&self) -> Result<(), Error> {
-        let ended = Timestamp::from_ms(i64::MAX);
-        while self
-            .reader()?
-            .has_lapsed_leases(ended)
-            .map_err(|e| self.fault(&e))?
-        {
-            let reclaimed = self.submit(Command {
-                at: self.clock.now(),
-                ask: Ask::Reclaim {
-                    from: Lapse::EndedBy(ended),
-                },
-                remember: None,
-            })?;
-            reclaimed
-                .blocking_recv()
-                .unwrap_or_else(|_| Err(writer_gone()))?;
-        }
-        Ok(())
-    }
-
     /// Forgets remembered answers whose time is over, until none is left. To be called now and then; blocks.
     pub fn forget_expired_answers(&self) -> Result<(), Error> {
         loop {
@@ -410,14 +406,7 @@ impl Service {
             {
                 return Ok(());
             }
-            let forgotten = self.submit(Command {
-                at,
-                ask: Ask::Forget,
-                remember: None,
-            })?;
-            forgotten
-                .blocking_recv()
-                .unwrap_or_else(|_| Err(writer_gone()))?;
+            self.submit_and_wait(Envelope::new(at, ForgetAnswers))?;
         }
     }
 

@@ -2,7 +2,7 @@
 //! operator reads.
 //!
 //! The writer notes how each batch ended and how the engine's upkeep after it did; the service notes the free disk space. What
-//! nobody has tried lately is tried by [`Ask::Probe`](crate::command::Ask::Probe), the smallest command that writes, which goes
+//! nobody has tried lately is tried by `ProbeStorage`, the smallest command that writes, which goes
 //! the way of every other. Invariants: nothing here does I/O; a state is told once when it begins and once, with a count, when
 //! it has been over for a second; what has not failed is tried only where somebody asks for the node's health, or the disk is
 //! as good as full.

@@ -1,7 +1,7 @@
 //! The store: all SQL of the product, once, over any engine behind the private trait `Conn`.
 //!
 //! `load` fetches what a batch can touch, `commit` writes what it caused, `read` answers questions, `fsck` checks
-//! everything against the ledger. Rules are the lifecycle's; when a batch runs is the writer's. Only this module's
+//! everything against the ledger. The rules are in `features`; when a batch runs is the writer's. Only this module's
 //! engine files name a database driver.
 
 #[cfg(feature = "sqlite")]
@@ -36,9 +36,9 @@ use conn::{Conn, Rows, Statement};
 pub use database::Database;
 pub use seal::Seal;
 
-use crate::command::Head;
+use crate::engine::command::Head;
+use crate::engine::lease::Node;
 use crate::guard::Seen;
-use crate::lease::Node;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::model::Timestamp;

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::command::{Answer, BookingCreated, Protected, Registration};
 use bookguard_core::error::Error;
 use bookguard_core::evidence;
+use bookguard_core::features;
+use bookguard_core::features::bookings::{BookingCreated, Protected};
+use bookguard_core::features::partners::Registration;
 use bookguard_core::model::{PartnerId, Quota, Scopes, Timestamp};
-use bookguard_core::ops::{self, Action, Finished, Operation, Request};
+use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Closing, Config, OpenError, Service};
 use bookguard_core::session::{Authority, Session};
 
@@ -68,8 +70,9 @@ impl Bench {
             address: "127.0.0.1".to_owned(),
         });
         let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
-        let registered: Registration =
-            decode(&call::<ops::partners::RegisterPartner>(&anonymous, &[], body, None).unwrap());
+        let registered: Registration = decode(
+            &call::<features::partners::RegisterPartner>(&anonymous, &[], body, None).unwrap(),
+        );
         self.session(Authority::Partner {
             partner_id: registered.partner_id,
             api_key_id: registered.api_key_id.unwrap(),
@@ -97,17 +100,17 @@ fn call<O: Operation>(
         known_tags: Vec::new(),
         from_memory: false,
     };
-    match ops::prepare::<O>(session, &request)? {
-        Action::Read(read) | Action::Long(read) => Ok(ops::finish::<O>(&read(session)?)),
+    match operation::prepare::<O>(session, &request)? {
+        Action::Read(read) | Action::Long(read) => Ok(operation::finish::<O>(&read(session)?)),
         Action::Unchanged(_) => unreachable!("nothing was kept"),
-        Action::Watch(watch) => Ok(ops::finish::<O>(&(watch.look)(session)?)),
+        Action::Watch(watch) => Ok(operation::finish::<O>(&(watch.look)(session)?)),
         Action::Write(writing) => {
-            let answer: Answer = session
+            let answer = session
                 .service
                 .submit(writing.command)?
                 .blocking_recv()
                 .unwrap()?;
-            ops::finish_write::<O>(answer)
+            Ok(operation::finish_write::<O>(answer))
         }
     }
 }
@@ -120,7 +123,7 @@ const BOOKING: &str = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organize
     "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50}"#;
 
 fn create(session: &Session) -> BookingCreated {
-    decode(&call::<ops::bookings::CreateBooking>(session, &[], BOOKING, None).unwrap())
+    decode(&call::<features::bookings::CreateBooking>(session, &[], BOOKING, None).unwrap())
 }
 
 #[test]
@@ -133,14 +136,14 @@ fn a_booking_is_recorded_protected_once_and_read_back_after_a_restart() {
     let id = created.booking_id.to_string();
     bench.clock.fetch_add(5_000, Ordering::AcqRel);
     let first: Protected =
-        decode(&call::<ops::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
+        decode(&call::<features::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
     bench.clock.fetch_add(5_000, Ordering::AcqRel);
     let again: Protected =
-        decode(&call::<ops::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
+        decode(&call::<features::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
     assert_eq!(first, again);
     assert_eq!((first.receipt.leaf_index, first.receipt.tree_size), (1, 2));
-    let before = call::<ops::bookings::GetBooking>(&partner, &[&id], "", None).unwrap();
-    let events = call::<ops::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap();
+    let before = call::<features::bookings::GetBooking>(&partner, &[&id], "", None).unwrap();
+    let events = call::<features::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap();
     let authority = partner.authority.clone();
     drop(partner);
     bench.close();
@@ -148,11 +151,11 @@ fn a_booking_is_recorded_protected_once_and_read_back_after_a_restart() {
     let (service, closing) = open(&db, &bench.clock).unwrap();
     let partner = Session { service, authority };
     assert_eq!(
-        call::<ops::bookings::GetBooking>(&partner, &[&id], "", None).unwrap(),
+        call::<features::bookings::GetBooking>(&partner, &[&id], "", None).unwrap(),
         before
     );
     assert_eq!(
-        call::<ops::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap(),
+        call::<features::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap(),
         events
     );
     let booking: serde_json::Value = decode(&before);
@@ -179,7 +182,7 @@ fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
     let bench = Bench::new(&folder.path().join("b.db"));
     let partner = bench.partner();
     let create =
-        |body: &str| call::<ops::bookings::CreateBooking>(&partner, &[], body, Some("k-1"));
+        |body: &str| call::<features::bookings::CreateBooking>(&partner, &[], body, Some("k-1"));
     let first = create(BOOKING).unwrap();
     let again = create(BOOKING).unwrap();
     assert!(!first.replayed && again.replayed);
@@ -193,7 +196,8 @@ fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
     );
     // Another partner's key of the same name is another key.
     let other = bench.partner();
-    let theirs = call::<ops::bookings::CreateBooking>(&other, &[], BOOKING, Some("k-1")).unwrap();
+    let theirs =
+        call::<features::bookings::CreateBooking>(&other, &[], BOOKING, Some("k-1")).unwrap();
     assert!(!theirs.replayed && theirs.body != first.body);
     bench.clock.fetch_add(24 * 3_600_000 + 1, Ordering::AcqRel);
     let now = Timestamp::from_ms(bench.clock.load(Ordering::Acquire));
@@ -227,20 +231,21 @@ fn equal_requests_in_one_batch_make_one_booking_with_one_answer() {
         ..Request::default()
     };
     let waiting: Vec<_> = (0..50)
-        .map(
-            |_| match ops::prepare::<ops::bookings::CreateBooking>(&partner, &request).unwrap() {
+        .map(|_| {
+            match operation::prepare::<features::bookings::CreateBooking>(&partner, &request)
+                .unwrap()
+            {
                 Action::Write(writing) => partner.service.submit(writing.command).unwrap(),
                 _ => unreachable!("creating is a write"),
-            },
-        )
+            }
+        })
         .collect();
     let bodies: Vec<Vec<u8>> = waiting
         .into_iter()
         .map(|answer| {
-            ops::finish_write::<ops::bookings::CreateBooking>(
+            operation::finish_write::<features::bookings::CreateBooking>(
                 answer.blocking_recv().unwrap().unwrap(),
             )
-            .unwrap()
             .body
         })
         .collect();
@@ -293,8 +298,9 @@ fn another_partners_booking_answers_exactly_like_one_that_does_not_exist() {
     let theirs = create(&other).booking_id.to_string();
     let nobodys = theirs.replace(|c: char| c.is_ascii_digit(), "0");
     for id in [theirs.as_str(), nobodys.as_str(), "bkg_", "nonsense"] {
-        let read = call::<ops::bookings::GetBooking>(&one, &[id], "", None).unwrap_err();
-        let protect = call::<ops::bookings::ProtectBooking>(&one, &[id], "", None).unwrap_err();
+        let read = call::<features::bookings::GetBooking>(&one, &[id], "", None).unwrap_err();
+        let protect =
+            call::<features::bookings::ProtectBooking>(&one, &[id], "", None).unwrap_err();
         assert_eq!(
             (read.clone(), protect),
             (Error::not_found("booking"), Error::not_found("booking"))
@@ -316,7 +322,7 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
                   \"metadata\":{\"\u{1f3b8}\":\"\u{ff21}\",\"a\":\"b\\\"c\"}";
     let body = BOOKING.replace("\"eventType\":\"concert\"", policy);
     let other: BookingCreated =
-        decode(&call::<ops::bookings::CreateBooking>(&owner, &[], &body, None).unwrap());
+        decode(&call::<features::bookings::CreateBooking>(&owner, &[], &body, None).unwrap());
     for _ in 0..300 {
         create(&stranger);
     }
@@ -324,9 +330,9 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
     for (step, id) in [(0, &id), (1, &other), (2, &id), (3, &other)] {
         if step > 1 {
             bench.clock.fetch_add(86_400_000, Ordering::AcqRel);
-            call::<ops::bookings::ProtectBooking>(&owner, &[id], "", None).unwrap();
+            call::<features::bookings::ProtectBooking>(&owner, &[id], "", None).unwrap();
         }
-        let packet = call::<ops::evidence::GetEvidence>(&owner, &[id], "", None).unwrap();
+        let packet = call::<features::evidence::GetEvidence>(&owner, &[id], "", None).unwrap();
         let report = evidence::verify(&packet.body, &vkey);
         assert!(report.verified(), "{report}");
         let ledger = report.ledger.unwrap();
@@ -335,13 +341,13 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
             (report.booking_id.unwrap().to_string(), ledger.tree_size),
             (id.clone(), size)
         );
-        let get = |session| call::<ops::evidence::GetEvidence>(session, &[id], "", None);
-        let unknown = call::<ops::evidence::GetEvidence>(&stranger, &["bkg_1"], "", None);
+        let get = |session| call::<features::evidence::GetEvidence>(session, &[id], "", None);
+        let unknown = call::<features::evidence::GetEvidence>(&stranger, &["bkg_1"], "", None);
         assert_eq!(get(&stranger).unwrap_err(), unknown.unwrap_err());
     }
     // A clock that was set back makes no packet that is older than what it tells of.
     bench.clock.store(0, Ordering::Release);
-    let packet = call::<ops::evidence::GetEvidence>(&owner, &[&id], "", None).unwrap();
+    let packet = call::<features::evidence::GetEvidence>(&owner, &[&id], "", None).unwrap();
     assert!(evidence::verify(&packet.body, &vkey).verified());
 }
 
@@ -387,8 +393,8 @@ fn no_two_keys_share_an_answer_and_a_strangers_key_cannot_be_guessed() {
         unreachable!("a partner's session")
     };
     let made = |session: &Session| {
-        call::<ops::api_keys::CreateApiKey>(session, &[], r#"{"name":"ci"}"#, Some("new-key"))
-            .map(|finished| decode::<bookguard_core::command::NewApiKey>(&finished))
+        call::<features::api_keys::CreateApiKey>(session, &[], r#"{"name":"ci"}"#, Some("new-key"))
+            .map(|finished| decode::<bookguard_core::features::api_keys::NewApiKey>(&finished))
     };
     let narrow = bench.session(Authority::Partner {
         partner_id,
@@ -401,7 +407,8 @@ fn no_two_keys_share_an_answer_and_a_strangers_key_cannot_be_guessed() {
         address: "192.0.2.1".to_owned(),
     });
     let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
-    let register = |key| call::<ops::partners::RegisterPartner>(&stranger, &[], body, Some(key));
+    let register =
+        |key| call::<features::partners::RegisterPartner>(&stranger, &[], body, Some(key));
     assert_eq!(
         register("reg-1").unwrap_err().code,
         "idempotency_key_invalid"
@@ -422,7 +429,7 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
             create(&partner).booking_id.to_string()
         })
         .collect();
-    call::<ops::bookings::ProtectBooking>(&partner, &[&ids[3]], "", None).unwrap();
+    call::<features::bookings::ProtectBooking>(&partner, &[&ids[3]], "", None).unwrap();
     let list = |query: &[(&str, &str)]| {
         let query = query
             .iter()
@@ -432,7 +439,7 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
             query,
             ..Request::default()
         };
-        match ops::prepare::<ops::bookings::ListBookings>(&partner, &request).unwrap() {
+        match operation::prepare::<features::bookings::ListBookings>(&partner, &request).unwrap() {
             Action::Read(read) | Action::Long(read) => read(&partner).unwrap(),
             _ => unreachable!("listing is a read"),
         }

@@ -11,28 +11,32 @@ pub(crate) mod incoming;
 
 use std::sync::Arc;
 
-use bookguard_core::ops::acceptances::{AcceptTerms, GetDisclosure};
-use bookguard_core::ops::amendments::RescheduleBooking;
-use bookguard_core::ops::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
-use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::ops::cancellations::{CancelBooking, DecideResolution, GetResolution};
-use bookguard_core::ops::endpoint_changes::{EndpointChanges, UpdateEndpoint};
-use bookguard_core::ops::endpoint_test::TestEndpoint;
-use bookguard_core::ops::endpoints::{
+use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
+use bookguard_core::features::api_keys::{CreateApiKey, KeyRequest, ListApiKeys, RevokeApiKey};
+use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
+use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::features::endpoints::secrets::{
+    RotateEndpointSecret, RotatePartnerSecret, SecretRotation,
+};
+use bookguard_core::features::endpoints::testing::TestEndpoint;
+use bookguard_core::features::endpoints::update::{EndpointChanges, UpdateEndpoint};
+use bookguard_core::features::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints, NewEndpoint,
 };
-use bookguard_core::ops::evaluations::EvaluatePolicy;
-use bookguard_core::ops::event_log::ListEvents;
-use bookguard_core::ops::events::{GetEvent, ListBookingEvents, RetryEvent};
-use bookguard_core::ops::evidence::GetEvidence;
-use bookguard_core::ops::health::GetHealth;
-use bookguard_core::ops::partners::{GetPartner, NewPartner, RegisterPartner, UpdatePartner};
-use bookguard_core::ops::policies::{
+use bookguard_core::features::evaluations::EvaluatePolicy;
+use bookguard_core::features::events::log::ListEvents;
+use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::health::GetHealth;
+use bookguard_core::features::partners::{GetPartner, NewPartner, RegisterPartner, UpdatePartner};
+use bookguard_core::features::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
 };
-use bookguard_core::ops::recoveries::{GetRecovery, ListRecoveries, NewRecovery, RecoverEvents};
-use bookguard_core::ops::secrets::{RotateEndpointSecret, RotatePartnerSecret, SecretRotation};
-use bookguard_core::ops::{Method, Operation, Route};
+use bookguard_core::features::recoveries::{
+    GetRecovery, ListRecoveries, NewRecovery, RecoverEvents,
+};
+use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::operation::{Method, Operation, Route};
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
 use poem::http;
@@ -251,7 +255,7 @@ mod tests {
                 "{}",
                 entry.route.id
             );
-            let takes_body = entry.route.body != bookguard_core::ops::Body::None;
+            let takes_body = entry.route.body != bookguard_core::operation::Body::None;
             assert_eq!(
                 entry.body.is_some(),
                 takes_body,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
 use bookguard_core::model::PartnerId;
-use bookguard_core::ops::{Method, Route};
+use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session};
 use poem::Request;

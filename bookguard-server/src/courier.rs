@@ -23,16 +23,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bookguard_core::command::{Parcel, RetryResult};
+use bookguard_core::engine::command::Parcel;
+use bookguard_core::engine::outbox::Outbox;
+use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::Error;
+use bookguard_core::features::events::RetryResult;
+use bookguard_core::features::events::{self, AttemptRecord};
 use bookguard_core::limits::ATTEMPT_MS;
 use bookguard_core::model::EventId;
-use bookguard_core::ops::events::{self, AttemptRecord};
-use bookguard_core::ops::{self, Awaits};
-use bookguard_core::outbox::Outbox;
+use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
-use bookguard_core::waiting::Waiting;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -170,12 +171,12 @@ impl Courier {
         match awaited {
             Awaited::Outcome(event_id) => {
                 let outcome = self.outcome_of(event_id, patience).await?;
-                Ok(outcome.as_ref().map(ops::to_json))
+                Ok(outcome.as_ref().map(operation::to_json))
             }
             Awaited::Test(trial) => {
                 let attempt = trial.run(&self.van).await;
                 let record = AttemptRecord::of(trial.endpoint_id(), 1, &attempt);
-                Ok(Some(ops::to_json(&record)))
+                Ok(Some(operation::to_json(&record)))
             }
         }
     }

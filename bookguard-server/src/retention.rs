@@ -1,6 +1,6 @@
 //! Prunes old events while the server runs: what happened stays, what was posted and how the attempts went does not.
 //!
-//! Which events are old is `ops::retention`'s, what may be pruned the rulebook's; here it is asked now and then, on every node,
+//! Which events are old is `features::retention`'s, what may be pruned the rulebook's; here it is asked now and then, on every node,
 //! apart from the deliveries so that it keeps none of them waiting. Invariant: it takes no more than a twentieth of the time,
 //! and a store that does not answer has reported itself and is left alone until the next turn.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::error::Error;
-use bookguard_core::ops::retention::{Begin, look, old_before};
+use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::service::Service;
 use tokio::time::{Instant, sleep};
 

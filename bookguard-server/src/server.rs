@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::outbox::Outbox;
+use bookguard_core::engine::outbox::Outbox;
+use bookguard_core::features::deliveries::reclaim_all;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
@@ -177,7 +178,7 @@ impl Server {
         let (deliverer, alone) = (Arc::clone(&service), lock.is_some());
         let begin = move || match alone {
             // On a database file this is the only server, so whoever left deliveries half done is gone.
-            true => deliverer.reclaim_all(),
+            true => reclaim_all(&deliverer),
             // Elsewhere the others are to notice when this one is.
             false => deliverer.gone().map(drop),
         };

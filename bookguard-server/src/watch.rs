@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
+use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::Error;
 use bookguard_core::model::PartnerId;
-use bookguard_core::ops::Watch;
-use bookguard_core::waiting::Waiting;
+use bookguard_core::operation::Watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How soon after a look another may follow, and how late it does once several found nothing.

@@ -3,10 +3,10 @@
 //! The rule is the core's; here it is shown and asked. Invariant: nothing is accepted that was not shown.
 
 use bookguard_core::Error;
-use bookguard_core::command::{Answer, Reply};
+use bookguard_core::engine::command::Answer;
+use bookguard_core::features;
 use bookguard_core::guard::{Lapse, Rollback, Seen};
 use bookguard_core::log::Continuation;
-use bookguard_core::ops;
 use bookguard_core::service::Service;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -37,10 +37,10 @@ pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Fa
         say(&loss);
     }
     consent::ask(&loss, yes)?;
-    let command = ops::ledger::accept_rollback(service, rollback)?;
+    let command = features::ledger::accept_rollback(service, rollback)?;
     match service.submit_patiently(command).await? {
-        Answer::Fresh(Reply::LogContinued(continuation)) => show(&continuation, screen),
-        _ => Err(Failure::Unexpected(
+        Answer::Fresh(continuation) => show(&continuation, screen),
+        Answer::Replayed(_) => Err(Failure::Unexpected(
             "the writer answered something else than was asked".to_owned(),
         )),
     }

@@ -1,8 +1,8 @@
 //! `bookings reschedule` and `bookings accept`: what is agreed on after a booking was recorded.
 
-use bookguard_core::ops::Request;
-use bookguard_core::ops::acceptances::AcceptTerms;
-use bookguard_core::ops::amendments::RescheduleBooking;
+use bookguard_core::features::acceptances::AcceptTerms;
+use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::operation::Request;
 use serde_json::json;
 
 use super::{at, once_only, with};

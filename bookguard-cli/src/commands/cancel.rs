@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
+use bookguard_core::features::bookings::GetBooking;
+use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::model::BookingStatus;
-use bookguard_core::ops::Request;
-use bookguard_core::ops::bookings::GetBooking;
-use bookguard_core::ops::cancellations::{CancelBooking, DecideResolution, GetResolution};
-use bookguard_core::ops::evaluations::{EvaluatePolicy, PolicyEvaluation};
+use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem};
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -1,10 +1,12 @@
 //! `bookguard webhook-endpoints`: what each of its commands asks.
 
-use bookguard_core::ops::Request;
-use bookguard_core::ops::endpoint_changes::UpdateEndpoint;
-use bookguard_core::ops::endpoint_test::TestEndpoint;
-use bookguard_core::ops::endpoints::{CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints};
-use bookguard_core::ops::secrets::RotateEndpointSecret;
+use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
+use bookguard_core::features::endpoints::testing::TestEndpoint;
+use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::features::endpoints::{
+    CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints,
+};
+use bookguard_core::operation::Request;
 use serde_json::{Value, json};
 
 use super::{add, at, once_only, page, rotation, with, with_body};

@@ -1,11 +1,11 @@
 //! The commands of policies. What needs nobody's data needs neither a database nor a server.
 
 use bookguard_core::Error;
-use bookguard_core::ops::policies::{
+use bookguard_core::features::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PolicyCheck, PutPolicy,
     ValidatePolicy, templates,
 };
-use bookguard_core::ops::{Request, to_json};
+use bookguard_core::operation::{Request, to_json};
 use bookguard_core::policy::SCHEMA;
 
 use super::{add, at, page};

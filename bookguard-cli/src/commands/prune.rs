@@ -2,10 +2,10 @@
 //!
 //! What may go is the core's to say; here it is asked for until there is no more, and counted.
 
-use bookguard_core::command::{Answer, Reply};
+use bookguard_core::engine::command::Answer;
+use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
-use bookguard_core::ops::retention::{Begin, look, old_before};
 use bookguard_core::service::Service;
 use serde::Serialize;
 use tokio::task::block_in_place;
@@ -78,8 +78,8 @@ async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, F
             pruning.events += found.events;
         } else if let Some(command) = found.command(service.clock().now()) {
             match service.submit_patiently(command).await? {
-                Answer::Fresh(Reply::Pruned(events)) => pruning.events += events,
-                _ => {
+                Answer::Fresh(events) => pruning.events += events,
+                Answer::Replayed(_) => {
                     return Err(Failure::Unexpected(
                         "the writer answered something else than was asked".to_owned(),
                     ));

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use bookguard_core::features;
+use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::model::{Recovery, RecoveryStatus};
-use bookguard_core::ops;
-use bookguard_core::ops::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use serde_json::json;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
@@ -82,7 +82,7 @@ async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery
         match target {
             Target::Local(local) => {
                 let service = local.service();
-                let steps = block_in_place(|| ops::recoveries::due_steps(service))?;
+                let steps = block_in_place(|| features::recoveries::due_steps(service))?;
                 for step in steps {
                     service.submit_patiently(step).await?;
                 }

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_core::model::Event;
-use bookguard_core::ops::event_log::ListEvents;
 use tokio::time::sleep;
 
 use super::{add, events_of};

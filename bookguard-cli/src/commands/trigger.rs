@@ -4,11 +4,11 @@
 //! metadata. Its talent and organizer are nobody.
 
 use bookguard_core::clock::Clock;
+use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};
+use bookguard_core::features::cancellations::CancelBooking;
+use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::model::{BookingId, Event, EventType};
-use bookguard_core::ops::Request;
-use bookguard_core::ops::bookings::{CreateBooking, ProtectBooking};
-use bookguard_core::ops::cancellations::CancelBooking;
-use bookguard_core::ops::event_log::ListEvents;
+use bookguard_core::operation::Request;
 use serde_json::json;
 
 use super::{add, at, events_of, with_body};

@@ -1,8 +1,10 @@
 //! Changes of date, the terms in words and who accepted them: how they are shown.
 
-use bookguard_core::command::{Accepted, Receipt, Rescheduled};
+use bookguard_core::engine::command::Receipt;
 use bookguard_core::evidence::Acceptance;
-use bookguard_core::ops::acceptances::{BookingDisclosure, DisclosedTerms};
+use bookguard_core::features::acceptances::Accepted;
+use bookguard_core::features::acceptances::{BookingDisclosure, DisclosedTerms};
+use bookguard_core::features::reschedules::Rescheduled;
 
 use super::cancellation::{decided, steps};
 use super::sheet::{Style, list, record, time};

@@ -1,7 +1,7 @@
 //! Bookings, their protection and their packets: how they are shown.
 
-use bookguard_core::command::{BookingCreated, Protected};
 use bookguard_core::evidence::Packet;
+use bookguard_core::features::bookings::{BookingCreated, Protected};
 use bookguard_core::model::{Booking, Page};
 
 use super::nouns::yes_no;

@@ -1,7 +1,7 @@
 //! What a cancellation would mean, and what one came to: how that is shown.
 
+use bookguard_core::features::evaluations::PolicyEvaluation;
 use bookguard_core::model::{Amount, Timestamp};
-use bookguard_core::ops::evaluations::PolicyEvaluation;
 use bookguard_core::policy::{Evaluation, MatrixRow, Resolution, Segment};
 
 use super::sheet::{Style, list, money, record, time};

@@ -1,9 +1,9 @@
 //! Webhook events, their deliveries and attempts: how they are shown.
 
-use bookguard_core::command::RetryResult;
+use bookguard_core::features::events::RetryResult;
+use bookguard_core::features::events::log::EventLog;
+use bookguard_core::features::events::{AttemptRecord, EventWithAttempts};
 use bookguard_core::model::{Delivery, Event, Page};
-use bookguard_core::ops::event_log::EventLog;
-use bookguard_core::ops::events::{AttemptRecord, EventWithAttempts};
 
 use super::sheet::{Style, list, more, record, time};
 

@@ -1,8 +1,11 @@
 //! Partners, API keys, webhook endpoints, health: how they are shown.
 
-use bookguard_core::command::{EndpointKept, NewApiKey, Registration, RotatedSecret};
+use bookguard_core::features::api_keys::NewApiKey;
+use bookguard_core::features::endpoints::EndpointKept;
+use bookguard_core::features::endpoints::secrets::RotatedSecret;
+use bookguard_core::features::health::Health;
+use bookguard_core::features::partners::Registration;
 use bookguard_core::model::{ApiKey, Endpoint, Page, Partner, PartnerAccount, QuotaUse};
-use bookguard_core::ops::health::Health;
 
 use super::sheet::{Style, list, more, record, time};
 

@@ -1,8 +1,10 @@
 //! Policies: how they are shown.
 
 use bookguard_core::FieldError;
+use bookguard_core::features::policies::{
+    PolicyCheck, PolicyListing, PolicyTemplate, PolicyVersion,
+};
 use bookguard_core::model::Page;
-use bookguard_core::ops::policies::{PolicyCheck, PolicyListing, PolicyTemplate, PolicyVersion};
 
 use super::sheet::{Style, list, more, record, time};
 use crate::text::plain;

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::Answer as Written;
+use bookguard_core::engine::command::Answer as Written;
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
+use bookguard_core::features;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::PartnerId;
-use bookguard_core::ops::{self, Action, Awaits, Operation, Request, Writing};
-use bookguard_core::outbox::Outbox;
+use bookguard_core::operation::{self, Action, Awaits, Operation, Request, Writing};
 use bookguard_core::service::{self, Closing, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_core::webhook::Secret;
@@ -178,24 +179,24 @@ impl Local {
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         // The store blocks, and may have a runtime of its own.
-        let json = match block_in_place(|| ops::prepare::<O>(&self.session, &request))? {
+        let json = match block_in_place(|| operation::prepare::<O>(&self.session, &request))? {
             Action::Read(run) | Action::Long(run) => {
-                ops::to_json(&block_in_place(|| run(&self.session))?)
+                operation::to_json(&block_in_place(|| run(&self.session))?)
             }
             // Only whoever has kept an answer is told so.
             Action::Unchanged(_) => Vec::new(),
             Action::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
-                ops::to_json(&watch(self.session.service.news(), &reading, look).await?)
+                operation::to_json(&watch(self.session.service.news(), &reading, look).await?)
             }
-            Action::Write(writing) => self.write::<O>(*writing).await?,
+            Action::Write(writing) => self.write::<O>(writing).await?,
         };
         super::read::<O>(json).map_err(|why| {
             Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))
         })
     }
 
-    async fn write<O: Operation>(&self, writing: Writing) -> Result<Vec<u8>, Failure> {
+    async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
         let Writing { command, awaits } = writing;
         let key = command.remember.as_ref().map(|remember| remember.key);
         let awaited = match (&self.courier, awaits) {
@@ -208,7 +209,7 @@ impl Local {
         };
         let written = self.session.service.submit_patiently(command).await?;
         let fresh = matches!(written, Written::Fresh(_));
-        let body = ops::finish_write::<O>(written)?.body;
+        let body = operation::finish_write::<O>(written).body;
         match awaited {
             Some((_, Awaited::Outcome(_), false)) if fresh => {
                 say(UNSERVED);
@@ -232,7 +233,7 @@ impl Local {
             return Ok(pending);
         };
         if let Some(key) = key {
-            let amend = ops::events::amend(&self.session, key, &body);
+            let amend = features::events::amend(&self.session, key, &body);
             self.session.service.submit_patiently(amend).await?;
         }
         Ok(body)

@@ -6,7 +6,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use bookguard_core::ops::{Method, Operation, Request};
+use bookguard_core::operation::{Method, Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;

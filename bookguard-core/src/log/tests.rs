@@ -6,10 +6,11 @@ use std::path::Path;
 
 use super::*;
 use crate::clock::Clock;
-use crate::command::{Ask, Command};
+use crate::engine::answers::ForgetAnswers;
+use crate::engine::command::Envelope;
+use crate::features::ledger::accept_rollback;
 use crate::ledger::Tree;
 use crate::model::{Quota, Timestamp};
-use crate::ops::ledger::accept_rollback;
 use crate::service::{Config, Registration, Service};
 use crate::store::conn::Statement;
 use crate::store::{Store, head};
@@ -56,11 +57,7 @@ impl Bench {
             noted(service.guard_file(), seen.clone());
             heads.push(seen);
             // A batch looks into the file; a reader goes by what this process knows.
-            let forget = Command {
-                at: Timestamp::EPOCH,
-                ask: Ask::Forget,
-                remember: None,
-            };
+            let forget = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
             assert!(
                 service
                     .submit(forget)

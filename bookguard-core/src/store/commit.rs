@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::seal::Seal;
 use super::{endpoints, keys, policies, recoveries, retention};
-use crate::change::{Change, DeliveryState, Entry, EventRow, Pruned};
-use crate::command::{Ask, Command, Head, KeptPolicy, NewBooking, NewKey};
+use crate::engine::batch::PartnerState;
+use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
+use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};
 use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
@@ -15,7 +16,6 @@ use crate::model::{
 };
 use crate::policy::Resolution;
 use crate::webhook::Attempt;
-use crate::work::PartnerState;
 
 /// A key that no request has: others are digests.
 const TRIED: &[u8; 32] = &[0; 32];
@@ -84,10 +84,8 @@ pub(crate) struct Writes<'a> {
 }
 
 impl<'a> Writes<'a> {
-    /// Sorts the changes of a batch by table. `commands` hold the prepared rows that changes name by index, `partners` what
-    /// they come to.
+    /// Sorts the changes of a batch by table. `partners` say what their counts come to.
     pub fn collect(
-        commands: &'a [Command],
         changes: &'a [Change],
         partners: &HashMap<PartnerId, PartnerState>,
         seal: &Seal,
@@ -97,16 +95,7 @@ impl<'a> Writes<'a> {
         let mut protected = Vec::new();
         for change in changes {
             match change {
-                Change::BookingAdded { command, .. } => {
-                    match commands.get(*command).map(|command| &command.ask) {
-                        Some(Ask::CreateBooking(new)) => created = Some(new),
-                        _ => {
-                            return Err(StoreError::Failed(
-                                "a booking was decided without its command".to_owned(),
-                            ));
-                        }
-                    }
-                }
+                Change::BookingAdded(new) => created = Some(new),
                 Change::Entry(entry) => {
                     match created.take() {
                         Some(new) => writes.bookings.push((new, entry)),
@@ -154,7 +143,7 @@ impl<'a> Writes<'a> {
     fn add(&mut self, change: &'a Change, seal: &Seal) {
         match change {
             // The head's own columns are written with it, and of an acceptance there is only the entry.
-            Change::BookingAdded { .. }
+            Change::BookingAdded(_)
             | Change::Entry(_)
             | Change::BookingProtected { .. }
             | Change::TermsAccepted { .. }

@@ -8,13 +8,13 @@ use std::ops::RangeInclusive;
 use super::conn::{Arg, Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
+use crate::engine::batch::BatchState;
 use crate::limits::{
     LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SECRETS_VALID,
     WARNING_FAILURES,
 };
 use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
-use crate::work::Work;
 
 /// The endpoints of some partners.
 pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
@@ -124,13 +124,17 @@ pub(super) fn unverified_ahead(now: i64, most: i64) -> Statement<'static> {
     Statement::new(UNVERIFIED_AHEAD, vec![latest.into(), most.into()])
 }
 
-pub(super) fn read_health(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_health(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     work.health.insert(row.id(0)?, health(row, 1)?);
     Ok(())
 }
 
 pub(super) fn read_of_partner(
-    work: &mut Work,
+    work: &mut BatchState,
     _: &Loading<'_>,
     row: &Row,
 ) -> Result<(), StoreError> {
@@ -148,7 +152,11 @@ pub(crate) fn term(row: &Row, from: usize) -> Result<SecretTerm, StoreError> {
     })
 }
 
-pub(super) fn read_term(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_term(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     let terms = work.secrets.entry(row.bytes(0)?).or_default();
     terms.push(term(row, 1)?);
     terms.sort_unstable();

@@ -11,7 +11,7 @@ use super::conn::{Cell, Row, StoreError, select_in};
 use super::endpoints;
 use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
-use crate::change::{Content, DeliveryState, Phase};
+use crate::engine::change::{Content, DeliveryState, Phase};
 use crate::limits::EVENTS_EXAMINED;
 use crate::model::{
     BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,

@@ -8,7 +8,7 @@
 use super::commit::json;
 use super::conn::{Row, Statement, StoreError};
 use super::seal::Seal;
-use crate::command::NewKey;
+use crate::engine::command::NewKey;
 use crate::model::{ApiKey, ApiKeyId, PartnerId, Timestamp};
 
 /// Asks for rows of keys in the columns that [`read`] takes; what follows the table's name is to be added.

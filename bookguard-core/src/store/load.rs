@@ -1,4 +1,4 @@
-//! Begins a batch: loads the head and what its commands can touch, one SELECT per table.
+//! Begins a batch: loads the head and what its commands need, one SELECT per table.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -12,229 +12,34 @@ use super::seal::Seal;
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
-use crate::change::{Content, DeliveryState, Phase, Pruned};
-use crate::command::{Ask, Command, Lapse};
+use crate::engine::batch::{
+    BatchState, BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior,
+};
+use crate::engine::change::{Content, DeliveryState, Phase, Pruned};
+use crate::engine::command::Lapse;
+use crate::engine::needs::Needs;
 use crate::evidence::facts::RESOLUTION;
 use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
 use crate::ledger::Hash;
-use crate::limits::{
-    IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_BEGUN, RECOVERIES_MS,
-};
+use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
-    ApiKeyId, Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerStatus, RecoveryId, Timestamp, Usage,
+    Booking, BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp,
+    Usage,
 };
 use crate::policy::Resolution;
-use crate::work::{
-    BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior, Work,
-};
 
-/// What the commands of one batch name.
-#[derive(Default)]
-struct Needs {
-    partners: Vec<PartnerId>,
-    /// Partners whose live keys are loaded.
-    key_owners: Vec<PartnerId>,
-    /// Partners whose policies are put or chosen among.
-    policy_owners: Vec<PartnerId>,
-    /// Partners and endpoints whose secrets are replaced.
-    secret_owners: Vec<[u8; 16]>,
-    keys: Vec<ApiKeyId>,
-    bookings: Vec<BookingId>,
-    /// Bookings whose acceptances are looked at.
-    accepted: Vec<BookingId>,
-    /// Bookings to whose chains a settled delivery may add.
-    chains: Vec<BookingId>,
-    /// Events that are retried or pruned.
-    events: Vec<EventId>,
-    /// Events of which a delivery is settled, given back or judged.
-    settled: Vec<EventId>,
-    /// Endpoints of which a delivery is settled.
-    tried: Vec<EndpointId>,
-    /// Recoveries that are taken further.
-    recoveries: Vec<RecoveryId>,
-    /// Partners who begin one, and when.
-    recovering: Vec<(PartnerId, Timestamp)>,
-    /// Partners whose log is gone through, and after which number.
-    steps: Vec<(PartnerId, u64)>,
-    /// Events that are pruned.
-    pruned: Vec<EventId>,
-    claims: Vec<(EndpointId, usize)>,
-    /// Whether it matters how far the events were looked through.
-    sweep: bool,
-    /// From whom deliveries are taken back.
-    lapses: Vec<Lapse>,
-    answers: Vec<[u8; 32]>,
-}
-
-impl Needs {
-    fn of(commands: &[Command]) -> Self {
-        let mut needs = Self::default();
-        for command in commands {
-            if let Some(remember) = &command.remember {
-                needs.answers.push(remember.key);
-            }
-            match &command.ask {
-                Ask::RegisterPartner { .. }
-                | Ask::Amend { .. }
-                | Ask::Forget
-                | Ask::Probe
-                | Ask::ContinueLog(_) => {}
-                Ask::ApprovePartner { partner_id, .. }
-                | Ask::SetQuota { partner_id, .. }
-                | Ask::CreateEndpoint { partner_id, .. }
-                | Ask::UpdateEndpoint { partner_id, .. }
-                | Ask::TestEndpoint { partner_id, .. }
-                | Ask::DeleteEndpoint { partner_id, .. } => needs.partners.push(*partner_id),
-                Ask::RotateSecret {
-                    partner_id,
-                    endpoint_id,
-                    ..
-                } => {
-                    needs.partners.push(*partner_id);
-                    let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
-                    needs.secret_owners.push(owner);
-                }
-                Ask::CreateApiKey { partner_id, .. } => {
-                    needs.partners.push(*partner_id);
-                    needs.key_owners.push(*partner_id);
-                }
-                Ask::RevokeApiKey {
-                    partner_id,
-                    api_key_id,
-                    ..
-                } => {
-                    needs.partners.push(*partner_id);
-                    needs.key_owners.push(*partner_id);
-                    needs.keys.push(*api_key_id);
-                }
-                Ask::PutPolicy { partner_id, .. } | Ask::UpdatePartner { partner_id, .. } => {
-                    needs.partners.push(*partner_id);
-                    needs.policy_owners.push(*partner_id);
-                }
-                Ask::CreateBooking(new) => needs.partners.push(new.booking.partner_id),
-                Ask::Protect {
-                    partner_id,
-                    booking_id,
-                    ..
-                } => {
-                    needs.partners.push(*partner_id);
-                    needs.bookings.push(*booking_id);
-                }
-                Ask::Reschedule(reschedule) => {
-                    needs.partners.push(reschedule.partner_id);
-                    needs.bookings.push(reschedule.booking_id);
-                }
-                Ask::Accept(accept) => {
-                    needs.partners.push(accept.partner_id);
-                    needs.bookings.push(accept.booking_id);
-                    needs.accepted.push(accept.booking_id);
-                }
-                Ask::Cancel(cancel) => {
-                    needs.partners.push(cancel.partner_id);
-                    needs.bookings.push(cancel.booking_id);
-                }
-                Ask::Decide(decide) => {
-                    needs.partners.push(decide.partner_id);
-                    needs.bookings.push(decide.booking_id);
-                }
-                Ask::RetryEvent {
-                    partner_id,
-                    event_id,
-                    ..
-                } => {
-                    needs.partners.push(*partner_id);
-                    needs.events.push(*event_id);
-                    needs.settled.push(*event_id);
-                }
-                Ask::BeginRecovery {
-                    partner_id,
-                    recovery,
-                } => {
-                    needs.partners.push(*partner_id);
-                    if needs.recovering.len() < RECOVERIES_BEGUN {
-                        needs.steps.push((*partner_id, recovery.after_seq));
-                    }
-                    needs.recovering.push((*partner_id, command.at));
-                }
-                Ask::GoOnRecovering {
-                    partner_id,
-                    recovery_id,
-                    after,
-                } => {
-                    needs.partners.push(*partner_id);
-                    needs.recoveries.push(*recovery_id);
-                    needs.steps.push((*partner_id, *after));
-                }
-                Ask::Prune(prune) => {
-                    needs.events.extend(&prune.events);
-                    needs.settled.extend(&prune.events);
-                    needs.pruned.extend(&prune.events);
-                    needs.sweep = true;
-                }
-                Ask::Claim { endpoints, .. } => needs.claims.extend(endpoints),
-                Ask::Settle {
-                    event_id,
-                    endpoint_id,
-                    booking_id,
-                    ..
-                } => {
-                    needs.settled.push(*event_id);
-                    needs.tried.push(*endpoint_id);
-                    needs.chains.push(*booking_id);
-                }
-                Ask::Release { held } => {
-                    needs.settled.extend(held.iter().map(|held| held.event_id));
-                    needs.tried.extend(held.iter().map(|held| held.endpoint_id));
-                }
-                Ask::Reclaim { from } => needs.lapses.push(*from),
-            }
-        }
-        distinct(&mut needs.partners);
-        distinct(&mut needs.key_owners);
-        distinct(&mut needs.policy_owners);
-        distinct(&mut needs.secret_owners);
-        distinct(&mut needs.keys);
-        distinct(&mut needs.bookings);
-        distinct(&mut needs.accepted);
-        // Where a booking's chain stands comes with the booking.
-        let loaded = &needs.bookings;
-        needs.chains.retain(|id| loaded.binary_search(id).is_err());
-        distinct(&mut needs.chains);
-        distinct(&mut needs.events);
-        distinct(&mut needs.lapses);
-        distinct(&mut needs.settled);
-        distinct(&mut needs.tried);
-        distinct(&mut needs.recoveries);
-        distinct(&mut needs.recovering);
-        distinct(&mut needs.steps);
-        distinct(&mut needs.pruned);
-        distinct(&mut needs.answers);
-        needs
-    }
-}
-
-fn distinct<T: Ord>(list: &mut Vec<T>) {
-    list.sort_unstable();
-    list.dedup();
-}
-
-/// Takes the write turn with a transaction and loads the head and everything `commands` can touch, in one flight; with
+/// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
 /// `growing`, also the answer to [`tree::growing`].
 pub(crate) fn begin(
     conn: &mut dyn Conn,
     seal: &Seal,
-    commands: &[Command],
+    needs: &Needs,
     growing: bool,
-) -> Result<(StoredHead, Option<Rows>, Work), StoreError> {
-    let now = commands
-        .iter()
-        .map(|command| command.at.ms())
-        .max()
-        .unwrap_or(0);
+) -> Result<(StoredHead, Option<Rows>, BatchState), StoreError> {
+    let now = needs.now.ms();
     let mut statements = vec![head_statement()];
     let mut readers: Vec<Reader> = Vec::new();
-    ask(&Needs::of(commands), now, |statement, reader| {
+    ask(needs, now, |statement, reader| {
         if let Some(statement) = statement {
             statements.push(statement);
             readers.push(reader);
@@ -251,12 +56,12 @@ pub(crate) fn begin(
         return Err(StoreError::Moved(to.clone()));
     }
     let loading = Loading { seal, now };
-    let mut work = Work {
+    let mut work = BatchState {
         size: head.head.size,
         origin: head.origin.clone(),
         vkey: head.vkey.clone(),
         written: head.written,
-        ..Work::default()
+        ..BatchState::default()
     };
     for (reader, rows) in readers.into_iter().zip(rest) {
         for row in &rows.rows {
@@ -306,7 +111,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     ask(
         keys_in(
             "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
-            &needs.accepted,
+            &needs.acceptances,
         ),
         read_acceptance,
     );
@@ -320,12 +125,12 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     ask(
         keys_in(
             "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE event_id IN ({})",
-            &needs.settled,
+            &needs.deliveries,
         ),
         read_delivery,
     );
     ask(
-        keys_in(endpoints::HEALTH, &needs.tried),
+        keys_in(endpoints::HEALTH, &needs.health),
         endpoints::read_health,
     );
     ask_recoveries(needs, &mut ask);
@@ -333,7 +138,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         keys_in(
             "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
              WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL",
-            &needs.pruned,
+            &needs.deleted,
         ),
         read_deleted,
     );
@@ -341,7 +146,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         .sweep
         .then(|| Statement::new(retention::SWEEP, vec![]));
     ask(sweep, retention::read_sweep);
-    for (endpoint_id, room) in &needs.claims {
+    for (endpoint_id, room) in &needs.due {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),
             now.into(),
@@ -391,7 +196,7 @@ fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>
         let since = Statement::new(recoveries::SINCE, vec![partner(), since]);
         ask(Some(since), recoveries::read_recovery);
     }
-    for (partner_id, after) in &needs.steps {
+    for (partner_id, after) in &needs.log {
         let [log, deliveries] = recoveries::step(partner_id, *after);
         ask(Some(log), recoveries::read_logged);
         ask(Some(deliveries), recoveries::read_delivery);
@@ -408,7 +213,7 @@ pub(super) struct Loading<'a> {
     now: i64,
 }
 
-pub(super) type Reader = fn(&mut Work, &Loading<'_>, &Row) -> Result<(), StoreError>;
+pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
 /// A booking, its policy and how it was resolved. Shared with the readers.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
@@ -509,7 +314,7 @@ pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
     })
 }
 
-fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let state = PartnerState {
         partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
@@ -524,7 +329,11 @@ fn read_partner(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), Store
     Ok(())
 }
 
-fn read_live_key(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_live_key(
+    work: &mut BatchState,
+    loading: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     let Some((partner_id, key)) = keys::read(row, loading.seal)? else {
         return Ok(());
     };
@@ -536,7 +345,7 @@ fn read_live_key(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<()
     Ok(())
 }
 
-fn read_key(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     if let Some((partner_id, key)) = keys::read(row, loading.seal)? {
         work.keys
             .insert(key.api_key_id, KeyState { partner_id, key });
@@ -634,13 +443,13 @@ pub(crate) fn resolution(facts: &str) -> Result<Resolution, StoreError> {
     serde_json::from_str(value.get()).map_err(|e| corrupt(&e))
 }
 
-fn read_booking(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     work.bookings.insert(row.id(0)?, booking(row)?);
     read_chain(work, row, 5)
 }
 
 /// Where a booking's chain stands, in the columns stream, entries and tip from `from` on.
-fn read_chain(work: &mut Work, row: &Row, from: usize) -> Result<(), StoreError> {
+fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), StoreError> {
     let chain = ChainState {
         stream: row.bytes(from)?,
         entries: row.size(from + 1)?,
@@ -650,7 +459,7 @@ fn read_chain(work: &mut Work, row: &Row, from: usize) -> Result<(), StoreError>
     Ok(())
 }
 
-fn read_acceptance(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let corrupt = |why: &dyn std::fmt::Display| {
         StoreError::Corrupt(format!("an acceptance cannot be read: {why}"))
     };
@@ -678,17 +487,22 @@ pub(crate) fn event_type(number: i64) -> Result<EventType, StoreError> {
         .ok_or_else(|| StoreError::Corrupt(format!("an event has type {number}")))
 }
 
-fn read_event(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_event(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     add_event(work, row.id(0)?, row, 1)
 }
 
-fn read_deleted(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     work.deleted.insert(row.id(0)?);
     Ok(())
 }
 
 /// An event whose columns partner, type, retries, those of its body, number and booking begin at `from`.
-fn add_event(work: &mut Work, event_id: EventId, row: &Row, from: usize) -> Result<(), StoreError> {
+fn add_event(
+    work: &mut BatchState,
+    event_id: EventId,
+    row: &Row,
+    from: usize,
+) -> Result<(), StoreError> {
     let state = EventState {
         partner_id: row.id(from)?,
         event_type: event_type(row.int(from + 1)?)?,
@@ -736,7 +550,7 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
     })
 }
 
-fn read_delivery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let (event_id, endpoint_id) = (row.id(0)?, row.id(1)?);
     if let Some(event) = work.events.get_mut(&event_id) {
         event.endpoints.push(endpoint_id);
@@ -746,7 +560,7 @@ fn read_delivery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), Stor
     Ok(())
 }
 
-fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     work.deliveries
         .insert((event_id, endpoint_id), delivery(row, 2)?);
@@ -760,14 +574,14 @@ fn read_due(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreErro
     Ok(())
 }
 
-fn read_lapsed(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     let name = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
     Ok(())
 }
 
-fn read_answer(work: &mut Work, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     // Its time may be over though housekeeping has not come by.
     if row.int(3)? < loading.now - IDEMPOTENCY_TTL_MS {
         return Ok(());

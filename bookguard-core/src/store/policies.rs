@@ -6,16 +6,20 @@ use super::conn::{Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use super::terms::known_policy;
-use crate::command::KeptPolicy;
+use crate::engine::batch::{BatchState, LatestPolicy};
+use crate::engine::command::KeptPolicy;
 use crate::model::{PartnerId, Timestamp};
 use crate::policy::{Edition, Policy, Shelf};
-use crate::work::{LatestPolicy, Work};
 
 /// The latest version of every policy of some partners.
 pub(super) const LATEST: &str = "SELECT partner_id, policy_id, version, made_ms, hash FROM policy_version \
      WHERE partner_id IN ({}) AND latest = 1";
 
-pub(super) fn read_latest(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_latest(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     let latest = LatestPolicy {
         version: number(row, 2)?,
         made_at: Timestamp::from_ms(row.int(3)?),

@@ -10,8 +10,9 @@ use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
 use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
+use crate::engine::batch::BookingState;
+use crate::engine::lease::Node;
 use crate::guard::{Rollback, Seen};
-use crate::lease::Node;
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
@@ -22,7 +23,6 @@ use crate::model::{
 };
 use crate::policy::Resolution;
 use crate::store::tree::{tile_bytes, tile_statement};
-use crate::work::BookingState;
 
 /// A connection that reads.
 pub struct Reader<'a> {

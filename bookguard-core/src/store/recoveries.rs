@@ -5,9 +5,9 @@
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::{Loading, delivery, event_type};
 use super::read::{Read, Reader};
+use crate::engine::batch::{BatchState, LoggedEvent};
 use crate::limits::{EVENT_ORDER_MS, RECOVERED};
 use crate::model::{EventId, PartnerId, Recovery, RecoveryId, Timestamp};
-use crate::work::{LoggedEvent, Work};
 
 /// Some recoveries.
 pub(super) const SOME: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
@@ -50,12 +50,20 @@ pub(super) fn first_id(at: Timestamp) -> RecoveryId {
     RecoveryId::new(at, [0; 10])
 }
 
-pub(super) fn read_recovery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_recovery(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     work.recoveries.insert(row.id(0)?, (row.id(1)?, read(row)?));
     Ok(())
 }
 
-pub(super) fn read_logged(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_logged(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     let event = LoggedEvent {
         event_id: row.id(2)?,
         event_type: event_type(row.int(3)?)?,
@@ -66,7 +74,11 @@ pub(super) fn read_logged(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result
     Ok(())
 }
 
-pub(super) fn read_delivery(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_delivery(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     let (event_id, endpoint_id) = (row.id(2)?, row.id(3)?);
     if let Some(event) = work.log.get_mut(&(row.id(0)?, row.size(1)?)) {
         event.endpoints.push(endpoint_id);

@@ -1,14 +1,14 @@
 //! Which events are old, and how far they were looked through.
 //!
 //! Ids are in the order of their time, so a look goes on where the one before ended and never meets what it has left behind.
-//! What is found is judged by the rule (`lifecycle::retention`) under the write turn.
+//! What is found is judged by the rule (`features::retention::rule`) under the write turn.
 
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
-use crate::change::Sweep;
+use crate::engine::batch::BatchState;
+use crate::engine::change::Sweep;
 use crate::model::EventId;
-use crate::work::Work;
 
 /// How far the events were looked through.
 pub(super) const SWEEP: &str = "SELECT next, waiting FROM sweep WHERE id = 1";
@@ -70,7 +70,11 @@ pub(super) fn sweep(row: &Row) -> Result<Sweep, StoreError> {
     })
 }
 
-pub(super) fn read_sweep(work: &mut Work, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+pub(super) fn read_sweep(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
     work.sweep = Some(sweep(row)?);
     Ok(())
 }

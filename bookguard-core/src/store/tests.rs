@@ -298,8 +298,9 @@ fn several_that_open_in_the_same_moment_all_do() {
 /// Which endpoints are loaded is said in SQL, and what becomes of them in a rule: both mean the same ones.
 #[test]
 fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_others() {
-    use crate::command::{Ask, Command, Lapse};
-    use crate::lifecycle::{Decision, decide};
+    use crate::engine::command::{Envelope, Lapse};
+    use crate::engine::decide::{Decision, decide};
+    use crate::features::deliveries::ReclaimDeliveries;
     use crate::limits::{LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS};
     use crate::model::{EndpointHealth, EndpointId, Timestamp};
 
@@ -332,7 +333,7 @@ fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_ot
     on_every_store(|store| {
         for (number, (status, failing, probe, new, ahead)) in (1_u8..).zip(cases) {
             let mut conn = store.writer().unwrap();
-            let mut work = crate::work::Work::default();
+            let mut work = crate::engine::batch::BatchState::default();
             let before = |ms: Option<i64>| Arg::from(ms.map(|ms| now.ms() - ms));
             conn.begin(&[]).unwrap();
             let partner_id = || Arg::from(vec![number; 16]);
@@ -374,17 +375,14 @@ fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_ot
             let health = endpoints::health(&row, 0).unwrap();
             work.health
                 .insert(EndpointId::from_bytes([number; 16]), health);
-            let reclaim = Command {
-                at: now,
-                ask: Ask::Reclaim { from: Lapse::Ahead },
-                remember: None,
-            };
-            let Ok(Decision::Do { changes, .. }) = decide(&work, &reclaim, 0) else {
+            let from = Lapse::Ahead;
+            let reclaim = Envelope::new(now, ReclaimDeliveries { from });
+            let Ok(Decision::Do { changes, .. }) = decide(&work, &reclaim) else {
                 panic!("{told}")
             };
             assert_eq!(!changes.is_empty(), ahead, "{told}");
             for change in &changes {
-                let crate::change::Change::EndpointFared {
+                let crate::engine::change::Change::EndpointFared {
                     endpoint_id,
                     health,
                 } = change

@@ -4,7 +4,7 @@
 //! and the root of the head it was asked for.
 
 use super::conn::{Conn, Rows, Statement, StoreError};
-use crate::command::Head;
+use crate::engine::command::Head;
 use crate::ledger::tile::ReadError;
 use crate::ledger::{Hash, Tree};
 

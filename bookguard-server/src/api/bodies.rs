@@ -125,17 +125,17 @@ pub(crate) struct DecisionBody {
 mod tests {
     use std::collections::BTreeSet;
 
-    use bookguard_core::command::PartnerUpdate;
     use bookguard_core::error::Error;
-    use bookguard_core::ops::acceptances::AcceptanceRequest;
-    use bookguard_core::ops::amendments::RescheduleRequest;
-    use bookguard_core::ops::api_keys::KeyRequest;
-    use bookguard_core::ops::bookings::BookingRequest;
-    use bookguard_core::ops::cancellations::{CancelRequest, DecisionRequest};
-    use bookguard_core::ops::endpoint_changes::EndpointChanges;
-    use bookguard_core::ops::endpoints::NewEndpoint;
-    use bookguard_core::ops::partners::NewPartner;
-    use bookguard_core::ops::secrets::SecretRotation;
+    use bookguard_core::features::acceptances::AcceptanceRequest;
+    use bookguard_core::features::api_keys::KeyRequest;
+    use bookguard_core::features::bookings::BookingRequest;
+    use bookguard_core::features::cancellations::{CancelRequest, DecisionRequest};
+    use bookguard_core::features::endpoints::NewEndpoint;
+    use bookguard_core::features::endpoints::secrets::SecretRotation;
+    use bookguard_core::features::endpoints::update::EndpointChanges;
+    use bookguard_core::features::partners::NewPartner;
+    use bookguard_core::features::partners::PartnerUpdate;
+    use bookguard_core::features::reschedules::RescheduleRequest;
     use bookguard_core::policy::Shelf;
     use poem_openapi::registry::Registry;
     use poem_openapi::types::Type;

@@ -15,7 +15,7 @@ mod schema;
 mod tests;
 mod webhooks;
 
-use bookguard_core::ops::{Body, Method, Route};
+use bookguard_core::operation::{Body, Method, Route};
 use bookguard_core::session::Access;
 use serde_json::json;
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::features::api_keys::RevokeApiKey;
+use bookguard_core::features::events;
 use bookguard_core::limits;
 use bookguard_core::model::ApiKeyId;
-use bookguard_core::ops::api_keys::RevokeApiKey;
-use bookguard_core::ops::{self, Action, Finished, Operation, ReadFn, Watch, Writing, events};
+use bookguard_core::operation::{self, Action, Finished, Operation, ReadFn, Watch, Writing};
 use bookguard_core::service::Service;
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
@@ -46,7 +47,7 @@ enum Step<T> {
     Done(Finished),
     Long(Session, ReadFn<T>),
     Watch(Session, Watch<T>),
-    Write(Session, Box<Writing>),
+    Write(Session, Writing<T>),
 }
 
 impl<O: Operation> Served<O> {
@@ -82,7 +83,7 @@ impl<O: Operation> Served<O> {
         let attempted = self.attempt(&tab, session.clone(), Arc::clone(&input), headers);
         let finished = match attempted.await {
             Err(error) if error.is_outdated() && input.from_memory => {
-                let mut anew = ops::Request::clone(&input);
+                let mut anew = operation::Request::clone(&input);
                 anew.from_memory = false;
                 self.attempt(&tab, session, Arc::new(anew), headers).await?
             }
@@ -103,7 +104,7 @@ impl<O: Operation> Served<O> {
         &self,
         tab: &Arc<Tab>,
         session: Session,
-        input: Arc<ops::Request>,
+        input: Arc<operation::Request>,
         headers: &HeaderMap,
     ) -> Result<Finished, Error> {
         // What is larger than other bodies takes its time from the first byte on.
@@ -120,7 +121,7 @@ impl<O: Operation> Served<O> {
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
-                let read = move || Ok(ops::finish::<O>(&read(&session)?));
+                let read = move || Ok(operation::finish::<O>(&read(&session)?));
                 self.app.read(tab, Lane::Long, read).await
             }
             Step::Watch(session, watch) => {
@@ -129,7 +130,7 @@ impl<O: Operation> Served<O> {
                 self.app.identify(headers).await?;
                 Ok(found)
             }
-            Step::Write(session, writing) => self.write(&session, *writing).await,
+            Step::Write(session, writing) => self.write(&session, writing).await,
         }
     }
 
@@ -148,13 +149,13 @@ impl<O: Operation> Served<O> {
             self.app.read(tab, lane, move || look(&session))
         };
         let found = watch::watch(session.service.news(), &watch, look).await?;
-        Ok(ops::finish::<O>(&found))
+        Ok(operation::finish::<O>(&found))
     }
 
-    async fn input(&self, request: &mut Request) -> Result<ops::Request, Refusal> {
+    async fn input(&self, request: &mut Request) -> Result<operation::Request, Refusal> {
         incoming::accepts(request.headers(), "application/json")?;
         let body = incoming::body(request, self.body_bytes).await?;
-        Ok(ops::Request {
+        Ok(operation::Request {
             path: incoming::parameters(O::ROUTE.path, request.uri().path()),
             query: incoming::query(request.uri().query())?,
             body,
@@ -167,7 +168,11 @@ impl<O: Operation> Served<O> {
         })
     }
 
-    async fn write(&self, session: &Session, writing: Writing) -> Result<Finished, Error> {
+    async fn write(
+        &self,
+        session: &Session,
+        writing: Writing<O::Output>,
+    ) -> Result<Finished, Error> {
         let Writing { command, awaits } = writing;
         let remembered = command
             .remember
@@ -177,7 +182,7 @@ impl<O: Operation> Served<O> {
         let courier = &self.app.courier;
         let awaited = awaits.map(|awaits| courier.ready(awaits)).transpose()?;
         let outcome = Service::outcome(session.service.submit(command)?).await?;
-        let mut finished = ops::finish_write::<O>(outcome)?;
+        let mut finished = operation::finish_write::<O>(outcome);
         if let Some(awaited) = awaited.filter(|_| !finished.replayed)
             && let Some(body) = courier.answer(awaited, RETRY_WAIT).await?
         {
@@ -215,9 +220,12 @@ impl<O: Operation> Endpoint for Served<O> {
 }
 
 /// Reads the request, and the store too when that is all there is to do.
-fn step<O: Operation>(session: Session, input: &ops::Request) -> Result<Step<O::Output>, Error> {
-    match ops::prepare::<O>(&session, input)? {
-        Action::Read(read) => Ok(Step::Done(ops::finish::<O>(&read(&session)?))),
+fn step<O: Operation>(
+    session: Session,
+    input: &operation::Request,
+) -> Result<Step<O::Output>, Error> {
+    match operation::prepare::<O>(&session, input)? {
+        Action::Read(read) => Ok(Step::Done(operation::finish::<O>(&read(&session)?))),
         Action::Long(read) => Ok(Step::Long(session, read)),
         Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
         Action::Watch(watch) => Ok(Step::Watch(session, watch)),

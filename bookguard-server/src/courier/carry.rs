@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bookguard_core::command::{Answer, Ask, Command, Held, Parcel, Reply};
+use bookguard_core::engine::command::{Answer, Envelope, Held, Parcel};
+use bookguard_core::engine::waiting::Waiting;
+use bookguard_core::features::deliveries::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
-use bookguard_core::outbox;
 use bookguard_core::service::Service;
-use bookguard_core::waiting::Waiting;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
@@ -83,11 +83,9 @@ impl Van {
         let mut left = held.as_slice();
         loop {
             let (now, later) = left.split_at(left.len().min(CLAIMED_PER_ENDPOINT));
-            let release = Command {
-                at: self.service.clock().now(),
-                ask: Ask::Release { held: now.to_vec() },
-                remember: None,
-            };
+            let release = self
+                .service
+                .envelope(ReleaseDeliveries { held: now.to_vec() });
             if self.service.submit_patiently(release).await.is_err() || later.is_empty() {
                 return;
             }
@@ -179,8 +177,11 @@ impl Van {
         let mut wait = SETTLE_AGAIN;
         loop {
             let at = self.service.clock().now();
-            let told = match outbox::settle(parcel, attempt.clone(), at) {
-                Ok(command) => self.service.submit_patiently(command).await,
+            let told = match SettleDelivery::of(parcel, attempt.clone(), at) {
+                Ok(settle) => {
+                    let settle = Envelope::new(at, settle);
+                    self.service.submit_patiently(settle).await
+                }
                 Err(error) => Err(error),
             };
             match told {
@@ -200,12 +201,12 @@ impl Van {
     }
 
     /// Says what an outcome has made of its endpoint.
-    fn tell(&self, answer: &Answer) {
-        if let Answer::Fresh(Reply::EndpointTurned {
+    fn tell(&self, answer: &Answer<Option<EndpointTurned>>) {
+        if let Answer::Fresh(Some(EndpointTurned {
             endpoint_id,
             from,
             health,
-        }) = answer
+        })) = answer
             && let Some(line) = turned(*endpoint_id, *from, health)
         {
             (self.report)(&line);

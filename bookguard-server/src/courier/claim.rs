@@ -11,11 +11,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::{Ask, Command, Lapse};
+use bookguard_core::engine::command::{Command, Envelope, Lapse};
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
+use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
+use bookguard_core::features::recoveries;
 use bookguard_core::model::Timestamp;
-use bookguard_core::ops::recoveries;
-use bookguard_core::outbox::Outbox;
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
 use tokio::sync::Notify;
@@ -57,7 +58,7 @@ struct Found {
     /// By when leases have ended, if any has.
     lapsed: Option<Timestamp>,
     /// The next steps of recoveries.
-    recoveries: Vec<Command>,
+    recoveries: Vec<Envelope<()>>,
     /// Whether something waits for a time that a clock reckoned which was ahead.
     ahead: bool,
 }
@@ -133,13 +134,13 @@ impl Claimer {
         let reclaims = store.lapsed.is_some() || store.ahead;
         if store.ahead {
             let from = Lapse::Ahead;
-            if !self.submit(Ask::Reclaim { from }).await {
+            if !self.submit(ReclaimDeliveries { from }).await {
                 return Looked::Failed;
             }
         }
         if let Some(ended) = store.lapsed {
             let from = Lapse::EndedBy(ended);
-            if !self.submit(Ask::Reclaim { from }).await {
+            if !self.submit(ReclaimDeliveries { from }).await {
                 return Looked::Failed;
             }
         }
@@ -152,7 +153,7 @@ impl Claimer {
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
         for endpoints in claims.open.chunks(ENDPOINTS_PER_CLAIM) {
-            let claim = Ask::Claim {
+            let claim = ClaimDeliveries {
                 lease: self.service.lease(),
                 endpoints: endpoints.to_vec(),
             };
@@ -169,7 +170,7 @@ impl Claimer {
 
     /// Takes recoveries a step further, in one commit if nothing comes between. One that fails is asked for again: nothing
     /// else waits for it.
-    async fn recover(&self, steps: Vec<Command>) {
+    async fn recover(&self, steps: Vec<Envelope<()>>) {
         let mut under_way = JoinSet::new();
         for step in steps {
             let service = Arc::clone(&self.service);
@@ -179,12 +180,8 @@ impl Claimer {
     }
 
     /// Whether it was done.
-    async fn submit(&self, ask: Ask) -> bool {
-        let command = Command {
-            at: self.service.clock().now(),
-            ask,
-            remember: None,
-        };
+    async fn submit(&self, command: impl Command<Reply = ()>) -> bool {
+        let command = self.service.envelope(command);
         self.service.submit_patiently(command).await.is_ok()
     }
 

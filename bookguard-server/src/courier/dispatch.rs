@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::{Held, Parcel};
+use bookguard_core::engine::command::{Held, Parcel};
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::model::EndpointId;
-use bookguard_core::outbox::Outbox;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};

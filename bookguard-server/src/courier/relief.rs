@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::command::{Ask, Command, Lapse};
+use bookguard_core::engine::command::Lapse;
+use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
 
@@ -27,13 +28,8 @@ pub(super) async fn relieve(service: Arc<Service>) {
             sleep(ANSWER).await;
         }
         for node in gone {
-            let command = Command {
-                at: service.clock().now(),
-                ask: Ask::Reclaim {
-                    from: Lapse::Gone(node),
-                },
-                remember: None,
-            };
+            let from = Lapse::Gone(node);
+            let command = service.envelope(ReclaimDeliveries { from });
             if service.submit_patiently(command).await.is_err() {
                 sleep(ANSWER).await;
             }

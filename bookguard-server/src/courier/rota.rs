@@ -15,10 +15,10 @@ mod record;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use bookguard_core::command::Parcel;
+use bookguard_core::engine::command::Parcel;
+use bookguard_core::engine::outbox::{Standing, Terms, whole_claim};
 use bookguard_core::limits::{IN_FLIGHT, IN_FLIGHT_NEW, IN_FLIGHT_TROUBLED};
 use bookguard_core::model::{EndpointId, PartnerId};
-use bookguard_core::outbox::{Standing, Terms, whole_claim};
 use tokio::time::Instant;
 
 use memory::Memory;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bookguard_core::ops::endpoints::AddressRefused;
+use bookguard_core::service::AddressRefused;
 use bookguard_core::service::EndpointRule;
 
 use super::address::AddressRules;

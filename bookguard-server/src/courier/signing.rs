@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bookguard_core::command::Parcel;
+use bookguard_core::engine::command::Parcel;
 use bookguard_core::limits::LEASE_MS;
 use bookguard_core::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp};
 use bookguard_core::service::Service;

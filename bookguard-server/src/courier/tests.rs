@@ -6,11 +6,12 @@ mod receiver;
 
 use std::collections::HashSet;
 
-use bookguard_core::command::{Ask, Command};
+use bookguard_core::features::deliveries::{
+    ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+};
+use bookguard_core::features::events::RetryEvent;
 use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
-use bookguard_core::ops::events::RetryEvent;
-use bookguard_core::outbox;
 use bookguard_core::webhook::{
     Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
 };
@@ -235,8 +236,10 @@ async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_
         retry_after_ms: None,
         uncharged: false,
     };
-    let settle = outbox::settle(&held, late, bench.node.service.clock().now()).unwrap();
-    bench.node.service.submit_patiently(settle).await.unwrap();
+    let service = &bench.node.service;
+    let settle = SettleDelivery::of(&held, late, service.clock().now()).unwrap();
+    let settle = service.envelope(settle);
+    service.submit_patiently(settle).await.unwrap();
     assert_eq!(bench.event(&event_id).await, settled);
     assert_eq!(settled.attempts.len(), 1);
 }

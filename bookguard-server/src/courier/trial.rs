@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bookguard_core::engine::outbox::Standing;
 use bookguard_core::error::Error;
 use bookguard_core::model::EndpointId;
-use bookguard_core::ops::endpoint_test::TestDelivery;
-use bookguard_core::outbox::Standing;
+use bookguard_core::operation::TestDelivery;
 use bookguard_core::webhook::Attempt;
 
 use super::carry::Van;

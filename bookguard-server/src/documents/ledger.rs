@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bookguard_core::error::Error;
+use bookguard_core::features::ledger;
 use bookguard_core::ledger::TilePath;
-use bookguard_core::ops::ledger;
 use bookguard_core::service::Service;
 use poem::endpoint::{BoxEndpoint, make};
 use poem::http::StatusCode;

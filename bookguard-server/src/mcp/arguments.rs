@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use bookguard_core::error::{Error, FieldError};
 use bookguard_core::input::shorten;
 use bookguard_core::limits::FAULTS;
-use bookguard_core::ops::{Body, Route};
+use bookguard_core::operation::{Body, Route};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -215,9 +215,9 @@ fn object(members: &[(String, &RawValue)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bookguard_core::ops::Operation as _;
-    use bookguard_core::ops::bookings::{CreateBooking, GetBooking, ListBookings};
-    use bookguard_core::ops::cancellations::CancelBooking;
+    use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings};
+    use bookguard_core::features::cancellations::CancelBooking;
+    use bookguard_core::operation::Operation as _;
 
     use super::*;
 

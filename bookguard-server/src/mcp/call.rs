@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::ops::Route;
+use bookguard_core::operation::Route;
 use poem::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use poem::http::{StatusCode, Uri};
 use poem::{EndpointExt as _, Request};
@@ -253,7 +253,7 @@ fn in_arguments(mut body: String) -> String {
 }
 
 /// The place of the tool that is in no table.
-const VERIFICATION: Route = <VerifyEvidence as bookguard_core::ops::Operation>::ROUTE;
+const VERIFICATION: Route = <VerifyEvidence as bookguard_core::operation::Operation>::ROUTE;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bookguard_core::ops::Route;
+use bookguard_core::operation::Route;
 use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_a_tool_does_is_what_its_operation_s_method_says() {
-        use bookguard_core::ops::Method;
+        use bookguard_core::operation::Method;
         let table = crate::api::table();
         for tool in &TABLE {
             let reads = matches!(tool.effect, Effect::Reads);

@@ -3,11 +3,12 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::{self, Report};
+use bookguard_core::features;
+use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::input;
 use bookguard_core::ledger::jcs;
 use bookguard_core::limits::PACKET_BYTES_AT_ONCE;
-use bookguard_core::ops::evidence::GetEvidence;
-use bookguard_core::ops::{self, Action, Body, Method, Operation, ReadFn, Request, Route};
+use bookguard_core::operation::{self, Action, Body, Method, Operation, ReadFn, Request, Route};
 use bookguard_core::session::{Access, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ impl Operation for VerifyEvidence {
             let packet = packet(session)?;
             let key = match key {
                 Some(key) => key,
-                None => ops::ledger::vkey(&session.service)?,
+                None => features::ledger::vkey(&session.service)?,
             };
             Ok(Verification::from(evidence::verify(&packet, key.trim())))
         });
@@ -117,14 +118,14 @@ fn packet_of(session: &Session, booking_id: String) -> Result<(ReadFn<Vec<u8>>, 
         path: vec![booking_id],
         ..Request::default()
     };
-    match ops::prepare::<GetEvidence>(session, &request)? {
+    match operation::prepare::<GetEvidence>(session, &request)? {
         Action::Read(run) => {
-            let packet = ops::to_json(&run(session)?);
+            let packet = operation::to_json(&run(session)?);
             let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
             Ok((Box::new(move |_| Ok(packet)), is_long))
         }
         Action::Long(run) => {
-            let make = move |session: &Session| Ok(ops::to_json(&run(session)?));
+            let make = move |session: &Session| Ok(operation::to_json(&run(session)?));
             Ok((Box::new(make), true))
         }
         Action::Unchanged(_) | Action::Watch(_) | Action::Write(_) => {

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::entry::{self, Opened};
 use super::{Findings, event};
-use crate::evidence::Notification;
-use crate::evidence::frozen;
 use crate::evidence::history::{History, Settled, Since};
 use crate::evidence::rebuild::{Ended, Told, acceptance, differences, notifications, rebuild};
+use crate::evidence::{Notification, frozen};
 use crate::ledger::Hash;
 use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
 use crate::store::conn::{Row, StoreError};

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::event::Told;
 use super::page::{Belongings, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, Notes, settled, spelled};
-use crate::change::{Content, DeliveryState, Phase};
+use crate::engine::change::{Content, DeliveryState, Phase};
 use crate::evidence::Notification;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};

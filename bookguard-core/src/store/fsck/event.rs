@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::booking::Story;
 use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
-use crate::change::{Content, Pruned};
+use crate::engine::change::{Content, Pruned};
 use crate::evidence::Notification;
 use crate::evidence::rebuild::Ended;
 use crate::limits::RETENTION_MS;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
-use crate::change::Phase;
+use crate::engine::change::Phase;
 use crate::model::{
     EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };

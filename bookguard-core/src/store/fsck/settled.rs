@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Notes;
 use super::event::Told;
-use crate::change::{Content, DeliveryState, Phase};
+use crate::engine::change::{Content, DeliveryState, Phase};
 use crate::evidence::Notification;
 use crate::webhook::Attempt;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::{Conn, Postgres, Role};
-use crate::lease::Node;
+use crate::engine::lease::Node;
 use crate::store::Roll;
 use crate::store::conn::{Statement, StoreError};
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Trouble;
 use super::table::{TABLES, Table};
-use crate::command::Head;
+use crate::engine::command::Head;
 use crate::ledger::{Frontier, leaf_hash};
 use crate::store::conn::{Cell, Conn, Row, StoreError};
 use crate::store::tree;

@@ -3,7 +3,7 @@
 
 use bookguard_core::limits;
 use bookguard_core::model::id::{Noun as _, noun};
-use bookguard_core::ops::{QueryForm, QueryParam};
+use bookguard_core::operation::{QueryForm, QueryParam};
 use bookguard_core::session::Access;
 use serde_json::{Value, json};
 

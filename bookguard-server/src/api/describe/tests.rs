@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bookguard_core::ops::to_json;
+use bookguard_core::operation::to_json;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
+use bookguard_core::engine::outbox::Standing;
 use bookguard_core::limits::ENDPOINTS_REMEMBERED;
 use bookguard_core::model::EndpointId;
-use bookguard_core::outbox::Standing;
 
 use super::record::Record;
 

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use bookguard_core::engine::outbox::partner_share;
 use bookguard_core::model::{EndpointId, PartnerId};
-use bookguard_core::outbox::partner_share;
 
 #[derive(Debug)]
 pub(super) struct Pool {

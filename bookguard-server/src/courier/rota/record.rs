@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
+use bookguard_core::engine::outbox::{Standing, Terms};
 use bookguard_core::limits::{
     ATTEMPT_MS_LEAST, FULL_PATIENCE_EVERY, IN_FLIGHT_PER_ENDPOINT, IN_FLIGHT_PER_NEW_ENDPOINT,
     IN_FLIGHT_PER_TROUBLED_ENDPOINT, QUEUE_MS, QUEUED_PER_ENDPOINT, QUEUED_PER_SLOW_ENDPOINT,
     SLOW_MS, WARNING_FAILURES,
 };
-use bookguard_core::outbox::{Standing, Terms};
 
 use super::Ended;
 

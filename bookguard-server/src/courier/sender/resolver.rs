@@ -15,8 +15,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use std::vec;
 
+use bookguard_core::engine::outbox::Standing;
 use bookguard_core::model::PartnerId;
-use bookguard_core::outbox::Standing;
 use bookguard_core::webhook::attempt::Phase;
 use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};

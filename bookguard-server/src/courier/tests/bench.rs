@@ -5,14 +5,15 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
-use bookguard_core::command::{Command, Outcome, Registration};
+use bookguard_core::engine::command::{Envelope, Outcome};
+use bookguard_core::features::bookings::CreateBooking;
+use bookguard_core::features::endpoints::{CreateEndpoint, GetEndpoint};
+use bookguard_core::features::events::{EventWithAttempts, GetEvent};
+use bookguard_core::features::partners::RegisterPartner;
+use bookguard_core::features::partners::Registration;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Quota, Scopes, Timestamp};
-use bookguard_core::ops::bookings::CreateBooking;
-use bookguard_core::ops::endpoints::{CreateEndpoint, GetEndpoint};
-use bookguard_core::ops::events::{EventWithAttempts, GetEvent};
-use bookguard_core::ops::partners::RegisterPartner;
-use bookguard_core::ops::{self, Action, Finished, Operation, Request};
+use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{self, Config};
 use bookguard_core::store::Database;
 use bookguard_core::webhook::Secret;
@@ -280,26 +281,30 @@ pub(super) fn request(path: &[&str], body: &str) -> Request {
 }
 
 /// What an operation comes to before anything is written.
-enum Prepared {
+enum Prepared<T> {
     Read(Finished),
-    Write(Box<Command>),
+    Write(Envelope<T>),
 }
 
-async fn prepare<O: Operation + 'static>(session: &Session, path: &[&str], body: &str) -> Prepared {
+async fn prepare<O: Operation>(
+    session: &Session,
+    path: &[&str],
+    body: &str,
+) -> Prepared<O::Output> {
     let request = request(path, body);
     let session = Session {
         service: Arc::clone(&session.service),
         authority: session.authority.clone(),
     };
     waiting(
-        move || match ops::prepare::<O>(&session, &request).unwrap() {
+        move || match operation::prepare::<O>(&session, &request).unwrap() {
             Action::Read(read) | Action::Long(read) => {
-                Prepared::Read(ops::finish::<O>(&read(&session).unwrap()))
+                Prepared::Read(operation::finish::<O>(&read(&session).unwrap()))
             }
             Action::Watch(_) | Action::Unchanged(_) => {
                 unreachable!("nothing asked for here waits or is kept")
             }
-            Action::Write(writing) => Prepared::Write(Box::new(writing.command)),
+            Action::Write(writing) => Prepared::Write(writing.command),
         },
     )
     .await
@@ -309,9 +314,9 @@ pub(super) async fn submit<O: Operation + 'static>(
     session: &Session,
     path: &[&str],
     body: &str,
-) -> oneshot::Receiver<Outcome> {
+) -> oneshot::Receiver<Outcome<O::Output>> {
     match prepare::<O>(session, path, body).await {
-        Prepared::Write(command) => session.service.submit(*command).unwrap(),
+        Prepared::Write(command) => session.service.submit(command).unwrap(),
         Prepared::Read(_) => panic!("{} reads", O::ROUTE.id),
     }
 }
@@ -324,8 +329,8 @@ pub(super) async fn call<O: Operation + 'static>(
     let finished = match prepare::<O>(session, path, body).await {
         Prepared::Read(finished) => finished,
         Prepared::Write(command) => {
-            let answer = session.service.submit_patiently(*command).await;
-            ops::finish_write::<O>(answer.unwrap()).unwrap()
+            let answer = session.service.submit_patiently(command).await;
+            operation::finish_write::<O>(answer.unwrap())
         }
     };
     serde_json::from_slice(&finished.body).unwrap()

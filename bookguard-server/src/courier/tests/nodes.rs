@@ -1,8 +1,8 @@
 //! Couriers of several nodes on one database: who delivers what when one of them stops, dies, or has another clock.
 
-use bookguard_core::command::{Held, Lapse};
+use bookguard_core::engine::command::{Command, Held, Lapse};
+use bookguard_core::features::endpoints::DeleteEndpoint;
 use bookguard_core::limits::IN_FLIGHT_PER_NEW_ENDPOINT;
-use bookguard_core::ops::endpoints::DeleteEndpoint;
 
 use super::bench::{Place, waiting};
 use super::*;
@@ -245,6 +245,11 @@ async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_co
     .await;
 }
 
+async fn done(service: &Service, command: impl Command<Reply = ()>) {
+    let command = service.envelope(command);
+    service.submit_patiently(command).await.unwrap();
+}
+
 /// When the event is to be tried next; waits until that is within this time.
 async fn next_within(bench: &Bench, event_id: &str, ms: i64) {
     let sooner = async {
@@ -307,14 +312,6 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
             let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
             assert_eq!(report.unwrap().findings, []);
         };
-        let submit = async |ask| {
-            let command = Command {
-                at: service.clock().now(),
-                ask,
-                remember: None,
-            };
-            service.submit_patiently(command).await.unwrap();
-        };
         let mut replies = vec![Reply::Status(500)];
         replies.push(Reply::Hang);
         let receiver = Receiver::start(&replies).await;
@@ -333,10 +330,8 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         // Held by nobody that lives.
         bench.advance(LEASE_MS);
         let ended = service.clock().now();
-        submit(Ask::Reclaim {
-            from: Lapse::EndedBy(ended),
-        })
-        .await;
+        let from = Lapse::EndedBy(ended);
+        done(&service, ReclaimDeliveries { from }).await;
         let now = service.clock().now();
         let store = Arc::clone(&service);
         let lapsed = waiting(move || store.reader().unwrap().has_lapsed_leases(now)).await;
@@ -344,11 +339,11 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         clean().await;
         // A retry that was claimed long after its time, and given back.
         bench.advance(3_600_000);
-        submit(Ask::Claim {
+        let claim = ClaimDeliveries {
             lease: 9,
             endpoints: vec![(endpoint_id, 100)],
-        })
-        .await;
+        };
+        done(&service, claim).await;
         clean().await;
         let event_id = EventId::parse(&failed).unwrap();
         let held = Held {
@@ -356,7 +351,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
             endpoint_id,
             lease: 9,
         };
-        submit(Ask::Release { held: vec![held] }).await;
+        done(&service, ReleaseDeliveries { held: vec![held] }).await;
         let next = bench.event(&failed).await.event.next_attempt_at;
         assert_eq!(next, Some(service.clock().now()));
         clean().await;

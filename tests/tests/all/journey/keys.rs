@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bookguard_core::command::Registration as Registered;
+use bookguard_core::features::api_keys::RevokeApiKey;
+use bookguard_core::features::partners::ApprovePartner;
+use bookguard_core::features::partners::Registration as Registered;
 use bookguard_core::model::{ApiKeyId, Quota, Scope};
-use bookguard_core::ops::api_keys::RevokeApiKey;
-use bookguard_core::ops::partners::ApprovePartner;
-use bookguard_core::ops::{self, Action, Operation, Request};
+use bookguard_core::operation::{self, Action, Operation, Request};
 use bookguard_core::service::{self, Registration, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_server::config::Config;
@@ -64,13 +64,13 @@ fn administer_here<O: Operation>(
         path: vec![id],
         ..Request::default()
     };
-    let outcome = match ops::prepare::<O>(&session, &request)? {
+    let outcome = match operation::prepare::<O>(&session, &request)? {
         Action::Read(read) | Action::Long(read) => read(&session),
         Action::Unchanged(_) => unreachable!("nothing was kept"),
         Action::Watch(watch) => (watch.look)(&session),
         Action::Write(writing) => {
             let answer = runtime.block_on(session.service.submit_patiently(writing.command))?;
-            let body = ops::finish_write::<O>(answer)?.body;
+            let body = operation::finish_write::<O>(answer).body;
             Ok(serde_json::from_slice(&body).unwrap())
         }
     };

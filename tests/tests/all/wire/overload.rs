@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bookguard_core::command::{Ask, Command};
+use bookguard_core::engine::answers::ForgetAnswers;
 use bookguard_core::limits::KEYS_PER_PARTNER;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
@@ -132,12 +132,7 @@ async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
 fn fill(service: &bookguard_core::service::Service) -> String {
     let mut refusals = 0;
     loop {
-        let forget = Command {
-            at: service.clock().now(),
-            ask: Ask::Forget,
-            remember: None,
-        };
-        match service.submit(forget) {
+        match service.submit(service.envelope(ForgetAnswers)) {
             Ok(_) => refusals = 0,
             Err(error) if refusals == 200 => return error.code.into_owned(),
             Err(_) => {

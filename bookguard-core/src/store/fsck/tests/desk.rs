@@ -7,12 +7,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
-use crate::command::{Answer, Ask, BookingCreated, Command, Parcel, Registration, Reply};
+use crate::engine::answers::ForgetAnswers;
+use crate::engine::command::{Answer, Command, Envelope, Parcel};
+use crate::features;
+use crate::features::bookings::BookingCreated;
+use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
+use crate::features::endpoints::DeleteEndpoint;
+use crate::features::partners::{Registration, SetQuota};
+use crate::features::retention::Begin;
 use crate::guard::{Guard, Seen};
 use crate::model::{BookingId, Endpoint, Quota, QuotaChanges, Scopes, Timestamp};
-use crate::ops::retention::Begin;
-use crate::ops::{self, Action, Operation, Request};
-use crate::outbox;
+use crate::operation::{self, Action, Operation, Request};
 use crate::service::{self, Closing, Config, OpenError, Service};
 use crate::session::{Authority, Session};
 use crate::store::conn::{Row, Statement};
@@ -85,32 +90,24 @@ impl Desk {
             known_tags: Vec::new(),
             from_memory: false,
         };
-        match ops::prepare::<O>(session, &request).unwrap() {
+        match operation::prepare::<O>(session, &request).unwrap() {
             Action::Read(read) | Action::Long(read) => read(session).unwrap(),
-            ops::Action::Unchanged(_) => unreachable!("nothing was kept"),
-            ops::Action::Watch(watch) => (watch.look)(session).unwrap(),
+            Action::Unchanged(_) => unreachable!("nothing was kept"),
+            Action::Watch(watch) => (watch.look)(session).unwrap(),
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();
                 match answer.blocking_recv().unwrap().unwrap() {
-                    Answer::Fresh(reply) => O::pick(reply).unwrap(),
+                    Answer::Fresh(reply) => reply,
                     Answer::Replayed(body) => serde_json::from_slice(&body).unwrap(),
                 }
             }
         }
     }
 
-    fn tell(&self, ask: Ask) {
-        let command = Command {
-            at: self.now(),
-            ask,
-            remember: None,
-        };
-        self.service
-            .submit(command)
-            .unwrap()
-            .blocking_recv()
-            .unwrap()
-            .unwrap();
+    fn tell<R: Send + 'static>(&self, command: impl Command<Reply = R>) {
+        let command = Envelope::new(self.now(), command);
+        let outcome = self.service.submit(command).unwrap().blocking_recv();
+        assert!(outcome.unwrap().is_ok());
     }
 
     fn partner(&self) -> Session {
@@ -119,7 +116,7 @@ impl Desk {
         });
         let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
         let registered: Registration =
-            self.call::<ops::partners::RegisterPartner>(&anonymous, "", body, None);
+            self.call::<features::partners::RegisterPartner>(&anonymous, "", body, None);
         self.session(Authority::Partner {
             partner_id: registered.partner_id,
             api_key_id: registered.api_key_id.unwrap(),
@@ -132,7 +129,7 @@ impl Desk {
             r#"{{"talent":{{"id":"t1","name":"The Night Owls"}},"organizer":{{"id":"o1","name":"Acme Events"}},
                 "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50{more}}}"#
         );
-        let created: BookingCreated = self.call::<ops::bookings::CreateBooking>(
+        let created: BookingCreated = self.call::<features::bookings::CreateBooking>(
             session,
             "",
             &body,
@@ -143,28 +140,33 @@ impl Desk {
 
     fn put(&self, session: &Session, id: &str, late: u32) {
         let body = format!(r#"{{"organizer":{{"late":{{"refundBps":{late}}}}}}}"#);
-        self.call::<ops::policies::PutPolicy>(session, id, &body, None);
+        self.call::<features::policies::PutPolicy>(session, id, &body, None);
     }
 
     fn protect(&self, session: &Session, id: &BookingId) {
-        self.call::<ops::bookings::ProtectBooking>(session, &id.to_string(), "", None);
+        self.call::<features::bookings::ProtectBooking>(session, &id.to_string(), "", None);
     }
 
     fn accept(&self, session: &Session, id: &BookingId, party: &str, more: &str) {
         let id = id.to_string();
-        let told = self.call::<ops::acceptances::GetDisclosure>(session, &id, "", None);
+        let told = self.call::<features::acceptances::GetDisclosure>(session, &id, "", None);
         let (at, hash) = (self.now(), told.current.disclosure_hash);
         let body = format!(
             r#"{{"party":"{party}","method":"checkbox","at":"{at}","disclosureHash":"{hash}"{more}}}"#
         );
-        self.call::<ops::acceptances::AcceptTerms>(session, &id, &body, None);
+        self.call::<features::acceptances::AcceptTerms>(session, &id, &body, None);
     }
 
     fn reschedule(&self, session: &Session, id: &BookingId, date: &str) {
         let body = format!(
             r#"{{"eventDate":"{date}","agreedBy":["talent","organizer"],"timeZone":"Europe/Berlin"}}"#
         );
-        self.call::<ops::amendments::RescheduleBooking>(session, &id.to_string(), &body, None);
+        self.call::<features::reschedules::RescheduleBooking>(
+            session,
+            &id.to_string(),
+            &body,
+            None,
+        );
     }
 
     /// A booking that was protected, moved, canceled, left to a person and decided.
@@ -174,12 +176,16 @@ impl Desk {
         self.reschedule(session, &id, "2027-07-20");
         self.later(HOUR);
         let body = r#"{"canceledBy":"talent","reason":"force_majeure","note":"no flights"}"#;
-        let pending =
-            self.call::<ops::cancellations::CancelBooking>(session, &id.to_string(), body, None);
+        let pending = self.call::<features::cancellations::CancelBooking>(
+            session,
+            &id.to_string(),
+            body,
+            None,
+        );
         self.later(HOUR);
         let body = r#"{"refund":1000.25,"decidedBy":"disputes","rationale":"A storm indeed."}"#;
         let pending_id = pending.resolution_id.to_string();
-        self.call::<ops::cancellations::DecideResolution>(session, &pending_id, body, None);
+        self.call::<features::cancellations::DecideResolution>(session, &pending_id, body, None);
     }
 
     /// Has everything that was not received delivered once more, and what is at an endpoint counted, with attempts before and
@@ -188,7 +194,7 @@ impl Desk {
         assert_eq!(self.attempt(narrow, Some(FailureClass::Http5xx)), 2);
         self.later(HOUR);
         let body = format!(r#"{{"since":"{}"}}"#, Timestamp::from_ms(START_MS));
-        let real = self.call::<ops::recoveries::RecoverEvents>(session, "", &body, None);
+        let real = self.call::<features::recoveries::RecoverEvents>(session, "", &body, None);
         assert_eq!((real.recovered, real.deliveries), (3, 3), "{real:?}");
         self.later(HOUR);
         assert!(self.attempt(wide, Some(FailureClass::Http5xx)) > 1);
@@ -197,7 +203,7 @@ impl Desk {
             r#"{{"since":"{since}","statuses":["failed"],"endpointId":"{}","dryRun":true}}"#,
             narrow.endpoint_id
         );
-        let counted = self.call::<ops::recoveries::RecoverEvents>(session, "", &body, None);
+        let counted = self.call::<features::recoveries::RecoverEvents>(session, "", &body, None);
         assert_eq!(
             (counted.recovered, counted.dry_run),
             (2, true),
@@ -206,13 +212,13 @@ impl Desk {
     }
 
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
-        self.call::<ops::endpoints::CreateEndpoint>(session, "", body, None)
+        self.call::<features::endpoints::CreateEndpoint>(session, "", body, None)
             .endpoint
     }
 
     fn change(&self, session: &Session, endpoint: &Endpoint, body: &str) {
         let id = endpoint.endpoint_id.to_string();
-        self.call::<ops::endpoint_changes::UpdateEndpoint>(session, &id, body, None);
+        self.call::<features::endpoints::update::UpdateEndpoint>(session, &id, body, None);
     }
 
     /// Has the guard remember entries that the database does not hold, and accepts that they are lost.
@@ -225,23 +231,21 @@ impl Desk {
         let guard = Guard::open(self.service.guard_file().to_owned(), |_| {}).unwrap();
         guard.note(None, published);
         // A reader of another process would see it with the next head it notes; the writer looks by itself.
-        let refused = self.service.submit(Command {
-            at: self.now(),
-            ask: Ask::Forget,
-            remember: None,
-        });
-        let refused = refused.unwrap().blocking_recv().unwrap().unwrap_err();
+        let forget = Envelope::new(self.now(), ForgetAnswers);
+        let refused = self.service.submit(forget).unwrap().blocking_recv();
+        let refused = refused.unwrap().unwrap_err();
         assert_eq!(refused.code, "ledger_rolled_back");
         let rollback = self.service.rollback().unwrap().unwrap();
-        let accept = ops::ledger::accept_rollback(&self.service, rollback).unwrap();
-        self.tell(accept.ask);
+        let accept = features::ledger::accept_rollback(&self.service, rollback).unwrap();
+        let accepted = self.service.submit(accept).unwrap().blocking_recv();
+        assert!(accepted.unwrap().is_ok());
         assert_eq!(self.service.rollback().unwrap(), None);
     }
 
     /// Takes what is due at an endpoint and ends each attempt as told.
     fn attempt(&self, endpoint: &Endpoint, class: Option<FailureClass>) -> usize {
         let lease = 7;
-        self.tell(Ask::Claim {
+        self.tell(ClaimDeliveries {
             lease,
             endpoints: vec![(endpoint.endpoint_id, 10)],
         });
@@ -269,11 +273,10 @@ impl Desk {
         };
         for parcel in &due {
             let attempt = answered(self.now(), class);
-            let mut ask = outbox::settle(parcel, attempt, self.now()).unwrap().ask;
-            if let Ask::Settle { jitter, .. } = &mut ask {
-                *jitter = 1 << 63;
-            }
-            self.tell(ask);
+            self.tell(SettleDelivery {
+                jitter: 1 << 63,
+                ..SettleDelivery::of(parcel, attempt, self.now()).unwrap()
+            });
         }
         due.len()
     }
@@ -321,7 +324,7 @@ fn past(desk: &Desk) {
     assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 2);
     desk.later(HOUR);
     assert_eq!(desk.attempt(&all, None), 2);
-    desk.tell(Ask::DeleteEndpoint {
+    desk.tell(DeleteEndpoint {
         partner_id: past.partner_id().unwrap(),
         endpoint_id: deleted.endpoint_id,
     });
@@ -335,12 +338,12 @@ fn past(desk: &Desk) {
 
 /// Prunes what happened before `before`; how many events.
 fn prune(desk: &Desk, before: Timestamp) -> u64 {
-    let found = ops::retention::look(&desk.service, before, Begin::Next).unwrap();
+    let found = features::retention::look(&desk.service, before, Begin::Next).unwrap();
     assert_eq!((found.waiting, found.next), (1, None));
     let command = found.command(desk.now()).unwrap();
     let answer = desk.service.submit(command).unwrap();
     match answer.blocking_recv().unwrap().unwrap() {
-        Answer::Fresh(Reply::Pruned(events)) => events,
+        Answer::Fresh(events) => events,
         other => panic!("{other:?}"),
     }
 }
@@ -362,13 +365,13 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.later(HOUR);
     desk.put(&acme, "house", 2500);
     desk.put(&acme, "gala", 0);
-    desk.call::<ops::partners::UpdatePartner>(
+    desk.call::<features::partners::UpdatePartner>(
         &acme,
         "",
         r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#,
         None,
     );
-    desk.tell(Ask::SetQuota {
+    desk.tell(SetQuota {
         partner_id: acme.partner_id().unwrap(),
         changes: QuotaChanges {
             bookings: Some(Some(100)),
@@ -401,7 +404,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     assert_eq!(desk.attempt(&doomed, Some(FailureClass::Gone)), 1);
     assert_eq!(desk.attempt(&theirs, Some(FailureClass::Http5xx)), 1);
     desk.later(HOUR);
-    desk.tell(Ask::DeleteEndpoint {
+    desk.tell(DeleteEndpoint {
         partner_id: acme.partner_id().unwrap(),
         endpoint_id: ended.endpoint_id,
     });
@@ -425,16 +428,17 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     desk.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
     desk.later(HOUR);
     assert_eq!(desk.attempt(&some, None), 2);
-    desk.tell(Ask::Claim {
+    desk.tell(ClaimDeliveries {
         lease: 9,
         endpoints: vec![(all.endpoint_id, 1), (theirs.endpoint_id, 1)],
     });
-    let spare = desk.call::<ops::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
-    desk.call::<ops::api_keys::RevokeApiKey>(&acme, &spare.api_key_id.to_string(), "", None);
-    let waiting = desk.call::<ops::events::ListBookingEvents>(
+    let spare =
+        desk.call::<features::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
+    desk.call::<features::api_keys::RevokeApiKey>(&acme, &spare.api_key_id.to_string(), "", None);
+    let waiting = desk.call::<features::events::ListBookingEvents>(
         &other,
         &{
-            let listed = desk.call::<ops::bookings::ListBookings>(&other, "", "", None);
+            let listed = desk.call::<features::bookings::ListBookings>(&other, "", "", None);
             listed.data[0].booking_id.to_string()
         },
         "",
@@ -449,9 +453,9 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let late = desk.book(&other, "").to_string();
     let too_large = Some(FailureClass::PayloadTooLarge);
     assert_eq!(desk.attempt(&theirs, too_large), 1);
-    let told = desk.call::<ops::events::ListBookingEvents>(&other, &late, "", None);
+    let told = desk.call::<features::events::ListBookingEvents>(&other, &late, "", None);
     let event_id = told.webhook_events[0].event_id.to_string();
-    desk.call::<ops::events::RetryEvent>(&other, &event_id, "", None);
+    desk.call::<features::events::RetryEvent>(&other, &event_id, "", None);
     assert_eq!(desk.attempt(&theirs, None), 1);
     desk.later(HOUR);
     desk.recover(&acme, (&all, &narrowed));

@@ -1,0 +1,64 @@
+//! Remembered answers, and the smallest write there is.
+
+use crate::engine::batch::BatchState;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::limits;
+use crate::model::Timestamp;
+
+/// Replaces a remembered answer, once the outcome a retry waited for is known.
+#[derive(Debug)]
+pub(crate) struct AmendAnswer {
+    /// The remembered answer's key.
+    pub(crate) key: [u8; 32],
+    /// The body that was sent, sealed.
+    pub(crate) answer: Vec<u8>,
+}
+
+impl Command for AmendAnswer {
+    type Reply = ();
+
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<()> {
+        let amended = Change::AnswerAmended {
+            key: self.key,
+            answer: self.answer.clone(),
+        };
+        Ok((vec![amended], ()))
+    }
+}
+
+/// Forgets answers whose time is over, a thousand at a time.
+#[derive(Debug)]
+pub struct ForgetAnswers;
+
+impl Command for ForgetAnswers {
+    type Reply = ();
+
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
+        let before = at.plus_ms(-limits::IDEMPOTENCY_TTL_MS);
+        Ok((vec![Change::AnswersForgotten { before }], ()))
+    }
+}
+
+/// Writes something and deletes it again, to learn whether writing works.
+#[derive(Debug)]
+pub(crate) struct ProbeStorage;
+
+impl Command for ProbeStorage {
+    type Reply = ();
+
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<()> {
+        Ok((vec![Change::WriteTried], ()))
+    }
+
+    fn is_probe(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,88 @@
+//! What the commands of one batch have to see: plain values, which the store turns into statements.
+//!
+//! A command that needs another row says so here; the store knows no command.
+
+use crate::engine::command::Lapse;
+use crate::model::{ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, Timestamp};
+
+/// The rows that a batch is loaded with. What is named twice is loaded once.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// The latest instant at which one of the commands was received.
+    pub now: Timestamp,
+    /// Partners with their endpoints.
+    pub partners: Vec<PartnerId>,
+    /// Partners whose live keys are loaded.
+    pub key_owners: Vec<PartnerId>,
+    /// Partners whose policies are put or chosen among.
+    pub policy_owners: Vec<PartnerId>,
+    /// Partners and endpoints whose secrets are replaced.
+    pub secret_owners: Vec<[u8; 16]>,
+    /// API keys.
+    pub keys: Vec<ApiKeyId>,
+    /// Bookings with their terms, their last change of date and their resolution.
+    pub bookings: Vec<BookingId>,
+    /// Bookings whose acceptances are looked at.
+    pub acceptances: Vec<BookingId>,
+    /// Bookings of which only the end of the chain is needed.
+    pub chains: Vec<BookingId>,
+    /// Events.
+    pub events: Vec<EventId>,
+    /// Events whose deliveries are needed.
+    pub deliveries: Vec<EventId>,
+    /// Endpoints whose health is needed.
+    pub health: Vec<EndpointId>,
+    /// Events of which it is asked whether what waits of them waits for a deleted endpoint.
+    pub deleted: Vec<EventId>,
+    /// Recoveries that are taken further.
+    pub recoveries: Vec<RecoveryId>,
+    /// Partners who begin a recovery, and when: it depends on those they have.
+    pub recovering: Vec<(PartnerId, Timestamp)>,
+    /// Partners whose next few events are needed, and after which number.
+    pub log: Vec<(PartnerId, u64)>,
+    /// Whether it matters how far the events were looked through.
+    pub sweep: bool,
+    /// Endpoints whose due deliveries are needed, and how many at most.
+    pub due: Vec<(EndpointId, usize)>,
+    /// From whom deliveries are taken back.
+    pub lapses: Vec<Lapse>,
+    /// Idempotency keys under which an answer may be remembered.
+    pub answers: Vec<[u8; 32]>,
+}
+
+impl Needs {
+    /// A booking with its partner, for a command that acts on it in the partner's name.
+    pub(crate) fn booking_of(&mut self, partner_id: PartnerId, booking_id: BookingId) {
+        self.partners.push(partner_id);
+        self.bookings.push(booking_id);
+    }
+
+    /// Names each row once, in order.
+    pub(crate) fn normalize(&mut self) {
+        distinct(&mut self.partners);
+        distinct(&mut self.key_owners);
+        distinct(&mut self.policy_owners);
+        distinct(&mut self.secret_owners);
+        distinct(&mut self.keys);
+        distinct(&mut self.bookings);
+        distinct(&mut self.acceptances);
+        // Where a booking's chain stands comes with the booking.
+        let loaded = &self.bookings;
+        self.chains.retain(|id| loaded.binary_search(id).is_err());
+        distinct(&mut self.chains);
+        distinct(&mut self.events);
+        distinct(&mut self.deliveries);
+        distinct(&mut self.health);
+        distinct(&mut self.deleted);
+        distinct(&mut self.recoveries);
+        distinct(&mut self.recovering);
+        distinct(&mut self.log);
+        distinct(&mut self.lapses);
+        distinct(&mut self.answers);
+    }
+}
+
+fn distinct<T: Ord>(list: &mut Vec<T>) {
+    list.sort_unstable();
+    list.dedup();
+}

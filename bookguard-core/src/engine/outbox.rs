@@ -1,0 +1,319 @@
+//! What the writer hands to the courier in memory, right after the commit that made it, and what the courier hands back.
+//!
+//! Bounded per endpoint, per partner and in all; what finds no room stays in the store, due at once, and is claimed when there
+//! is. How much room an endpoint has depends on how it fares: those that fare well, those nobody knows yet and those in trouble
+//! have a pool each, so that however many endpoints are dead, there is room for what is delivered at once. Within a pool, each
+//! partner has its share ([`partner_share`]). The room at a birth is that when its batch began.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::engine::command::Parcel;
+use crate::limits::{
+    CLAIMED_PER_ENDPOINT, QUEUED, QUEUED_NEW, QUEUED_PER_SLOW_ENDPOINT,
+    QUEUED_PER_TROUBLED_ENDPOINT, QUEUED_TROUBLED,
+};
+use crate::model::{Endpoint, EndpointId, PartnerId};
+
+/// How an endpoint has fared lately, as far as this node knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// It accepts what it gets, in good time.
+    Good,
+    /// Nobody knows yet.
+    New,
+    /// It times out, is slow, or has refused everything for a while.
+    Troubled,
+}
+
+/// How much is held for an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// From which pool.
+    pub standing: Standing,
+    /// The most that is held for it alone.
+    pub most: usize,
+}
+
+/// The writer's end.
+#[derive(Debug)]
+pub struct Outbox {
+    parcels: mpsc::UnboundedSender<Vec<Parcel>>,
+    held: Mutex<Held>,
+}
+
+/// What the courier holds. Endpoints that have nothing here are as good as new.
+#[derive(Debug, Default)]
+struct Held {
+    endpoints: HashMap<EndpointId, Account>,
+    pools: HashMap<Standing, Pool>,
+}
+
+/// What is held for one endpoint, and the most there is to be.
+#[derive(Debug)]
+struct Account {
+    partner_id: PartnerId,
+    count: usize,
+    terms: Terms,
+}
+
+/// What is held for all endpoints of one standing.
+#[derive(Debug, Clone, Default)]
+struct Pool {
+    count: usize,
+    partners: HashMap<PartnerId, usize>,
+}
+
+/// What may be claimed now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// From which endpoints, and at most how many of each: those that fare well first.
+    pub open: Vec<(EndpointId, usize)>,
+    /// How many of these, from the first, are worth another look at once.
+    pub urgent: usize,
+    /// Endpoints that have no room of their own and are not in trouble: whoever frees it should say so.
+    pub full: Vec<EndpointId>,
+}
+
+/// What one partner may have of `size` places while `taken` of them are, its own included: half of what is free of the first half,
+/// and one in any case. So a partner alone has a sixth of all places, and however many were greedy before, half of them are left
+/// for those that have none.
+#[must_use]
+pub fn partner_share(size: usize, taken: usize) -> usize {
+    ((size / 2).saturating_sub(taken) / 2).max(1)
+}
+
+/// How many deliveries a claim should find room for, where so many are held at most: fewer, larger claims.
+#[must_use]
+pub fn whole_claim(most: usize) -> usize {
+    CLAIMED_PER_ENDPOINT.min(most / 2).max(1)
+}
+
+impl Standing {
+    /// What is held for all endpoints of this standing at most.
+    fn size(self) -> usize {
+        match self {
+            Self::Good => QUEUED,
+            Self::New => QUEUED_NEW,
+            Self::Troubled => QUEUED_TROUBLED,
+        }
+    }
+}
+
+impl Terms {
+    /// Those of an endpoint nobody knows.
+    pub const NEW: Terms = Terms {
+        standing: Standing::New,
+        most: QUEUED_PER_SLOW_ENDPOINT,
+    };
+    /// Those of one in trouble.
+    pub const TROUBLED: Terms = Terms {
+        standing: Standing::Troubled,
+        most: QUEUED_PER_TROUBLED_ENDPOINT,
+    };
+
+    /// Those of an endpoint that only the store knows, which may know that it fails.
+    #[must_use]
+    pub fn of_unknown(failing: bool) -> Terms {
+        match failing {
+            false => Self::NEW,
+            true => Self::TROUBLED,
+        }
+    }
+}
+
+impl Pool {
+    /// How many more this partner may have.
+    fn left(&self, size: usize, partner_id: PartnerId) -> usize {
+        if self.count >= size {
+            return 0;
+        }
+        let own = self.partners.get(&partner_id).copied().unwrap_or_default();
+        partner_share(size, self.count).saturating_sub(own)
+    }
+
+    fn put(&mut self, partner_id: PartnerId, count: usize) {
+        if count > 0 {
+            self.count += count;
+            *self.partners.entry(partner_id).or_default() += count;
+        }
+    }
+
+    fn take(&mut self, partner_id: PartnerId, count: usize) {
+        self.count = self.count.saturating_sub(count);
+        if let Some(own) = self.partners.get_mut(&partner_id) {
+            *own = own.saturating_sub(count);
+            if *own == 0 {
+                self.partners.remove(&partner_id);
+            }
+        }
+    }
+}
+
+impl Held {
+    /// Its terms, and how much room it has of its own.
+    fn of(&self, endpoint_id: &EndpointId, failing: bool) -> (Terms, usize) {
+        let account = self.endpoints.get(endpoint_id);
+        let unknown = || (Terms::of_unknown(failing), 0);
+        let (terms, count) = account.map_or_else(unknown, |of| (of.terms, of.count));
+        (terms, terms.most.saturating_sub(count))
+    }
+
+    fn left(&self, standing: Standing, partner_id: PartnerId) -> usize {
+        let size = standing.size();
+        let pool = self.pools.get(&standing);
+        pool.map_or(partner_share(size, 0), |pool| pool.left(size, partner_id))
+    }
+}
+
+impl Outbox {
+    /// An outbox and the courier's end of it.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<Vec<Parcel>>) {
+        let (parcels, received) = mpsc::unbounded_channel();
+        (
+            Self {
+                parcels,
+                held: Mutex::default(),
+            },
+            received,
+        )
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many deliveries to this endpoint the courier holds.
+    pub fn count(&self, endpoint_id: &EndpointId) -> usize {
+        let held = self.held();
+        held.endpoints.get(endpoint_id).map_or(0, |of| of.count)
+    }
+
+    /// Which deliveries a claim may take, of endpoints that have something due and fare as the store says: none of one endpoint until
+    /// there is room for a whole claim of it, and of the endpoints of one partner one after the other, in turn with those of
+    /// other partners. The order they come in decides the rest.
+    pub fn claims(&self, due: &[(EndpointId, PartnerId, bool)]) -> Claims {
+        let held = self.held();
+        let mut claims = Claims::default();
+        let mut ranks: HashMap<(Standing, PartnerId), usize> = HashMap::new();
+        let mut open = Vec::new();
+        for (endpoint_id, partner_id, failing) in due {
+            let (terms, room) = held.of(endpoint_id, *failing);
+            if room >= whole_claim(terms.most) {
+                let rank = ranks.entry((terms.standing, *partner_id)).or_default();
+                open.push((terms.standing, *rank, *endpoint_id, *partner_id, room));
+                *rank += 1;
+            } else if terms.standing != Standing::Troubled {
+                claims.full.push(*endpoint_id);
+            }
+        }
+        open.sort_by_key(|(standing, rank, ..)| (*standing, *rank));
+        let mut pools = held.pools.clone();
+        drop(held);
+        for (standing, _, endpoint_id, partner_id, room) in open {
+            let pool = pools.entry(standing).or_default();
+            let left = pool.left(standing.size(), partner_id);
+            let most = room.min(left).min(CLAIMED_PER_ENDPOINT);
+            if most == 0 {
+                continue;
+            }
+            pool.put(partner_id, most);
+            claims.open.push((endpoint_id, most));
+            if standing != Standing::Troubled {
+                claims.urgent = claims.open.len();
+            }
+        }
+        claims
+    }
+
+    /// From now on, and while nothing is held too, so much is held for this endpoint.
+    pub fn set(&self, endpoint_id: EndpointId, partner_id: PartnerId, terms: Terms) {
+        let mut held = self.held();
+        let Held { endpoints, pools } = &mut *held;
+        let account = endpoints.entry(endpoint_id).or_insert(Account {
+            partner_id,
+            count: 0,
+            terms,
+        });
+        let before = std::mem::replace(&mut account.terms, terms).standing;
+        if before != terms.standing {
+            let (partner_id, count) = (account.partner_id, account.count);
+            pools.entry(before).or_default().take(partner_id, count);
+            let pool = pools.entry(terms.standing).or_default();
+            pool.put(partner_id, count);
+        }
+    }
+
+    /// The courier has forgotten how this endpoint fares.
+    pub fn forget(&self, endpoint_id: &EndpointId) {
+        let mut held = self.held();
+        if held
+            .endpoints
+            .get(endpoint_id)
+            .is_some_and(|of| of.count == 0)
+        {
+            held.endpoints.remove(endpoint_id);
+        }
+    }
+
+    /// How many more deliveries to each of a partner's endpoints may be born in the courier's hands.
+    ///
+    /// Less than there is room for by one claim: where events come faster than the endpoint takes them, the new ones
+    /// would else fill every place that becomes free, and those that wait in the store would wait for ever.
+    pub(crate) fn rooms_at_birth(
+        &self,
+        partner_id: PartnerId,
+        endpoints: &[Endpoint],
+    ) -> Vec<(EndpointId, usize)> {
+        let held = self.held();
+        let room = |endpoint: &Endpoint| {
+            let (terms, room) = held.of(&endpoint.endpoint_id, endpoint.failures > 0);
+            let room = room.saturating_sub(whole_claim(terms.most));
+            let left = held.left(terms.standing, partner_id);
+            (endpoint.endpoint_id, room.min(left))
+        };
+        endpoints.iter().map(room).collect()
+    }
+
+    /// Hands over; a courier that is gone leaves them to their leases' end.
+    pub(crate) fn hand_over(&self, parcels: Vec<Parcel>) {
+        if parcels.is_empty() {
+            return;
+        }
+        {
+            let mut held = self.held();
+            let Held { endpoints, pools } = &mut *held;
+            for parcel in &parcels {
+                let account = endpoints.entry(parcel.endpoint_id).or_insert(Account {
+                    partner_id: parcel.partner_id,
+                    count: 0,
+                    terms: Terms::of_unknown(parcel.failing),
+                });
+                account.count += 1;
+                let pool = pools.entry(account.terms.standing).or_default();
+                pool.put(account.partner_id, 1);
+            }
+        }
+        let _ = self.parcels.send(parcels);
+    }
+
+    /// The courier is done with one delivery to this endpoint.
+    pub fn release(&self, endpoint_id: &EndpointId) {
+        let mut held = self.held();
+        let Held { endpoints, pools } = &mut *held;
+        let Some(of) = endpoints.get_mut(endpoint_id).filter(|of| of.count > 0) else {
+            return;
+        };
+        of.count -= 1;
+        let pool = pools.entry(of.terms.standing).or_default();
+        pool.take(of.partner_id, 1);
+        if of.count == 0 && of.terms.standing == Standing::New {
+            endpoints.remove(endpoint_id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

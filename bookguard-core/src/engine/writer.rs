@@ -1,0 +1,403 @@
+//! The writer: drains its inbox, decides a batch of commands, and commits them as one transaction and one head.
+//!
+//! One commit carries every command that waited while the last one ran, so durable writes are as fast as the disk
+//! allows. An answer leaves only after COMMIT returned; when the outcome of a commit is not known, every waiter of
+//! the batch is told so, and the next batch starts from what the database says.
+
+mod pace;
+mod queue;
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::engine::batch::{BatchState, PartnerState};
+use crate::engine::change::{Change, Entry, EventRow};
+use crate::engine::command::{Envelope, Head, Outcome, Parcel};
+use crate::engine::needs::Needs;
+use crate::engine::outbox::Outbox;
+use crate::engine::waiting::Waiting;
+use crate::error::Error;
+use crate::guard::Seen;
+use crate::ledger::{Checkpoint, Hash, Signer, Tree};
+use crate::limits;
+use crate::log::Log;
+use crate::model::{EventId, PartnerId, Quota};
+use crate::storage::Storage;
+use crate::store::commit::{Answered, Append, Writes, commit};
+use crate::store::conn::{Conn, StoreError};
+use crate::store::load::begin;
+use crate::store::{Seal, tree};
+use pace::Pace;
+use queue::{Queued, queued};
+
+/// Turns after which a writer that met nobody else counts as alone: until then its next turn fetches, in the same
+/// flight, what it needs should the tree have grown elsewhere.
+const ALONE: u32 = 32;
+
+/// The way to the writer. Cheap to clone; the writer ends when the last is dropped.
+#[derive(Clone)]
+pub struct Inbox(mpsc::Sender<Box<dyn Queued>>);
+
+impl Inbox {
+    /// Hands over a command; the receiver yields its outcome once it is durable. Refuses with `busy` when the
+    /// inbox is full.
+    pub fn submit<R: Send + 'static>(
+        &self,
+        asked: Envelope<R>,
+    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+        let (job, receiver) = queued(asked);
+        self.0.try_send(job).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Full(_) => Error::busy(),
+            mpsc::error::TrySendError::Closed(_) => {
+                Error::unavailable("The service is shutting down.")
+            }
+        })?;
+        Ok(receiver)
+    }
+
+    /// Whether there is a writer to hand commands to.
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    /// As [`Self::submit`], but waits for room: for the courier, whose results must not be lost to a full inbox.
+    pub async fn submit_patiently<R: Send + 'static>(
+        &self,
+        asked: Envelope<R>,
+    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+        let (job, receiver) = queued(asked);
+        self.0
+            .send(job)
+            .await
+            .map_err(|_| Error::unavailable("The service is shutting down."))?;
+        Ok(receiver)
+    }
+}
+
+/// Opens the writer's connection.
+pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Send>;
+
+/// What the writer works with.
+pub struct Desk {
+    /// Opens a connection that takes the write turn: at the start, and again after a failure.
+    pub(crate) connect: Connect,
+    /// Signs checkpoints, and remembers what was published.
+    pub log: Arc<Log>,
+    /// Seals remembered answers.
+    pub seal: Seal,
+    /// Where born and claimed deliveries go; without one they wait in the store.
+    pub outbox: Option<Arc<Outbox>>,
+    /// Who is told of partners' new events.
+    pub news: Arc<Waiting<PartnerId>>,
+    /// Told how every batch ended.
+    pub storage: Arc<Storage>,
+    /// The quota of partners that have none of their own.
+    pub quota: Quota,
+}
+
+/// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
+pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
+    let (sender, jobs) = mpsc::channel(limits::INBOX);
+    let conn = (desk.connect)()?;
+    let mut writer = Writer {
+        desk,
+        conn: Some(conn),
+        tree: Tree::empty(),
+        origin: String::new(),
+        alone: 0,
+        kept_at: 0,
+    };
+    let thread = std::thread::Builder::new()
+        .name("writer".to_owned())
+        .spawn(move || writer.run(jobs))
+        .map_err(|e| StoreError::Failed(format!("the writer's thread cannot start: {e}")))?;
+    Ok((Inbox(sender), thread))
+}
+
+struct Writer {
+    desk: Desk,
+    /// Dropped after a failure, opened again for the next batch.
+    conn: Option<Box<dyn Conn>>,
+    /// The tree as of the last head this writer saw.
+    tree: Tree,
+    /// The log's name at that head.
+    origin: String,
+    /// Turns since another process last moved the head.
+    alone: u32,
+    /// When the last checkpoint was kept for good, milliseconds.
+    kept_at: i64,
+}
+
+impl Writer {
+    fn run(&mut self, mut jobs: mpsc::Receiver<Box<dyn Queued>>) {
+        let mut batch = Vec::with_capacity(limits::BATCH);
+        let mut pace = Pace::default();
+        while jobs.blocking_recv_many(&mut batch, limits::BATCH) > 0 {
+            pace.gather(&mut jobs, &mut batch);
+            let began = Instant::now();
+            self.desk.storage.begins();
+            // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
+            let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&mut batch)));
+            let executed = executed
+                .unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
+            let refused = executed.err().map(|cause| self.refusal(&batch, &cause));
+            self.desk.storage.ends();
+            pace.note(batch.len(), jobs.len(), began.elapsed());
+            for job in batch.drain(..) {
+                job.answer(refused.as_ref());
+            }
+            self.keep_up();
+        }
+        self.desk.log.guard().sync();
+    }
+
+    /// Has the engine do what a commit left to be done, now that nobody waits for it.
+    fn keep_up(&mut self) {
+        // A disk that hangs keeps the next batch waiting here too.
+        self.desk.storage.begins();
+        let kept = self.conn.as_mut().map(|conn| conn.keep_up());
+        self.desk.storage.ends();
+        match kept {
+            None | Some(Ok(false)) => {}
+            Some(done) => self.desk.storage.kept_up(done.map(drop)),
+        }
+    }
+
+    /// Runs one batch to its end. Of one that fails nothing is kept.
+    fn execute(&mut self, batch: &mut [Box<dyn Queued>]) -> Result<(), StoreError> {
+        let mut conn = self.conn.take().map_or_else(|| (self.desk.connect)(), Ok)?;
+        let done = self.transact(&mut *conn, batch);
+        match &done {
+            Ok(()) => self.conn = Some(conn),
+            Err(_) => conn.rollback(),
+        }
+        done
+    }
+
+    /// What everybody of a batch is told that failed.
+    fn refusal(&self, batch: &[Box<dyn Queued>], cause: &StoreError) -> Error {
+        let asked_for = batch.iter().filter(|job| !job.is_probe());
+        self.desk.storage.refused(cause, asked_for.count());
+        match cause {
+            StoreError::Moved(_) => Error::ledger_moved(),
+            StoreError::Full => {
+                Error::unavailable("The service's disk is full. Nothing of this request was kept.")
+            }
+            StoreError::ReadOnly => {
+                Error::unavailable("The service's database cannot be written at present.")
+            }
+            _ => Error::unavailable(
+                "The store did not confirm the write. Repeat the request with the same Idempotency-Key: it will happen once.",
+            ),
+        }
+    }
+
+    fn transact(
+        &mut self,
+        conn: &mut dyn Conn,
+        batch: &mut [Box<dyn Queued>],
+    ) -> Result<(), StoreError> {
+        let (mut work, head, seen) = self.begin(conn, batch)?;
+        let mut changes = Vec::new();
+        for (index, job) in batch.iter_mut().enumerate() {
+            job.decide(&mut work, index, &mut changes);
+        }
+        let leaves: Vec<Hash> = entries(&changes).map(|entry| entry.hash).collect();
+        let mut tree = self.tree.clone();
+        let tiles = tree.append(leaves.iter().copied());
+        let to = Head {
+            size: tree.size(),
+            root: tree.root(),
+        };
+        let answers = self.complete(batch, &to);
+        let now_seen = Seen {
+            origin: work.origin.clone(),
+            size: to.size,
+            root: to.root,
+        };
+        if changes.is_empty() && answers.is_empty() {
+            // What is given again must be as safe as what is given the first time: an earlier commit that was seen here
+            // may still lack its standby, and this one waits for it.
+            if batch.iter().any(|job| job.is_replayed()) {
+                // It writes nothing, so it says nothing about whether writing works.
+                conn.commit(&[])?;
+            } else {
+                conn.rollback();
+            }
+            if work.rollback.is_none() {
+                self.desk.log.note(seen.as_deref(), now_seen);
+            }
+            return Ok(());
+        }
+        let parcels = parcels(&work, &changes);
+        let writes = Writes::collect(&changes, &work.partners, &self.desk.seal)?;
+        let written = work.written.ms();
+        let signer = self.desk.log.signer(&work.origin)?;
+        let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, written));
+        let append = append.as_ref().map(|(checkpoint, keep)| Append {
+            from: head,
+            to,
+            log: (&work.origin, &work.vkey),
+            tiles: &tiles,
+            checkpoint,
+            written,
+            keep: *keep,
+        });
+        commit(conn, &writes, &answers, append.as_ref())?;
+        self.desk.storage.wrote();
+        // Before anybody is told: what an answer says was published, and is remembered whatever becomes of the database.
+        self.desk.log.note(seen.as_deref(), now_seen);
+        if append.is_some_and(|append| append.keep) {
+            self.kept_at = written;
+        }
+        self.tree = tree;
+        self.origin = work.origin;
+        if let Some(outbox) = &self.desk.outbox {
+            outbox.hand_over(parcels);
+        }
+        for change in &changes {
+            if let Change::EventAdded(event) = change {
+                self.desk.news.tell(&event.partner_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the write turn and loads what the batch can touch, and the tree anew when another process moved the head;
+    /// with the head last seen, of which the one loaded must be the continuation.
+    fn begin(
+        &mut self,
+        conn: &mut dyn Conn,
+        batch: &[Box<dyn Queued>],
+    ) -> Result<(BatchState, Head, Option<Arc<Seen>>), StoreError> {
+        let mut needs = Needs::default();
+        batch.iter().for_each(|job| job.needs(&mut needs));
+        needs.normalize();
+        let shared = self.alone < ALONE;
+        let (stored, growing, mut work) = begin(conn, &self.desk.seal, &needs, shared)?;
+        let head = stored.head;
+        if self.origin != stored.origin {
+            self.origin.clone_from(&stored.origin);
+            self.kept_at = 0;
+        }
+        if self.tree.size() != head.size || self.tree.root() != head.root {
+            self.tree = match &growing {
+                Some(growing) => tree::grown(growing, head)?,
+                None => tree::load(conn, head)?,
+            };
+            self.alone = 0;
+        }
+        self.alone = self.alone.saturating_add(1);
+        // Whatever was seen was committed in an earlier turn, so it is in what was loaded in this one.
+        let log = &self.desk.log;
+        let seen = log.guard().latest();
+        work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
+        log.guard().say(work.rollback.as_ref());
+        work.storage_low = self.desk.storage.is_low();
+        work.quota = self.desk.quota;
+        if let Some(outbox) = &self.desk.outbox {
+            let of = |partner: &PartnerState| {
+                let partner_id = partner.partner.partner_id;
+                outbox.rooms_at_birth(partner_id, &partner.endpoints)
+            };
+            work.room = work.partners.values().flat_map(of).collect();
+        }
+        Ok((work, head, seen))
+    }
+
+    /// The signed checkpoint of the new head, and whether it is one to keep: the first under a name, and one per second
+    /// in which the log grew.
+    fn sign(&self, signer: &Signer, from: Head, to: Head, written: i64) -> (String, bool) {
+        let renamed = signer.name() != self.origin;
+        let keep = from.size == 0 || renamed || written - self.kept_at >= 1_000;
+        (Checkpoint::sign(signer, to.size, to.root), keep)
+    }
+
+    /// Completes every reply with the head, and writes out those to be remembered.
+    fn complete(&self, batch: &mut [Box<dyn Queued>], head: &Head) -> Vec<Answered> {
+        let mut answers = Vec::new();
+        for index in 0..batch.len() {
+            let (before, rest) = batch.split_at_mut(index);
+            let job = &mut rest[0];
+            match job.twin() {
+                Some(earlier) => job.replay(before.get(earlier).and_then(|job| job.body())),
+                None => answers.extend(job.complete(head, &self.desk.seal)),
+            }
+        }
+        answers
+    }
+}
+
+fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
+    changes.iter().filter_map(|change| match change {
+        Change::Entry(entry) => Some(&**entry),
+        _ => None,
+    })
+}
+
+/// Every delivery that the batch put under a lease.
+fn parcels(work: &BatchState, changes: &[Change]) -> Vec<Parcel> {
+    let mut born: HashMap<EventId, &EventRow> = HashMap::new();
+    let mut parcels = Vec::new();
+    for change in changes {
+        match change {
+            Change::EventAdded(event) => {
+                born.insert(event.event_id, event);
+            }
+            Change::DeliveryAdded {
+                event_id,
+                endpoint_id,
+                state,
+            }
+            | Change::DeliveryMoved {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                let (Some(lease), Some(until)) = (state.lease, state.due) else {
+                    continue;
+                };
+                let event = match (born.get(event_id), work.events.get(event_id)) {
+                    (Some(event), _) => Some(EventRow::clone(event)),
+                    (None, Some(event)) => event.row(*event_id),
+                    (None, None) => None,
+                };
+                let Some(event) = event else {
+                    continue;
+                };
+                let partner_id = event.partner_id;
+                let endpoints = work.partners.get(&partner_id).map(|p| &p.endpoints);
+                let endpoint =
+                    endpoints.and_then(|all| all.iter().find(|e| e.endpoint_id == *endpoint_id));
+                let per_second = work.limits.get(endpoint_id).copied();
+                let per_second = per_second.or_else(|| endpoint.map(|e| e.rate_limit_per_second));
+                let failures = work.health.get(endpoint_id).map(|health| health.failures);
+                let failures = failures.or_else(|| endpoint.map(|e| e.failures));
+                parcels.push(Parcel {
+                    event_id: *event_id,
+                    partner_id,
+                    endpoint_id: *endpoint_id,
+                    booking_id: event.booking_id,
+                    event_type: event.event_type,
+                    seq: event.seq,
+                    body: event.body,
+                    lease,
+                    until,
+                    attempts: state.attempts,
+                    per_second: per_second.flatten(),
+                    failing: failures.is_some_and(|failures| failures > 0),
+                });
+            }
+            _ => {}
+        }
+    }
+    parcels
+}
+
+#[cfg(test)]
+mod tests;

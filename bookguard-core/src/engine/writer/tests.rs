@@ -1,0 +1,368 @@
+//! The writer under faults that really happen to its connection.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::engine::answers::ForgetAnswers;
+use crate::engine::command::Answer;
+use crate::features::partners::{RegisterPartner, Registration};
+use crate::guard::Guard;
+use crate::key_file::LedgerKey;
+use crate::model::{Partner, PartnerSettings, PartnerStatus, Timestamp};
+use crate::store::Store;
+use crate::store::conn::{Rows, Statement};
+
+/// Fails the step it is told to, counted over all connections, once.
+struct Faulty {
+    inner: Box<dyn Conn>,
+    steps: Arc<AtomicUsize>,
+    fail_at: usize,
+    /// Whether a failing COMMIT was carried out all the same, as when only its answer is lost.
+    commit_happens: bool,
+}
+
+impl Faulty {
+    fn step(&self) -> Result<(), StoreError> {
+        if self.steps.fetch_add(1, Ordering::SeqCst) == self.fail_at {
+            return Err(StoreError::Full);
+        }
+        Ok(())
+    }
+}
+
+impl Conn for Faulty {
+    fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        statements
+            .iter()
+            .map(|statement| {
+                self.step()?;
+                self.inner.one(statement.clone())
+            })
+            .collect()
+    }
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.step()?;
+        self.inner.begin(&[])?;
+        self.run(statements)
+    }
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        let results = self.run(statements)?;
+        match self.step() {
+            Ok(()) => self.inner.commit(&[]).map(drop)?,
+            Err(error) if self.commit_happens => self.inner.commit(&[]).and(Err(error))?,
+            Err(error) => return Err(error),
+        }
+        Ok(results)
+    }
+    fn rollback(&mut self) {
+        self.inner.rollback();
+    }
+}
+
+struct Bench {
+    folder: tempfile::TempDir,
+    store: Store,
+    key: LedgerKey,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
+        let key = LedgerKey::generate();
+        let signer = key.signer().unwrap();
+        let checkpoint = Checkpoint::sign(&signer, 0, crate::ledger::hash::EMPTY_ROOT);
+        store
+            .begin_log(&key.origin, &signer.verifier().to_string(), &checkpoint)
+            .unwrap();
+        Self { folder, store, key }
+    }
+
+    fn start(
+        &self,
+        outbox: Option<Arc<Outbox>>,
+        fault: Option<(usize, bool)>,
+    ) -> (Inbox, JoinHandle<()>) {
+        let store = self.store.clone();
+        let steps = Arc::new(AtomicUsize::new(0));
+        let connect: Connect = Box::new(move || {
+            let inner = store.writer()?;
+            Ok(match fault {
+                None => inner,
+                Some((fail_at, commit_happens)) => Box::new(Faulty {
+                    inner,
+                    steps: Arc::clone(&steps),
+                    fail_at,
+                    commit_happens,
+                }),
+            })
+        });
+        let desk = Desk {
+            connect,
+            log: self.log(),
+            seal: Seal::derive(self.key.seed()),
+            outbox,
+            news: Arc::default(),
+            storage: Arc::new(Storage::new(|_| {}, 0)),
+            quota: Quota::GENEROUS,
+        };
+        start(desk).unwrap()
+    }
+
+    /// The log as a node that starts knows it.
+    fn log(&self) -> Arc<Log> {
+        let file = self.folder.path().join("b.seen");
+        let guard = Guard::open(file, |_| {}).unwrap();
+        Arc::new(Log::new(self.key.clone(), guard))
+    }
+
+    fn partners(&self) -> usize {
+        let mut conn = self.store.reader().unwrap();
+        conn.one(Statement::new("SELECT id FROM partner", vec![]))
+            .unwrap()
+            .rows
+            .len()
+    }
+}
+
+fn register(n: u8) -> Envelope<Registration> {
+    let partner_id = PartnerId::new(Timestamp::EPOCH, [n; 10]);
+    let reply = Registration {
+        partner_id,
+        name: "Acme".to_owned(),
+        status: PartnerStatus::Active,
+        api_key_id: None,
+        api_key: None,
+        signing_secret: None,
+    };
+    let partner = Partner {
+        partner_id,
+        name: "Acme".to_owned(),
+        business_type: "venue".to_owned(),
+        contact_email: "a@example.com".to_owned(),
+        website: None,
+        status: PartnerStatus::Active,
+        created_at: Timestamp::EPOCH,
+        settings: PartnerSettings::default(),
+    };
+    let remember = crate::engine::command::Remember {
+        key: [n; 32],
+        request: [n; 32],
+        encode: |_| b"answer".to_vec(),
+    };
+    let register = RegisterPartner {
+        partner,
+        secret: vec![1],
+        key: None,
+        reply,
+    };
+    Envelope {
+        remember: Some(remember),
+        ..Envelope::new(Timestamp::EPOCH, register)
+    }
+}
+
+fn ask<R: Send + 'static>(inbox: &Inbox, command: Envelope<R>) -> Outcome<R> {
+    inbox.submit(command).unwrap().blocking_recv().unwrap()
+}
+
+#[test]
+fn a_batch_that_fails_at_any_step_answers_unavailable_and_the_next_one_works() {
+    // Every step of a batch fails once: begin, each statement, commit.
+    for fail_at in 0..40 {
+        let bench = Bench::new();
+        let (inbox, thread) = bench.start(None, Some((fail_at, false)));
+        let first = ask(&inbox, register(1));
+        let failed = first.is_err();
+        if let Err(error) = &first {
+            assert_eq!(
+                (error.code.as_ref(), error.retry_after_s),
+                ("unavailable", Some(1))
+            );
+            assert!(error.message.contains("disk is full"), "{error}");
+        }
+        assert_eq!(bench.partners(), usize::from(!failed), "step {fail_at}");
+        if !failed {
+            assert!(fail_at >= 6, "a batch has at least six steps");
+            return;
+        }
+        ask(&inbox, register(2))
+            .unwrap_or_else(|_| panic!("the writer did not recover from step {fail_at}"));
+        drop(inbox);
+        thread.join().unwrap();
+    }
+    panic!("the fault was never outlived");
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_happens_once_under_its_idempotency_key() {
+    let steps_of_a_batch = (0..40)
+        .find(|fail_at| {
+            let bench = Bench::new();
+            let (inbox, _thread) = bench.start(None, Some((*fail_at, true)));
+            ask(&inbox, register(1)).is_ok()
+        })
+        .unwrap();
+    let bench = Bench::new();
+    let (inbox, _thread) = bench.start(None, Some((steps_of_a_batch - 1, true)));
+    assert!(
+        ask(&inbox, register(1)).is_err(),
+        "the outcome is unknown to the caller"
+    );
+    assert_eq!(bench.partners(), 1);
+    assert!(matches!(ask(&inbox, register(1)), Ok(Answer::Replayed(body)) if *body == *b"answer"));
+    assert_eq!(bench.partners(), 1);
+}
+
+#[test]
+fn a_full_inbox_refuses_at_once_and_loses_nothing_it_accepted() {
+    let bench = Bench::new();
+    let (inbox, thread) = bench.start(None, None);
+    // The write turn is held elsewhere, so that the writer waits while the inbox fills.
+    let mut turn = bench.store.writer().unwrap();
+    turn.begin(&[]).unwrap();
+    let mut accepted = Vec::new();
+    let refused = loop {
+        let command = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
+        match inbox.submit(command) {
+            Ok(waiter) => accepted.push(waiter),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(
+        (refused.code.as_ref(), refused.retry_after_s),
+        ("busy", Some(1))
+    );
+    assert!(accepted.len() >= limits::INBOX);
+    turn.rollback();
+    assert!(
+        accepted
+            .into_iter()
+            .all(|waiter| waiter.blocking_recv().unwrap().is_ok())
+    );
+    drop(inbox);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_head_moved_outside_the_write_turn_stops_the_batch() {
+    let bench = Bench::new();
+    let mut conn = bench.store.writer().unwrap();
+    let head = crate::store::head(&mut *conn).unwrap().unwrap().head;
+    let moved = Head {
+        size: head.size + 1,
+        ..head
+    };
+    conn.begin(&[]).unwrap();
+    let append = Append {
+        from: moved,
+        to: moved,
+        tiles: &[],
+        checkpoint: "",
+        log: ("", ""),
+        written: 0,
+        keep: false,
+    };
+    let refused = commit(&mut *conn, &Writes::default(), &[], Some(&append));
+    assert_eq!(refused, Err(StoreError::HeadMoved));
+    conn.rollback();
+    assert_eq!(crate::store::head(&mut *conn).unwrap().unwrap().head, head);
+}
+
+#[test]
+fn tiles_that_do_not_give_the_heads_root_are_damage() {
+    let bench = Bench::new();
+    let mut conn = bench.store.writer().unwrap();
+    let head = Head {
+        size: 3,
+        root: Hash([7; 32]),
+    };
+    assert!(matches!(
+        tree::load(&mut *conn, head),
+        Err(StoreError::Corrupt(_))
+    ));
+    conn.one(Statement::new(
+        "INSERT INTO tile (level, idx, hashes) VALUES (0, 0, $1)",
+        vec![vec![1_u8; 96].into()],
+    ))
+    .unwrap();
+    assert!(
+        matches!(tree::load(&mut *conn, head), Err(StoreError::Corrupt(what)) if what.contains("root"))
+    );
+}
+
+#[test]
+fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
+    let bench = Bench::new();
+    let store = bench.store.clone();
+    let connect: Connect = Box::new(move || {
+        let mut conn = store.writer()?;
+        let pages = conn.one(Statement::new("PRAGMA page_count", vec![]))?.rows[0].int(0)?;
+        let limit: &'static str =
+            Box::leak(format!("PRAGMA max_page_count = {}", pages + 6).into_boxed_str());
+        conn.one(Statement::new(limit, vec![]))?;
+        Ok(conn)
+    });
+    let desk = Desk {
+        connect,
+        log: bench.log(),
+        seal: Seal::derive(bench.key.seed()),
+        outbox: None,
+        news: Arc::default(),
+        storage: Arc::new(Storage::new(|_| {}, 0)),
+        quota: Quota::GENEROUS,
+    };
+    let (inbox, _thread) = start(desk).unwrap();
+    let outcomes: Vec<Outcome<Registration>> = (0..200).map(|n| ask(&inbox, register(n))).collect();
+    let kept = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let refused = outcomes
+        .into_iter()
+        .find_map(Result::err)
+        .expect("the database never filled up");
+    assert!(refused.message.contains("disk is full"), "{refused}");
+    assert_eq!(bench.partners(), kept);
+}
+
+#[test]
+fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    let bench = Bench::new();
+    let mark = |to: &str| {
+        let mut conn = bench.store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        let to = if to.is_empty() {
+            crate::store::conn::Arg::Null
+        } else {
+            to.into()
+        };
+        let sql = "UPDATE head SET moved_to = $1 WHERE id = 1";
+        conn.commit(&[Statement::new(sql, vec![to])]).unwrap();
+    };
+    let report = |line: &str| {
+        assert!(line.contains("moved to postgres://h/b"), "{line}");
+        TOLD.fetch_add(1, Ordering::SeqCst);
+    };
+    let store = bench.store.clone();
+    let desk = Desk {
+        storage: Arc::new(Storage::new(report, 0)),
+        quota: Quota::GENEROUS,
+        connect: Box::new(move || store.writer()),
+        log: bench.log(),
+        seal: Seal::derive(bench.key.seed()),
+        outbox: None,
+        news: Arc::default(),
+    };
+    let (inbox, thread) = start(desk).unwrap();
+    ask(&inbox, register(1)).unwrap();
+    mark("postgres://h/b");
+    for _ in 0..3 {
+        let refused = ask(&inbox, register(2)).unwrap_err();
+        assert_eq!(refused.code, "ledger_moved");
+        assert!(!refused.message.contains("postgres"), "{refused}");
+    }
+    assert_eq!(TOLD.load(Ordering::SeqCst), 1, "said once, not every time");
+    mark("");
+    ask(&inbox, register(2)).unwrap();
+    drop(inbox);
+    thread.join().unwrap();
+}

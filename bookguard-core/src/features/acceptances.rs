@@ -1,0 +1,374 @@
+//! The terms of a booking in words, and who accepted them.
+
+pub(crate) mod rule;
+
+use crate::engine::command::Receipt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use super::bookings::owner_of;
+use super::cancellations::{digest, instant};
+use super::reschedules::sides;
+use crate::engine::batch::BookingState;
+use crate::entropy;
+use crate::error::Error;
+use crate::evidence::facts::NOTIFICATION;
+use crate::evidence::{Acceptance, Notification, Rescheduling, Stage};
+use crate::input::{self, Value};
+use crate::ledger::LeafKind;
+use crate::limits;
+use crate::model::{BookingId, PartnerId, Scope, Timestamp};
+use crate::operation::{
+    Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one, write,
+};
+use crate::policy::{
+    Actor, Amendment, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
+};
+use crate::session::{Access, Session};
+use crate::store::read::StoredEntry;
+
+/// `GET /v1/bookings/{bookingId}/disclosure`
+pub struct GetDisclosure;
+
+/// Answer of [`GetDisclosure`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct BookingDisclosure {
+    /// The booking.
+    pub booking_id: BookingId,
+    /// The terms it is under now.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub current: DisclosedTerms,
+    /// The terms it was under before each change of date, oldest first. An acceptance stays with the text that was accepted.
+    pub former: Vec<DisclosedTerms>,
+}
+
+/// Terms in words and figures, and who accepted them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct DisclosedTerms {
+    /// `sha256:` and the hex digest of the text's UTF-8 bytes.
+    pub disclosure_hash: String,
+    /// The version of the wording: under it the same terms give the same text for ever.
+    pub version: String,
+    /// What to show: lines that end with a line feed, all but the last.
+    pub text: String,
+    /// Since when the booking is, or was, under these terms.
+    pub since: Timestamp,
+    /// Until when it was; absent for those in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub until: Option<Timestamp>,
+    /// When the event starts, or would have started.
+    pub event_date: Timestamp,
+    /// The organizer's schedule, with what was reached before.
+    pub schedule: Vec<Segment>,
+    /// Who accepted exactly this text, oldest first.
+    pub acceptances: Vec<Acceptance>,
+}
+
+impl Operation for GetDisclosure {
+    const ROUTE: Route = Route {
+        id: "getDisclosure",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}/disclosure",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Bookings",
+        summary: "The terms of a booking in words",
+        description: "Plain English with the booking's own deadlines, local and UTC, and its own amounts: show it where the terms are \
+                      accepted, and record that with its `disclosureHash`. The same frozen terms give the same text and hash for ever, \
+                      so anybody can make them anew from the evidence packet. When the event is moved, the text is another; the former \
+                      ones stay in `former`, with the acceptances they had.",
+    };
+    type Output = BookingDisclosure;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<BookingDisclosure>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let chain = query_one(session, |reader| reader.booking_chain(&booking_id))?
+            .filter(|chain| session.may_see(&chain.owner))
+            .ok_or_else(|| Error::not_found("booking"))?;
+        let tell: ReadFn<_> = Box::new(move |session| {
+            let (state, entries) = query(session, |reader| {
+                reader.snapshot();
+                let state = reader.booking(&booking_id)?;
+                Ok((state, reader.entries_of(&booking_id)?))
+            })?;
+            let state = state.filter(|state| session.may_see(&state.booking.partner_id));
+            let state = state.ok_or_else(|| Error::not_found("booking"))?;
+            let told = Told::of(&state, entries.iter())?;
+            let mut stages = told.disclosed(state.booking.rescheduled_at)?;
+            let current = stages
+                .pop()
+                .ok_or_else(|| Error::internal("a booking is under no terms"))?;
+            Ok(BookingDisclosure {
+                booking_id,
+                current,
+                former: stages,
+            })
+        });
+        // Every entry is read for it.
+        Ok(if chain.entries > limits::ENTRIES_AT_ONCE {
+            Action::Long(tell)
+        } else {
+            Action::Read(tell)
+        })
+    }
+}
+
+/// `POST /v1/bookings/{bookingId}/acceptances`
+#[derive(Debug)]
+pub struct AcceptTerms {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    pub(crate) asked: AcceptanceRequest,
+    /// Seed of the fact's salts.
+    pub(crate) seed: [u8; 32],
+}
+
+/// Body of [`AcceptTerms`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct AcceptanceRequest {
+    /// Who accepts.
+    pub party: Actor,
+    /// How, in the partner's words.
+    pub method: String,
+    /// When.
+    pub at: Timestamp,
+    /// From which network address.
+    pub ip: Option<String>,
+    /// With which program.
+    pub user_agent: Option<String>,
+    /// The hash of the text that was shown.
+    pub disclosure_hash: String,
+}
+
+impl Operation for AcceptTerms {
+    const ROUTE: Route = Route {
+        id: "acceptTerms",
+        method: Method::Post,
+        path: "/v1/bookings/{bookingId}/acceptances",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Bookings",
+        summary: "Record that a party accepted a booking's terms",
+        description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
+                      of every evidence packet from then on. Another text than the one in force is 409 `disclosure_changed` with the \
+                      `disclosureHash` that is; the same party, method, instant and text again answer with what is recorded. `ip` and \
+                      `userAgent` are values of their own in the ledger, which can be erased.",
+    };
+    type Output = Accepted;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Accepted>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let asked = AcceptanceRequest::read(&request.body)?;
+        let accept = Self {
+            partner_id: owner_of(session, &booking_id)?,
+            booking_id,
+            asked,
+            seed: entropy::bytes(),
+        };
+        Ok(write(session.service.clock().now(), accept))
+    }
+}
+
+impl AcceptanceRequest {
+    /// Reads the body of an acceptance, reporting every fault.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let party = form.required("party", |v| v.choice(sides()));
+            let method = form.required("method", |v| v.text(limits::METHOD_CHARS));
+            let at = form.required("at", instant);
+            let ip = form.optional("ip", address);
+            let user_agent = form.optional("userAgent", |v| v.text(limits::USER_AGENT_CHARS));
+            let disclosure_hash = form.required("disclosureHash", digest);
+            Some(Self {
+                party: party?,
+                method: method?,
+                at: at?,
+                ip,
+                user_agent,
+                disclosure_hash: disclosure_hash?,
+            })
+        })
+    }
+}
+
+/// An address of IPv4 or IPv6, in its one spelling.
+fn address(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.string()?;
+    match text.parse::<IpAddr>() {
+        Ok(address) => Some(address.to_string()),
+        Err(_) => v.fault(
+            "invalid_address",
+            format!("\"{}\" is no network address", input::shorten(&text)),
+            "Send IPv4 or IPv6 without port or brackets, such as 203.0.113.7 or 2001:db8::7.",
+        ),
+    }
+}
+
+/// What a booking's entries tell of its terms and notifications, beyond what its state says.
+pub(super) struct Told<'s> {
+    state: &'s BookingState,
+    /// What it was under before each change of date, and what had been reached before that.
+    pub former: Vec<(Stage, Vec<Amendment>)>,
+    /// The acceptances, oldest first, each with how often the event had been moved before.
+    pub acceptances: Vec<(usize, Acceptance)>,
+    /// How deliveries of its events ended, oldest first.
+    pub notifications: Vec<Notification>,
+}
+
+impl<'s> Told<'s> {
+    /// Errors: `internal` for an entry that cannot be read.
+    pub fn of<'e>(
+        state: &'s BookingState,
+        entries: impl Iterator<Item = &'e StoredEntry>,
+    ) -> Result<Self, Error> {
+        let mut told = Self {
+            state,
+            former: Vec::new(),
+            acceptances: Vec::new(),
+            notifications: Vec::new(),
+        };
+        let mut stage = state
+            .moved
+            .as_ref()
+            .map(|moved| (moved.recorded.clone(), Vec::new()));
+        for entry in entries {
+            let unreadable = |e: serde_json::Error| {
+                Error::internal(format!("entry {} cannot be read: {e}", entry.index))
+            };
+            let kind = entry.kind.as_str();
+            if kind == LeafKind::BookingRescheduled.as_str() {
+                let moved = Rescheduling::of(fields(entry)).map_err(unreadable)?;
+                let next = Some((moved.stage(), moved.amendments));
+                told.former.extend(std::mem::replace(&mut stage, next));
+            } else if kind == LeafKind::TermsAccepted.as_str() {
+                let acceptance = Acceptance::of(fields(entry)).map_err(unreadable)?;
+                told.acceptances.push((told.former.len(), acceptance));
+            } else if kind == LeafKind::WebhookSettled.as_str() {
+                let value = fields(entry).remove(NOTIFICATION).unwrap_or_default();
+                let notification = serde_json::from_value(value).map_err(unreadable)?;
+                told.notifications.push(notification);
+            }
+        }
+        Ok(told)
+    }
+
+    /// The terms before each change of date, then the ones in force, each with what had been reached before.
+    ///
+    /// Errors: `internal` for terms that cannot be read.
+    fn terms(&self) -> Result<Vec<(Terms, &[Amendment])>, Error> {
+        let current = &self.state.terms;
+        let policy = current.policy.as_ref().map(|policy| &policy.document);
+        let mut all = Vec::with_capacity(self.former.len() + 1);
+        for (stage, amendments) in &self.former {
+            let terms = stage.thaw(&self.state.booking, policy.cloned());
+            all.push((terms.map_err(Error::internal)?, &amendments[..]));
+        }
+        all.push((current.clone(), self.state.amendments()));
+        Ok(all)
+    }
+
+    /// The terms in words, in the same order.
+    ///
+    /// Errors: as [`Self::terms`].
+    pub fn in_words(&self) -> Result<Vec<TermsDisclosure>, Error> {
+        let terms = self.terms()?;
+        let told = terms
+            .iter()
+            .map(|(terms, amendments)| Ok(disclose(terms, amendments)?));
+        told.collect()
+    }
+
+    /// The same in words and figures, with who accepted them. `rescheduled_at` is since when the last are in force.
+    fn disclosed(&self, rescheduled_at: Option<Timestamp>) -> Result<Vec<DisclosedTerms>, Error> {
+        let mut since: Vec<Timestamp> = self.former.iter().map(|(stage, _)| stage.since).collect();
+        since.push(rescheduled_at.unwrap_or(self.state.booking.created_at));
+        let (terms, words) = (self.terms()?, self.in_words()?);
+        let mut disclosed = Vec::with_capacity(terms.len());
+        for (moves, ((terms, amendments), words)) in terms.into_iter().zip(words).enumerate() {
+            let accepted = self.acceptances.iter().filter(|(under, _)| *under == moves);
+            disclosed.push(DisclosedTerms {
+                disclosure_hash: words.disclosure_hash,
+                version: words.version,
+                text: words.text,
+                since: since[moves],
+                until: since.get(moves + 1).copied(),
+                event_date: terms.anchor,
+                schedule: effective_schedule(&terms, amendments)?,
+                acceptances: accepted.map(|(_, acceptance)| acceptance.clone()).collect(),
+            });
+        }
+        Ok(disclosed)
+    }
+}
+
+fn fields(entry: &StoredEntry) -> Map<String, Json> {
+    let shown = entry.disclosures.iter();
+    shown
+        .map(|shown| (shown.name.clone(), shown.value.clone()))
+        .collect()
+}
+
+/// Answer to an acceptance of a booking's terms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct Accepted {
+    /// The acceptance as the ledger records it.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub acceptance: Acceptance,
+    /// Where the record stands in the ledger.
+    pub receipt: Receipt,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_of_an_acceptance_is_reported_at_its_place() {
+        let hash = format!("sha256:{}", "0a".repeat(32));
+        let whole = serde_json::json!({
+            "party": "organizer", "method": "checkbox", "at": "2027-01-01T00:00:00Z", "ip": "2001:DB8:0::7", "userAgent": "x",
+            "disclosureHash": hash
+        });
+        let read = |body: &Json| AcceptanceRequest::read(body.to_string().as_bytes());
+        assert_eq!(read(&whole).unwrap().ip.as_deref(), Some("2001:db8::7"));
+        for (name, value, code) in [
+            ("party", Json::from("mutual"), "not_allowed"),
+            ("party", Json::Null, "null"),
+            ("method", "".into(), "empty"),
+            ("method", "m".repeat(65).into(), "too_long"),
+            ("at", "2027-01-01".into(), "invalid_date"),
+            ("ip", "203.0.113.7:80".into(), "invalid_address"),
+            ("ip", "[::1]".into(), "invalid_address"),
+            ("ip", "localhost".into(), "invalid_address"),
+            ("userAgent", "u".repeat(1_001).into(), "too_long"),
+            ("userAgent", "a\nb".into(), "control_character"),
+            ("disclosureHash", "0a".into(), "bad_digest"),
+            ("hash", "0a".into(), "unknown_field"),
+        ] {
+            let mut body = whole.clone();
+            body[name] = value;
+            let error = read(&body).unwrap_err();
+            let fault = &error.details[0];
+            let found = (fault.pointer.as_str(), fault.code.as_str());
+            assert_eq!(found, (format!("/{name}").as_str(), code), "{body}");
+        }
+    }
+}

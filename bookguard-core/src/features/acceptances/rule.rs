@@ -1,0 +1,144 @@
+//! Acceptances: a party accepted a booking's terms, exactly as they were disclosed.
+//!
+//! Invariant: what is recorded as accepted is the text of the terms in force at that moment, and no other.
+
+use crate::engine::batch::{BatchState, BookingState};
+use crate::engine::chain::Chain;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided, Head, Receipt};
+use crate::engine::needs::Needs;
+use crate::error::{Error, Obstacle};
+use crate::evidence::{Acceptance, facts};
+use crate::features::acceptances::{AcceptTerms, Accepted};
+use crate::features::cancellations::rule::owned;
+use crate::features::reschedules::rule::fault;
+use crate::ledger::{Hash, LeafKind};
+use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
+use crate::model::{BookingStatus, Timestamp};
+use crate::policy::disclose;
+
+impl Command for AcceptTerms {
+    type Reply = Accepted;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+        needs.acceptances.push(self.booking_id);
+    }
+
+    /// Records an acceptance. The same party, method, instant and text again answer with what is recorded.
+    ///
+    /// # Errors
+    /// `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
+    /// `accepted_before_terms`.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
+        let asked = &self.asked;
+        let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let known = batch.acceptances.get(&self.booking_id);
+        let known = known.map_or(&[][..], Vec::as_slice);
+        let same = |(_, known): &&(_, Acceptance)| {
+            known.party == asked.party
+                && known.method == asked.method
+                && known.at == asked.at
+                && known.disclosure_hash == asked.disclosure_hash
+        };
+        if let Some((leaf, acceptance)) = known.iter().find(same) {
+            return Ok((Vec::new(), answer(batch, *leaf, acceptance)));
+        }
+        admissible(state, known.len())?;
+        let disclosure = disclose(&state.terms, state.amendments())?;
+        if disclosure.disclosure_hash != asked.disclosure_hash {
+            return Err(Error::conflict(
+                "disclosure_changed",
+                format!(
+                    "What was accepted is not the text of the terms booking {} is under now. Get its disclosure, show it, and send the \
+                     disclosureHash of what was shown.",
+                    self.booking_id
+                ),
+            )
+            .showing(Obstacle {
+                disclosure_hash: Some(disclosure.disclosure_hash),
+                ..Obstacle::default()
+            }));
+        }
+        sound_instant(state, at, asked.at)?;
+        let acceptance = Acceptance {
+            booking_id: self.booking_id,
+            accepted_at: at,
+            party: asked.party,
+            method: asked.method.clone(),
+            at: asked.at,
+            ip: asked.ip.clone(),
+            user_agent: asked.user_agent.clone(),
+            disclosure_hash: disclosure.disclosure_hash,
+            disclosure_version: disclosure.version,
+        };
+        let mut chain = Chain::of(batch, state, at, &self.seed)?;
+        let entry = chain.append(LeafKind::TermsAccepted, facts::accepted(&acceptance))?;
+        let leaf = (entry.index, entry.hash);
+        let reply = answer(batch, leaf, &acceptance);
+        let changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::TermsAccepted {
+                leaf,
+                acceptance: Box::new(acceptance),
+            },
+        ];
+        Ok((changes, reply))
+    }
+
+    fn complete(&self, reply: &mut Accepted, head: &Head) {
+        reply.receipt.complete(head);
+    }
+}
+
+fn admissible(state: &BookingState, known: usize) -> Result<(), Error> {
+    let booking_id = state.booking.booking_id;
+    if state.booking.status == BookingStatus::Canceled {
+        return Err(Error::conflict(
+            "booking_canceled",
+            format!(
+                "Booking {booking_id} is canceled; only the terms of bookings that are not canceled can be accepted."
+            ),
+        ));
+    }
+    if known >= ACCEPTANCES {
+        return Err(Error::conflict(
+            "too_many_acceptances",
+            format!(
+                "Booking {booking_id} has {ACCEPTANCES} acceptances, which is the most a booking takes. Record only the first of each \
+                 party and text."
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Nobody accepts what is still to come, or a text before there was one. Clocks may differ by some minutes both ways.
+fn sound_instant(state: &BookingState, now: Timestamp, at: Timestamp) -> Result<(), Error> {
+    let refuse = |code, message: String| {
+        let fix = "Send the instant at which the party accepted.";
+        Err(fault("/at", code, message, fix))
+    };
+    if at > now.plus_ms(CLOCK_SKEW_MS) {
+        return refuse(
+            "accepted_in_future",
+            format!("{at} is after receipt ({now}) by more than 5 minutes"),
+        );
+    }
+    let booking = &state.booking;
+    let since = booking.rescheduled_at.unwrap_or(booking.created_at);
+    if at.plus_ms(CLOCK_SKEW_MS) < since {
+        return refuse(
+            "accepted_before_terms",
+            format!("{at} is before these terms were in force ({since}) by more than 5 minutes"),
+        );
+    }
+    Ok(())
+}
+
+fn answer(batch: &BatchState, leaf: (u64, Hash), acceptance: &Acceptance) -> Accepted {
+    Accepted {
+        acceptance: acceptance.clone(),
+        receipt: Receipt::of(&batch.origin, leaf),
+    }
+}

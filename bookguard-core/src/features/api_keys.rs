@@ -1,0 +1,236 @@
+//! API keys: created, listed, revoked.
+
+pub(crate) mod rule;
+
+use crate::model::{ApiKey, ApiKeyId, Page, PartnerId, Scope, Scopes, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::partners::new_key;
+use crate::engine::command::NewKey;
+use crate::error::{Error, FieldError, Kind};
+use crate::input::{self, Value};
+use crate::limits;
+use crate::model::id::noun;
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
+    query_one, read, write,
+};
+use crate::session::{Access, Authority, Session};
+
+/// `POST /v1/api-keys`
+#[derive(Debug)]
+pub struct CreateApiKey {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) key: NewKey,
+    pub(crate) reply: NewApiKey,
+}
+
+/// Body of [`CreateApiKey`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct KeyRequest {
+    /// What the key is for: 1 to 200 characters; "API key" when not given.
+    pub name: Option<String>,
+    /// What it may do; the creator's own scopes when not given. Only scopes the creator holds.
+    pub scopes: Option<Scopes>,
+}
+
+impl Operation for CreateApiKey {
+    const ROUTE: Route = Route {
+        id: "createApiKey",
+        method: Method::Post,
+        path: "/v1/api-keys",
+        access: Access::Scope(Scope::ApiKeysWrite),
+        status: 201,
+        body: Body::Optional,
+        query: &[],
+        refusals: &[409],
+        tag: "API keys",
+        summary: "Create an API key",
+        description: "The key is shown this once. A key can create only keys whose scopes it holds.",
+    };
+    type Output = NewApiKey;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<NewApiKey>, Error> {
+        let partner_id = session.partner_id()?;
+        let wanted = KeyRequest::read(&request.body)?;
+        let own = match &session.authority {
+            Authority::Partner { scopes, .. } => scopes.clone(),
+            _ => Scopes::all(),
+        };
+        let scopes = wanted.scopes.unwrap_or_else(|| own.clone());
+        let beyond = own.lacks(&scopes);
+        if !beyond.is_empty() {
+            return Err(Error {
+                details: vec![FieldError {
+                    pointer: "/scopes".to_owned(),
+                    code: "insufficient_scope".to_owned(),
+                    message: format!("names scopes this key does not hold: {}", beyond.join(", ")),
+                    fix: format!("Ask for at most: {}.", own.words().join(", ")),
+                }],
+                ..Error::new(
+                    Kind::Forbidden,
+                    "insufficient_scope",
+                    format!(
+                        "This key cannot give away scopes it does not hold: {}.",
+                        beyond.join(", ")
+                    ),
+                )
+            });
+        }
+        let at = session.service.clock().now();
+        let (key, secret) = new_key(at, wanted.name.as_deref().unwrap_or("API key"), scopes);
+        let reply = NewApiKey {
+            api_key_id: key.key.api_key_id,
+            api_key: secret.reveal().to_owned(),
+            name: key.key.name.clone(),
+            scopes: key.key.scopes.clone(),
+            created_at: at,
+        };
+        Ok(write(
+            at,
+            Self {
+                partner_id,
+                key,
+                reply,
+            },
+        ))
+    }
+}
+
+impl KeyRequest {
+    /// Reads the body of a key's creation; none asks for the defaults.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Self::default());
+        }
+        input::read(body, |form| {
+            let name = form.optional("name", |v| v.text(limits::NAME_CHARS));
+            let scopes = form.optional("scopes", scopes);
+            Some(Self { name, scopes })
+        })
+    }
+}
+
+fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
+    let words = v.reborrow().array(limits::SCOPES, |mut item| {
+        let word = item.string()?;
+        if Scopes::parse(&[&word]).is_ok() {
+            return Some(word);
+        }
+        let vocabulary = Scopes::vocabulary();
+        let fix = match input::nearest(&word, &vocabulary) {
+            Some(near) => format!("Did you mean \"{near}\"?"),
+            None => format!("Send any of: {}.", vocabulary.join(", ")),
+        };
+        item.fault(
+            "unknown_scope",
+            format!("\"{}\" is not a scope", input::shorten(&word)),
+            fix,
+        )
+    })?;
+    if words.is_empty() {
+        return v.fault(
+            "empty",
+            "is empty; a key that may do nothing is of no use",
+            "Name a scope, or leave \"scopes\" out.",
+        );
+    }
+    Scopes::parse(&words).ok()
+}
+
+/// `GET /v1/api-keys`
+pub struct ListApiKeys;
+
+impl Operation for ListApiKeys {
+    const ROUTE: Route = Route {
+        id: "listApiKeys",
+        method: Method::Get,
+        path: "/v1/api-keys",
+        access: Access::Scope(Scope::ApiKeysRead),
+        status: 200,
+        body: Body::None,
+        query: &[LIMIT, ids_cursor::<noun::ApiKey>()],
+        refusals: &[],
+        tag: "API keys",
+        summary: "List API keys",
+        description: "Newest first, revoked ones included. Never shows a key itself, only its last four characters.",
+    };
+    type Output = Page<ApiKey>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<ApiKey>>, Error> {
+        let partner_id = session.partner_id()?;
+        let page = paging(request)?;
+        Ok(read(move |session| {
+            let rows = query(session, |reader| {
+                reader.keys(&partner_id, page.before, page.limit + 1)
+            })?;
+            Ok(Page::of(rows, page.limit, |key| key.api_key_id.to_string()))
+        }))
+    }
+}
+
+/// `DELETE /v1/api-keys/{apiKeyId}`
+#[derive(Debug)]
+pub struct RevokeApiKey {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) api_key_id: ApiKeyId,
+    /// What the asking key may do; `None` for the administrator, who may end any key.
+    pub(crate) by: Option<Scopes>,
+}
+
+impl Operation for RevokeApiKey {
+    const ROUTE: Route = Route {
+        id: "revokeApiKey",
+        method: Method::Delete,
+        path: "/v1/api-keys/{apiKeyId}",
+        access: Access::Scope(Scope::ApiKeysWrite),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "API keys",
+        summary: "Revoke an API key",
+        description: "Works within five seconds on every node. Revoking a revoked key changes nothing and answers the same. \
+            A key can revoke only keys whose scopes it holds, itself included, and not the last active key with `api-keys:write`: \
+            without one, the partner could not make another.",
+    };
+    type Output = ApiKey;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<ApiKey>, Error> {
+        let api_key_id: ApiKeyId = path_id(request, 0)?;
+        let owner = query_one(session, |reader| reader.key_owner(&api_key_id))?
+            .filter(|owner| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("API key"))?;
+        let by = match &session.authority {
+            Authority::Partner { scopes, .. } => Some(scopes.clone()),
+            _ => None,
+        };
+        Ok(write(
+            session.service.clock().now(),
+            Self {
+                partner_id: owner,
+                api_key_id,
+                by,
+            },
+        ))
+    }
+}
+
+/// Answer to a new key (spec: POST /v1/api-keys).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NewApiKey {
+    /// The key's id.
+    pub api_key_id: ApiKeyId,
+    /// The key itself. Shown once.
+    pub api_key: String,
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When it was made.
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,559 @@
+//! Bookings: recorded, read, protected.
+
+pub(crate) mod rule;
+
+use crate::engine::command::{NewBooking, NewEvent, Receipt};
+use serde::{Deserialize, Serialize};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::batch::BookingState;
+use crate::entropy;
+use crate::error::{Error, FieldError, Kind};
+use crate::evidence::facts::{self, Fact};
+use crate::input::{self, Form, Value};
+use crate::ledger::LeafKind;
+use crate::limits;
+use crate::model::id::noun;
+use crate::model::{
+    Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
+    Party, Scope, Timestamp,
+};
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, ReadFn, Request, Route,
+    ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
+    write,
+};
+use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Refusal, Shelf, Terms};
+use crate::session::{Access, Authority, Session};
+use crate::store::read::BookingFilter;
+use crate::store::terms;
+use crate::webhook;
+
+/// `POST /v1/bookings`
+#[derive(Debug)]
+pub struct CreateBooking(pub(crate) Arc<NewBooking>);
+
+/// Body of [`CreateBooking`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct BookingRequest {
+    /// The partner it says it is for.
+    pub partner_id: Option<String>,
+    /// The talent.
+    pub talent: Party,
+    /// The organizer.
+    pub organizer: Party,
+    /// Free text.
+    pub event_type: String,
+    /// When the event starts, as it was said.
+    pub event_date: EventDate,
+    /// The event's IANA time zone.
+    pub time_zone: Option<String>,
+    /// Total value.
+    pub value: Amount,
+    /// What was paid so far.
+    pub paid: Option<Amount>,
+    /// The policy chosen, if one was.
+    pub policy: Option<(Policy, PolicySource)>,
+    /// The partner's own pairs.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Operation for CreateBooking {
+    const ROUTE: Route = Route {
+        id: "createBooking",
+        method: Method::Post,
+        path: "/v1/bookings",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[409],
+        tag: "Bookings",
+        summary: "Record a booking",
+        description: "Freezes the cancellation policy, writes `booking.created` to the ledger and sends it to the webhook endpoints, all \
+                      in one transaction. Send an Idempotency-Key to repeat safely. Beyond the partner's quota it is refused with \
+                      `quota_exceeded`.",
+    };
+    type Output = BookingCreated;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<BookingCreated>, Error> {
+        let shelf = match named_partner(session, &request.body) {
+            Some(partner_id) if request.from_memory => {
+                let remembered = session.service.remembered_shelf(&partner_id);
+                Some(remembered.ok_or_else(Error::outdated)?)
+            }
+            Some(partner_id) => Some(session.service.shelf(partner_id)?),
+            None => None,
+        };
+        let new = new_booking(session, &request.body, &shelf.clone().unwrap_or_default());
+        let mut new = match new {
+            // What is remembered may lack what another node was told.
+            Err(_) if request.from_memory => return Err(Error::outdated()),
+            new => new?,
+        };
+        new.shelf = shelf.filter(|_| request.from_memory);
+        Ok(write(new.booking.created_at, Self(Arc::new(new))))
+    }
+
+    fn location(created: &BookingCreated) -> Option<String> {
+        Some(format!("/v1/bookings/{}", created.booking_id))
+    }
+}
+
+/// The partner whose policies a booking may be under: the caller, or whom the administrator's body names.
+fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named {
+        partner_id: PartnerId,
+    }
+    session.partner_id().ok().or_else(|| {
+        // Whatever is wrong with the body is said when it is read.
+        let named: Named = serde_json::from_slice(body).ok()?;
+        Some(named.partner_id)
+    })
+}
+
+/// The partner a booking is for: the key's, which the body may repeat but not change.
+fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
+    let said_id = said
+        .map(|text| PartnerId::parse(text).ok_or(()))
+        .transpose();
+    let acting = match (&session.authority, said_id) {
+        (Authority::Administrator { partner_id: None }, Ok(Some(partner_id))) => partner_id,
+        _ => session.partner_id()?,
+    };
+    match said_id {
+        Ok(None) => Ok(acting),
+        Ok(Some(partner_id)) if partner_id == acting => Ok(acting),
+        _ => Err(Error {
+            details: vec![FieldError {
+                pointer: "/partnerId".to_owned(),
+                code: "partner_mismatch".to_owned(),
+                message: "is not the partner of this key".to_owned(),
+                fix: format!("Leave it out, or send \"{acting}\"."),
+            }],
+            ..Error::new(
+                Kind::Forbidden,
+                "partner_mismatch",
+                "partnerId is not the partner this key belongs to.",
+            )
+        }),
+    }
+}
+
+impl BookingRequest {
+    /// Reads the body of a booking's creation, reporting every fault. `shelf` holds the policies it may name.
+    pub fn read(body: &[u8], shelf: &Shelf) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let partner_id = form.optional("partnerId", |v| v.text(limits::PARTY_ID_CHARS));
+            let talent = form.required_object("talent", party);
+            let organizer = form.required_object("organizer", party);
+            let event_type = form.required("eventType", |v| v.text(limits::NAME_CHARS));
+            let event_date = form.required("eventDate", event_date);
+            let currency = match form.has("currency") {
+                true => form.optional("currency", currency),
+                false => Some(Currency::USD),
+            };
+            let value = form.required("bookingValue", |v| amount(v, currency));
+            let paid = form.optional("amountPaid", |v| amount(v, currency));
+            let time_zone = form.optional("timeZone", |v| v.text(64));
+            let inline = form.optional_object("policy", Policy::read);
+            let named = form.optional("policyId", |v| named_policy(v, shelf));
+            let metadata = form.optional("metadata", |v| {
+                v.reborrow().text_map(
+                    limits::METADATA_PAIRS,
+                    limits::METADATA_KEY_CHARS,
+                    limits::METADATA_VALUE_CHARS,
+                )
+            });
+            if form.has("policy") && form.has("policyId") {
+                form.fault_at(
+                    "policyId",
+                    "policy_ambiguous",
+                    "stands beside \"policy\"",
+                    "Send one of the two.",
+                );
+            }
+            let policy = inline
+                .map(|policy| (policy, PolicySource::Booking))
+                .or(named.map(|policy| (policy, PolicySource::Named)));
+            Some(Self {
+                partner_id,
+                talent: talent?,
+                organizer: organizer?,
+                event_type: event_type?,
+                event_date: event_date?,
+                time_zone,
+                value: value?,
+                paid,
+                policy,
+                metadata: metadata.unwrap_or_default().into_iter().collect(),
+            })
+        })
+    }
+}
+
+fn party(form: &mut Form<'_, '_>) -> Option<Party> {
+    let id = form.required("id", |v| v.text(limits::PARTY_ID_CHARS));
+    let name = form.required("name", |v| v.text(limits::NAME_CHARS));
+    Some(Party {
+        id: id?,
+        name: name?,
+    })
+}
+
+pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
+    let text = v.string()?;
+    EventDate::parse(&text).or_else(|| {
+        v.fault(
+            "invalid_date",
+            format!("\"{}\" is no date-time", input::shorten(&text)),
+            "Send RFC 3339 with an offset (2027-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
+        )
+    })
+}
+
+fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
+    let text = v.string()?;
+    Currency::parse(&text)
+        .map_err(|e| {
+            v.fault::<()>(
+                e.code(),
+                format!("\"{}\" {e}", input::shorten(&text)),
+                "Send a code such as \"USD\" or \"EUR\".",
+            )
+        })
+        .ok()
+}
+
+/// An amount, once its currency is known; the currency's own fault is enough otherwise.
+fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
+    let digits = v.number()?;
+    let currency = currency?;
+    Amount::parse(digits, currency)
+        .map_err(|e| {
+            let fix = format!(
+                "Send a number from 0 with at most {} decimals ({currency}).",
+                currency.decimals()
+            );
+            v.fault::<()>(e.code(), format!("{} {e}", input::shorten(digits)), fix)
+        })
+        .ok()
+}
+
+fn named_policy(v: &mut Value<'_, '_>, shelf: &Shelf) -> Option<Policy> {
+    let text = v.string()?;
+    if let Some(policy) = shelf.named(&text) {
+        return Some(policy.clone());
+    }
+    v.fault(
+        "policy_unknown",
+        format!("there is no policy \"{}\"", input::shorten(&text)),
+        shelf.fix_for(&text),
+    )
+}
+
+/// Everything of a new booking that its batch does not decide.
+fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooking, Error> {
+    let wanted = BookingRequest::read(body, shelf)?;
+    let partner_id = owner(session, wanted.partner_id.as_deref())?;
+    let at = session.service.clock().now();
+    let policy = match wanted.policy {
+        Some(chosen) => Some(chosen),
+        None => shelf.default_for(&wanted.event_type, session.service.library_policies())?,
+    };
+    let booked = Booked {
+        event_date: wanted.event_date,
+        time_zone: wanted.time_zone.as_deref(),
+        partner_time_zone: shelf.settings.time_zone.as_deref(),
+        value: wanted.value,
+        paid: wanted.paid,
+        created_at: at,
+    };
+    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).map_err(field_of)?;
+    let booking_id = BookingId::new(at, entropy::bytes());
+    let booking = Booking {
+        booking_id,
+        partner_id,
+        talent: wanted.talent,
+        organizer: wanted.organizer,
+        event_type: wanted.event_type,
+        event_date: terms.anchor,
+        time_zone: wanted.time_zone,
+        booking_value: wanted.value.json_number(),
+        amount_paid: wanted.paid.map(Amount::json_number),
+        currency: wanted.value.currency(),
+        status: BookingStatus::Created,
+        protected: false,
+        protected_at: None,
+        rescheduled_at: None,
+        canceled_at: None,
+        resolution_id: None,
+        policy: None,
+        metadata: wanted.metadata,
+        created_at: at,
+    };
+    let body = serde_json::to_string(&booking)
+        .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?;
+    let terms_body = terms::write(&terms);
+    let fact = Fact::seal(
+        LeafKind::BookingCreated,
+        facts::created(&booking, &terms, &terms_body),
+        entropy::bytes,
+    )?;
+    let event_id = EventId::new(at, entropy::bytes());
+    Ok(NewBooking {
+        body,
+        terms_body,
+        stream: entropy::bytes(),
+        fact: Arc::new(fact),
+        event: NewEvent {
+            event_id,
+            event_type: EventType::BookingCreated,
+            head: webhook::body::created(event_id, &booking),
+            lease: session.service.lease(),
+        },
+        booking,
+        terms,
+        shelf: None,
+    })
+}
+
+/// The field that terms were refused for.
+fn field_of(refusal: Refusal) -> Error {
+    let pointer = match refusal.code {
+        "time_zone_unknown" | "time_zone_required" => "/timeZone",
+        "policy_currency_mismatch" => "/currency",
+        "currency_mismatch" => "/amountPaid",
+        _ => return refusal.into(),
+    };
+    let fix = match pointer {
+        "/timeZone" => "Send an IANA name such as \"America/New_York\".",
+        _ => "Use one currency in booking and policy.",
+    };
+    Error::faults(vec![FieldError {
+        pointer: pointer.to_owned(),
+        code: refusal.code.to_owned(),
+        message: refusal.message,
+        fix: fix.to_owned(),
+    }])
+}
+
+/// The booking a path names, if this caller may see it.
+pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<BookingState, Error> {
+    query_one(session, |reader| reader.booking(booking_id))?
+        .filter(|state| session.may_see(&state.booking.partner_id))
+        .ok_or_else(|| Error::not_found("booking"))
+}
+
+/// The partner in whose name a command about a booking acts. That the booking is that partner's is for the command to see,
+/// so that a partner's own key costs no look.
+pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
+    match &session.authority {
+        Authority::Partner { partner_id, .. } => Ok(*partner_id),
+        _ => query(session, |reader| reader.booking_owner(booking_id))?
+            .filter(|owner| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("booking")),
+    }
+}
+
+/// `GET /v1/bookings/{bookingId}`
+pub struct GetBooking;
+
+impl Operation for GetBooking {
+    const ROUTE: Route = Route {
+        id: "getBooking",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Bookings",
+        summary: "One booking",
+        description: "Carries an ETag; send it as If-None-Match to be told 304 while nothing changed.",
+    };
+    type Output = Booking;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Booking>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            Ok(visible(session, &booking_id)?.booking)
+        }))
+    }
+}
+
+/// `GET /v1/bookings`
+pub struct ListBookings;
+
+impl Operation for ListBookings {
+    const ROUTE: Route = Route {
+        id: "listBookings",
+        method: Method::Get,
+        path: "/v1/bookings",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only bookings in this status: created, protected or canceled.",
+                form: QueryForm::Words("BookingStatus"),
+            },
+            QueryParam {
+                name: "eventFrom",
+                description: "Only events that start at or after this RFC 3339 instant.",
+                form: QueryForm::Instant,
+            },
+            QueryParam {
+                name: "eventTo",
+                description: "Only events that start before this RFC 3339 instant.",
+                form: QueryForm::Instant,
+            },
+            LIMIT,
+            ids_cursor::<noun::Booking>(),
+        ],
+        refusals: &[],
+        tag: "Bookings",
+        summary: "List bookings",
+        description: "Newest first. Stable while bookings are added. A page of a filter that matches little may hold fewer rows than \
+                      asked for, or none; go on while `hasMore` is true.",
+    };
+    type Output = Page<Booking>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
+        let page = paging(request)?;
+        let partner_id = match &session.authority {
+            Authority::Administrator { partner_id } => *partner_id,
+            _ => Some(session.partner_id()?),
+        };
+        let mut faults = Vec::new();
+        let filter = BookingFilter {
+            partner_id,
+            status: query_choice(request, "status", &BookingStatus::WORDS, &mut faults),
+            event_from: query_instant(request, "eventFrom", &mut faults),
+            event_to: query_instant(request, "eventTo", &mut faults),
+        };
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        let open = filter.is_open();
+        let list: ReadFn<_> = Box::new(move |session| {
+            let (rows, next) = query(session, |reader| {
+                reader.bookings(&filter, page.before, page.limit)
+            })?;
+            Ok(Page {
+                data: rows.into_iter().map(|state| state.booking).collect(),
+                has_more: next.is_some(),
+                next_cursor: next.map(|id| id.to_string()),
+            })
+        });
+        // One that matches little looks at thousands of rows.
+        Ok(match open {
+            true => Action::Read(list),
+            false => Action::Long(list),
+        })
+    }
+}
+
+pub(super) fn query_instant(
+    request: &Request,
+    name: &str,
+    faults: &mut Vec<FieldError>,
+) -> Option<Timestamp> {
+    let text = query_value(request, name)?;
+    let found = Timestamp::parse(text);
+    if found.is_none() {
+        faults.push(query_fault(
+            name,
+            "invalid_date",
+            "is not an RFC 3339 date-time",
+            "Send one such as 2027-06-20T19:00:00Z; write + as %2B.",
+        ));
+    }
+    found
+}
+
+/// `POST /v1/bookings/{bookingId}/protect`
+#[derive(Debug)]
+pub struct ProtectBooking {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    /// The id its event will have.
+    pub(crate) event_id: EventId,
+    /// Names the leases of that event's deliveries.
+    pub(crate) lease: i64,
+    /// Seed of the salts.
+    pub(crate) seed: [u8; 32],
+    /// The evidence address for the event's payload.
+    pub(crate) evidence_url: String,
+}
+
+impl Operation for ProtectBooking {
+    const ROUTE: Route = Route {
+        id: "protectBooking",
+        method: Method::Post,
+        path: "/v1/bookings/{bookingId}/protect",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Bookings",
+        summary: "Protect a booking",
+        description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and answers the first \
+                      `protectedAt`. The receipt says where the record stands in the log.",
+    };
+    type Output = Protected;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Protected>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let partner_id = owner_of(session, &booking_id)?;
+        let at = session.service.clock().now();
+        let protect = Self {
+            partner_id,
+            booking_id,
+            event_id: EventId::new(at, entropy::bytes()),
+            lease: session.service.lease(),
+            seed: entropy::bytes(),
+            evidence_url: super::evidence::address(session, &booking_id),
+        };
+        Ok(write(at, protect))
+    }
+}
+
+/// Answer to a new booking (spec: POST /v1/bookings).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct BookingCreated {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// The partner that owns it.
+    pub partner_id: PartnerId,
+    /// Where it stands.
+    pub status: BookingStatus,
+    /// When it was recorded.
+    pub created_at: Timestamp,
+}
+
+/// Answer to a protection (spec: POST /v1/bookings/{bookingId}/protect).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Protected {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// Always true.
+    pub protected: bool,
+    /// When it was first protected.
+    pub protected_at: Timestamp,
+    /// Where the record stands in the ledger.
+    pub receipt: Receipt,
+}

@@ -1,0 +1,137 @@
+//! Bookings: recorded, protected. Each fact is a leaf of the ledger and an event.
+
+use std::sync::Arc;
+
+use crate::engine::batch::BatchState;
+use crate::engine::chain::{self, Chain};
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::evidence::facts;
+use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking, Protected};
+use crate::features::deliveries;
+use crate::features::partners::quota;
+use crate::ledger::LeafKind;
+use crate::model::{BookingStatus, EventType, Timestamp};
+use crate::webhook::body;
+
+impl Command for CreateBooking {
+    type Reply = BookingCreated;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.0.booking.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<BookingCreated> {
+        let Self(new) = self;
+        let booking = &new.booking;
+        let partner = batch
+            .active_partner(&booking.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        quota::admit_booking(batch, partner, at, new.bytes())?;
+        if let Some(shelf) = &new.shelf
+            && !shelf.is_current(partner.edition, &partner.partner.settings)
+        {
+            return Err(Error::outdated());
+        }
+        let first = chain::first(batch, booking.booking_id, new.stream, at, &new.fact)?;
+        let mut changes = vec![
+            Change::BookingAdded(Arc::clone(new)),
+            Change::Entry(Box::new(first)),
+        ];
+        deliveries::emit(
+            batch,
+            partner,
+            at,
+            booking.booking_id,
+            &new.event,
+            &mut changes,
+        );
+        let reply = BookingCreated {
+            booking_id: booking.booking_id,
+            partner_id: booking.partner_id,
+            status: booking.status,
+            created_at: booking.created_at,
+        };
+        Ok((changes, reply))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
+}
+
+impl Command for ProtectBooking {
+    type Reply = Protected;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Protected> {
+        let (partner_id, booking_id) = (self.partner_id, self.booking_id);
+        let state = batch
+            .bookings
+            .get(&booking_id)
+            .filter(|state| state.booking.partner_id == partner_id)
+            .ok_or_else(|| Error::not_found("booking"))?;
+        let partner = batch
+            .active_partner(&partner_id)
+            .ok_or_else(|| Error::not_found("booking"))?;
+        let reply = |protected_at, leaf| Protected {
+            booking_id,
+            protected: true,
+            protected_at,
+            receipt: Receipt::of(&batch.origin, leaf),
+        };
+        match state.booking.status {
+            BookingStatus::Canceled => {
+                return Err(Error::conflict(
+                    "booking_canceled",
+                    format!(
+                        "Booking {booking_id} is canceled; only bookings that are not canceled can be protected."
+                    ),
+                ));
+            }
+            BookingStatus::Protected => {
+                // The rows that say "protected" and the leaf index are written together; without one the store is damaged.
+                let (Some(protected_at), Some(leaf)) =
+                    (state.booking.protected_at, state.protected_leaf)
+                else {
+                    return Err(Error::internal(format!(
+                        "booking {booking_id} is protected but has no leaf that says so"
+                    )));
+                };
+                return Ok((Vec::new(), reply(protected_at, leaf)));
+            }
+            BookingStatus::Created => {}
+        }
+        let mut booking = state.booking.clone();
+        booking.protect(at);
+        let mut chain = Chain::of(batch, state, at, &self.seed)?;
+        let fields = facts::protected(&booking, &state.terms);
+        let entry = chain.append(LeafKind::BookingProtected, fields)?;
+        let (leaf_index, leaf) = (entry.index, entry.hash);
+        let mut changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::BookingProtected {
+                booking_id,
+                at,
+                leaf_index,
+            },
+        ];
+        let event = NewEvent {
+            event_id: self.event_id,
+            event_type: EventType::BookingProtected,
+            head: body::protected(self.event_id, &booking, at, &self.evidence_url),
+            lease: self.lease,
+        };
+        deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
+        Ok((changes, reply(at, (leaf_index, leaf))))
+    }
+
+    fn complete(&self, reply: &mut Protected, head: &Head) {
+        reply.receipt.complete(head);
+    }
+}

@@ -1,0 +1,407 @@
+//! Cancellations and their resolutions: made, read, decided.
+
+pub(crate) mod rule;
+
+use crate::entropy;
+use crate::error::Error;
+use crate::input::{self, Form, Value};
+use crate::limits;
+use crate::model::{BookingId, EventId, PartnerId, ResolutionId, Scope, Timestamp};
+use crate::operation::{
+    Action, Body, Method, Operation, Request, Route, path_id, query, read, write,
+};
+use crate::policy::{Actor, EvidenceItem, Reason, Resolution, ResolutionPath};
+use crate::session::{Access, Session};
+
+/// `POST /v1/bookings/{bookingId}/cancel`
+#[derive(Debug)]
+pub struct CancelBooking {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    pub(crate) asked: CancelRequest,
+    /// What is prepared for its resolution.
+    pub(crate) resolution: NewResolution,
+}
+
+/// Body of [`CancelBooking`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct CancelRequest {
+    /// Who cancels.
+    pub canceled_by: Actor,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// In somebody's own words.
+    pub note: Option<String>,
+    /// From when it is to count.
+    pub effective_at: Option<Timestamp>,
+    /// The agreed refund's digits; what they come to hangs on the booking's currency.
+    pub agreed_refund: Option<String>,
+    /// What is said to prove it.
+    pub evidence: Vec<EvidenceItem>,
+    /// What it must come to.
+    pub expected: Expected,
+}
+
+impl Operation for CancelBooking {
+    const ROUTE: Route = Route {
+        id: "cancelBooking",
+        method: Method::Post,
+        path: "/v1/bookings/{bookingId}/cancel",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Cancellation",
+        summary: "Cancel a booking",
+        description: "Computes what the cancellation comes to from the policy frozen with the booking and records it: `booking.canceled` and \
+                      `resolution.created` in the ledger and one `resolution.created` event, all in one transaction. The service moves no \
+                      money. `expected` guards what you have shown somebody: another result is refused with 409 `quote_changed` and the \
+                      fresh `evaluation`. The same `canceledBy`, `reason` and `effectiveAt` again answer with the resolution there is; \
+                      anything else about a canceled booking is 409 `booking_already_canceled` with its `resolutionId`. Where a person must \
+                      decide, the booking is canceled all the same, with a resolution in status `pending_review`.",
+    };
+    type Output = Resolution;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let asked = CancelRequest::read(&request.body)?;
+        let partner_id = super::bookings::owner_of(session, &booking_id)?;
+        let at = session.service.clock().now();
+        let cancel = Self {
+            partner_id,
+            booking_id,
+            asked,
+            resolution: new_resolution(session, at, booking_id),
+        };
+        Ok(write(at, cancel))
+    }
+
+    fn location(resolution: &Resolution) -> Option<String> {
+        Some(address(resolution))
+    }
+}
+
+/// `GET /v1/resolutions/{resolutionId}`
+pub struct GetResolution;
+
+impl Operation for GetResolution {
+    const ROUTE: Route = Route {
+        id: "getResolution",
+        method: Method::Get,
+        path: "/v1/resolutions/{resolutionId}",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Cancellation",
+        summary: "One resolution",
+        description: "What a cancellation came to, exactly as the ledger records it. `supersededBy` names the decision that stands in the \
+                      place of one that was left to a person.",
+    };
+    type Output = Resolution;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
+        let resolution_id: ResolutionId = path_id(request, 0)?;
+        Ok(read(move |session| Ok(visible(session, &resolution_id)?.1)))
+    }
+}
+
+/// `POST /v1/resolutions/{resolutionId}/decide`
+#[derive(Debug)]
+pub struct DecideResolution {
+    pub(crate) partner_id: PartnerId,
+    /// Which: the one the resolution is of, which never changes.
+    pub(crate) booking_id: BookingId,
+    /// The resolution that is pending.
+    pub(crate) resolution_id: ResolutionId,
+    pub(crate) asked: DecisionRequest,
+    /// What is prepared for the resolution in its place.
+    pub(crate) next: NewResolution,
+}
+
+/// Body of [`DecideResolution`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct DecisionRequest {
+    /// The refund's digits.
+    pub refund: String,
+    /// Who decided.
+    pub decided_by: String,
+    /// Why.
+    pub rationale: String,
+}
+
+impl Operation for DecideResolution {
+    const ROUTE: Route = Route {
+        id: "decideResolution",
+        method: Method::Post,
+        path: "/v1/resolutions/{resolutionId}/decide",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Cancellation",
+        summary: "Decide a resolution that was left to a person",
+        description: "Records what goes back of what was paid; the rest is kept. Makes a new resolution that `supersedes` the pending one, \
+                      with an entry in the ledger and a `resolution.created` event of its own. Decided once: the very same decision \
+                      again answers with what is recorded, another one is 409 `resolution_already_decided`; a resolution that the policy \
+                      alone gave is 409 `resolution_final`.",
+    };
+    type Output = Resolution;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
+        let resolution_id: ResolutionId = path_id(request, 0)?;
+        let asked = DecisionRequest::read(&request.body)?;
+        // Which booking a resolution is of never changes, so it may be looked up before the turn to write.
+        let (partner_id, pending) = visible(session, &resolution_id)?;
+        let at = session.service.clock().now();
+        let decide = Self {
+            partner_id,
+            booking_id: pending.booking_id,
+            resolution_id,
+            asked,
+            next: new_resolution(session, at, pending.booking_id),
+        };
+        Ok(write(at, decide))
+    }
+
+    fn location(resolution: &Resolution) -> Option<String> {
+        Some(address(resolution))
+    }
+}
+
+fn address(resolution: &Resolution) -> String {
+    format!("/v1/resolutions/{}", resolution.resolution_id)
+}
+
+/// The resolution a path names, and the booking's owner, if this caller may see it.
+fn visible(
+    session: &Session,
+    resolution_id: &ResolutionId,
+) -> Result<(PartnerId, Resolution), Error> {
+    query(session, |reader| reader.resolution(resolution_id))?
+        .filter(|(owner, _)| session.may_see(owner))
+        .ok_or_else(|| Error::not_found("resolution"))
+}
+
+fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> NewResolution {
+    NewResolution {
+        resolution_id: ResolutionId::new(at, entropy::bytes()),
+        event_id: EventId::new(at, entropy::bytes()),
+        lease: session.service.lease(),
+        seed: entropy::bytes(),
+        packet_url: super::evidence::address(session, &booking_id),
+    }
+}
+
+impl CancelRequest {
+    /// Reads the body of a cancellation, reporting every fault.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let canceled_by = form.required("canceledBy", |v| v.choice(Actor::WORDS));
+            let reason = form.optional("reason", |v| v.choice(Reason::WORDS));
+            let note = form.optional("note", |v| v.text(limits::TEXT_CHARS));
+            let effective_at = form.optional("effectiveAt", instant);
+            let agreed_refund = form.optional("agreedRefund", |v| Some(v.number()?.to_owned()));
+            let evidence = form.optional("evidence", |v| {
+                v.reborrow().array(limits::CANCELLATION_EVIDENCE, |item| {
+                    item.object(evidence_item)
+                })
+            });
+            let expected = form.optional_object("expected", expected);
+            let alone = canceled_by.is_some_and(|actor| actor != Actor::Mutual);
+            if alone && form.has("agreedRefund") {
+                form.fault_at(
+                    "agreedRefund",
+                    "agreed_refund_not_mutual",
+                    "is only for a cancellation that both sides agreed on",
+                    "Leave it out, or send \"canceledBy\": \"mutual\".",
+                );
+            }
+            Some(Self {
+                canceled_by: canceled_by?,
+                reason,
+                note,
+                effective_at,
+                agreed_refund,
+                evidence: evidence.unwrap_or_default(),
+                expected: expected.unwrap_or_default(),
+            })
+        })
+    }
+}
+
+impl DecisionRequest {
+    /// Reads the body of a decision, reporting every fault.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let refund = form.required("refund", |v| Some(v.number()?.to_owned()));
+            let decided_by = form.required("decidedBy", |v| v.text(limits::NAME_CHARS));
+            let rationale = form.required("rationale", |v| v.text(limits::TEXT_CHARS));
+            Some(Self {
+                refund: refund?,
+                decided_by: decided_by?,
+                rationale: rationale?,
+            })
+        })
+    }
+}
+
+fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
+    Some(Expected {
+        refund_minor_units: form.optional("refundMinorUnits", |v| {
+            v.integer(0, limits::AMOUNT_MINOR_UNITS)
+        }),
+        resolution_path: form.optional("resolutionPath", |v| v.choice(ResolutionPath::WORDS)),
+        policy_hash: form.optional("policyHash", digest),
+    })
+}
+
+fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
+    let kind = form.required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));
+    let name = form.optional("name", |v| v.text(limits::NAME_CHARS));
+    let media_type = form.optional("mediaType", |v| v.text(limits::MEDIA_TYPE_CHARS));
+    let sha256 = form.required("sha256", digest);
+    Some(EvidenceItem {
+        kind: kind?,
+        name,
+        media_type,
+        sha256: sha256?,
+    })
+}
+
+pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
+    let text = v.string()?;
+    Timestamp::parse(&text).or_else(|| {
+        v.fault(
+            "invalid_date",
+            format!("\"{}\" is no instant", input::shorten(&text)),
+            "Send RFC 3339 with an offset, such as 2027-06-01T09:00:00Z.",
+        )
+    })
+}
+
+/// `sha256:` and 64 lower-case hex digits.
+pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.string()?;
+    let is_digest = text.strip_prefix("sha256:").is_some_and(|digits| {
+        digits.len() == 64
+            && digits
+                .bytes()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    });
+    if is_digest {
+        return Some(text);
+    }
+    v.fault(
+        "bad_digest",
+        format!("\"{}\" is no SHA-256", input::shorten(&text)),
+        "Send \"sha256:\" and 64 lower-case hex digits.",
+    )
+}
+
+/// What the caller was shown before it canceled; what is absent is not compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The refund in minor units.
+    pub refund_minor_units: Option<i64>,
+    /// The resolution path.
+    pub resolution_path: Option<ResolutionPath>,
+    /// The policy's hash.
+    pub policy_hash: Option<String>,
+}
+
+/// What a new resolution needs and `decide` itself cannot make: it rolls no dice.
+#[derive(Debug, Clone)]
+pub struct NewResolution {
+    /// The id it will have.
+    pub resolution_id: ResolutionId,
+    /// The id its event will have.
+    pub event_id: EventId,
+    /// Names the leases of that event's deliveries.
+    pub lease: i64,
+    /// Seed of the facts' salts.
+    pub seed: [u8; 32],
+    /// The evidence address for the event's payload.
+    pub packet_url: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(body: &str) -> Vec<(String, String)> {
+        let error = CancelRequest::read(body.as_bytes()).unwrap_err();
+        let details = error.details.into_iter();
+        details.map(|fault| (fault.pointer, fault.code)).collect()
+    }
+
+    #[test]
+    fn every_fault_of_a_cancellation_is_reported_at_its_place() {
+        for (body, pointer, code) in [
+            ("{}", "/canceledBy", "missing_field"),
+            (r#"{"canceledBy":"me"}"#, "/canceledBy", "not_allowed"),
+            (
+                r#"{"canceledBy":"talent","reason":"ill"}"#,
+                "/reason",
+                "not_allowed",
+            ),
+            (r#"{"canceledBy":"talent","note":""}"#, "/note", "empty"),
+            (
+                r#"{"canceledBy":"talent","effectiveAt":"2026-01-01T00:00:00"}"#,
+                "/effectiveAt",
+                "invalid_date",
+            ),
+            (
+                r#"{"canceledBy":"talent","agreedRefund":1}"#,
+                "/agreedRefund",
+                "agreed_refund_not_mutual",
+            ),
+            (
+                r#"{"canceledBy":"mutual","agreedRefund":"1"}"#,
+                "/agreedRefund",
+                "wrong_type",
+            ),
+            (
+                r#"{"canceledBy":"talent","evidence":[{"kind":"mail","sha256":"sha256:00"}]}"#,
+                "/evidence/0/sha256",
+                "bad_digest",
+            ),
+            (
+                r#"{"canceledBy":"talent","evidence":[{"sha256":"0"}]}"#,
+                "/evidence/0/kind",
+                "missing_field",
+            ),
+            (
+                r#"{"canceledBy":"talent","expected":{"refundMinorUnits":-1}}"#,
+                "/expected/refundMinorUnits",
+                "out_of_range",
+            ),
+            (
+                r#"{"canceledBy":"talent","expected":{"policyHash":"firm"}}"#,
+                "/expected/policyHash",
+                "bad_digest",
+            ),
+            (
+                r#"{"canceledBy":"talent","cancelledAt":1}"#,
+                "/cancelledAt",
+                "unknown_field",
+            ),
+        ] {
+            let found = codes(body);
+            let wanted = (pointer.to_owned(), code.to_owned());
+            assert!(found.contains(&wanted), "{body}: {found:?}");
+        }
+        let many = vec![r#"{"kind":"a","sha256":"b"}"#; limits::CANCELLATION_EVIDENCE + 1];
+        let body = format!(
+            r#"{{"canceledBy":"talent","evidence":[{}]}}"#,
+            many.join(",")
+        );
+        assert_eq!(
+            codes(&body),
+            [("/evidence".to_owned(), "too_many".to_owned())]
+        );
+    }
+}

@@ -1,0 +1,322 @@
+//! Cancellations: a booking ends once, with one resolution; where that leaves something open, a person decides it once.
+//!
+//! What a cancellation comes to is the policy's to say. Invariant: whatever is canceled has its resolution, its entries and
+//! its event in the same batch, and nothing but a decision about a pending one follows.
+
+use crate::engine::batch::{BatchState, BookingState, PartnerState};
+use crate::engine::chain::Chain;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided, NewEvent};
+use crate::engine::needs::Needs;
+use crate::error::{Error, FieldError, Obstacle};
+use crate::evidence::facts;
+use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
+use crate::features::deliveries;
+use crate::ledger::LeafKind;
+use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
+use crate::policy::{
+    self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionPath,
+    ResolutionStatus, Standing, Subject,
+};
+use crate::webhook::body;
+
+impl Command for CancelBooking {
+    type Reply = Resolution;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+    }
+
+    /// Cancels a booking. The same actor, reason and instant again answer with the resolution there is.
+    ///
+    /// # Errors
+    /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; those of
+    /// [`policy::evaluate`] and of an amount, by field.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
+        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let booking = &state.booking;
+        let cancellation = cancellation(at, self, booking.currency)?;
+        let recorded = state.resolution.as_ref().map(Resolution::recorded);
+        let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
+            .map_err(|refusal| refused(refusal, state))?;
+        guard(&self.asked.expected, &evaluation, state.resolution.as_ref())?;
+        if let Some(resolution) = &state.resolution {
+            let resolution = Resolution {
+                evaluation,
+                ..resolution.clone()
+            };
+            return Ok((Vec::new(), resolution));
+        }
+        let new = &self.resolution;
+        let resolution = Resolution::of(
+            &cancellation,
+            evaluation,
+            booking.partner_id,
+            new.resolution_id,
+            booking.protected,
+        );
+        let mut chain = Chain::of(batch, state, at, &new.seed)?;
+        let canceled = chain.append(LeafKind::BookingCanceled, facts::canceled(&cancellation))?;
+        let changes = vec![
+            Change::Entry(Box::new(canceled)),
+            Change::BookingCanceled {
+                booking_id: booking.booking_id,
+                at,
+            },
+        ];
+        resolve(batch, partner, chain, new, resolution, changes)
+    }
+}
+
+impl Command for DecideResolution {
+    type Reply = Resolution;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+    }
+
+    /// Ends a review. The very same decision again answers with the resolution there is.
+    ///
+    /// # Errors
+    /// `not_found`; `resolution_final`, `resolution_already_decided`; `refund_exceeds_paid` and those of an amount.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
+        let asked = &self.asked;
+        let unknown = |_| Error::not_found("resolution");
+        let (partner, state) = owned(batch, self.partner_id, self.booking_id).map_err(unknown)?;
+        let latest = state.resolution.as_ref().filter(|latest| {
+            let named = Some(self.resolution_id);
+            Some(latest.resolution_id) == named || latest.supersedes == named
+        });
+        let latest = latest.ok_or_else(|| Error::not_found("resolution"))?;
+        let refund = amount("/refund", &asked.refund, state.booking.currency)?;
+        if let Some(decision) = &latest.decision {
+            let same = latest.supersedes == Some(self.resolution_id)
+                && decision.refund == refund
+                && decision.decided_by == asked.decided_by
+                && decision.rationale == asked.rationale;
+            return match same {
+                true => Ok((Vec::new(), latest.clone())),
+                false => Err(already_decided(latest)),
+            };
+        }
+        if latest.status != ResolutionStatus::PendingReview {
+            return Err(Error::conflict(
+                "resolution_final",
+                format!(
+                    "Resolution {} is final: the policy alone gave it, and there is nothing to asked. Only resolutions in status pending_review \
+                     are decided.",
+                    latest.resolution_id
+                ),
+            )
+            .showing(obstacle(latest)));
+        }
+        let decision = Decision {
+            refund,
+            decided_by: asked.decided_by.clone(),
+            rationale: asked.rationale.clone(),
+            decided_at: at,
+        };
+        let new = &self.next;
+        let resolution = latest
+            .decided(decision, new.resolution_id, &state.terms)
+            .map_err(|refusal| field_error(refusal, "/refund", "Send at most what was paid."))?;
+        let chain = Chain::of(batch, state, at, &new.seed)?;
+        resolve(batch, partner, chain, new, resolution, Vec::new())
+    }
+}
+
+/// The booking and its partner, when it is this partner's.
+pub(crate) fn owned(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    booking_id: BookingId,
+) -> Result<(&PartnerState, &BookingState), Error> {
+    let state = batch
+        .bookings
+        .get(&booking_id)
+        .filter(|state| state.booking.partner_id == partner_id);
+    batch
+        .active_partner(&partner_id)
+        .zip(state)
+        .ok_or_else(|| Error::not_found("booking"))
+}
+
+/// Records a resolution: its entry, its row, its event.
+fn resolve(
+    batch: &BatchState,
+    partner: &PartnerState,
+    mut chain: Chain,
+    new: &NewResolution,
+    resolution: Resolution,
+    mut changes: Vec<Change>,
+) -> Decided<Resolution> {
+    let entry = chain.append(LeafKind::ResolutionCreated, facts::resolved(&resolution))?;
+    let leaf_index = entry.index;
+    let event = NewEvent {
+        event_id: new.event_id,
+        event_type: EventType::ResolutionCreated,
+        head: body::resolved(new.event_id, &resolution, &new.packet_url),
+        lease: new.lease,
+    };
+    changes.extend([
+        Change::Entry(Box::new(entry)),
+        Change::ResolutionAdded {
+            leaf_index,
+            resolution: Box::new(resolution.clone()),
+        },
+    ]);
+    let (at, booking_id) = (resolution.made_at(), resolution.booking_id);
+    deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
+    Ok((changes, resolution))
+}
+
+fn cancellation(
+    at: Timestamp,
+    cancel: &CancelBooking,
+    currency: Currency,
+) -> Result<Cancellation, Error> {
+    let asked = &cancel.asked;
+    let agreed_refund = match &asked.agreed_refund {
+        Some(digits) => Some(amount("/agreedRefund", digits, currency)?),
+        None => None,
+    };
+    Ok(Cancellation {
+        booking_id: cancel.booking_id,
+        canceled_at: at,
+        canceled_by: asked.canceled_by,
+        reason: asked.reason,
+        note: asked.note.clone(),
+        effective_at: asked.effective_at,
+        agreed_refund,
+        evidence: asked.evidence.clone(),
+    })
+}
+
+fn evaluate(
+    state: &BookingState,
+    recorded: Option<&Recorded>,
+    cancellation: &Cancellation,
+) -> Result<Evaluation, Refusal> {
+    let subject = Subject {
+        booking_id: state.booking.booking_id,
+        terms: &state.terms,
+        standing: Standing::of(state.booking.protected, recorded),
+        amendments: state.amendments(),
+    };
+    policy::evaluate(&subject, &cancellation.question())
+}
+
+/// Refuses a result that is not the one the caller was shown, also where it was recorded already.
+fn guard(
+    expected: &Expected,
+    evaluation: &Evaluation,
+    recorded: Option<&Resolution>,
+) -> Result<(), Error> {
+    let refund = evaluation.refund.map(Amount::minor);
+    let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
+    let wanted = expected.refund_minor_units;
+    let path = expected.resolution_path;
+    // What was decided since was left to a person then, as the first request expected.
+    let decided = recorded.is_some_and(|resolution| resolution.decision.is_some());
+    let same = wanted.is_none_or(|minor| refund == Some(minor))
+        && path.is_none_or(|path| {
+            path == evaluation.resolution_path || decided && path == ResolutionPath::ManualReview
+        })
+        && (expected.policy_hash.as_deref()).is_none_or(|wanted| hash == Some(wanted));
+    if same {
+        return Ok(());
+    }
+    let comes_to = match evaluation.refund {
+        Some(refund) => format!("{}, refund {refund}", evaluation.resolution_path),
+        None => evaluation.resolution_path.to_string(),
+    };
+    let message = match recorded {
+        Some(resolution) => format!(
+            "The booking is canceled already, and that came to something else than was expected: {comes_to}. Nothing was changed. Read \
+             its resolution, {}.",
+            resolution.resolution_id
+        ),
+        None => format!(
+            "The cancellation would not come to what was expected: now it is {comes_to}. Nothing was changed. Look at \"evaluation\" and \
+             cancel again, expecting that."
+        ),
+    };
+    Err(Error::conflict("quote_changed", message).showing(Obstacle {
+        resolution_id: recorded.map(|resolution| resolution.resolution_id),
+        evaluation: Some(evaluation.clone()),
+        ..Obstacle::default()
+    }))
+}
+
+fn obstacle(resolution: &Resolution) -> Obstacle {
+    Obstacle {
+        resolution_id: Some(resolution.resolution_id),
+        ..Obstacle::default()
+    }
+}
+
+fn already_decided(latest: &Resolution) -> Error {
+    Error::conflict(
+        "resolution_already_decided",
+        format!(
+            "The cancellation was decided already, by resolution {}, and is decided once. Read that resolution.",
+            latest.resolution_id
+        ),
+    )
+    .showing(obstacle(latest))
+}
+
+/// The policy's refusal with the field it is about, or with the resolution there is.
+fn refused(refusal: Refusal, state: &BookingState) -> Error {
+    if let Some(resolution) = &state.resolution {
+        let message = format!(
+            "{} Its resolution is {}.",
+            refusal.message, resolution.resolution_id
+        );
+        return Error::new(refusal.kind(), refusal.code, message).showing(obstacle(resolution));
+    }
+    match refusal.code {
+        "effective_at_in_future" | "effective_at_before_booking" => field_error(
+            refusal,
+            "/effectiveAt",
+            "Send an instant from the booking's creation until now, or leave it out.",
+        ),
+        "no_show_before_event" => field_error(
+            refusal,
+            "/reason",
+            "Send another reason, or wait for the event to start.",
+        ),
+        "agreed_refund_required" => field_error(
+            refusal,
+            "/agreedRefund",
+            "Add the refund both sides agreed on.",
+        ),
+        "agreed_refund_exceeds_paid" => {
+            field_error(refusal, "/agreedRefund", "Send at most what was paid.")
+        }
+        _ => refusal.into(),
+    }
+}
+
+pub(crate) fn field_error(refusal: Refusal, pointer: &str, fix: &str) -> Error {
+    Error::faults(vec![FieldError {
+        pointer: pointer.to_owned(),
+        code: refusal.code.to_owned(),
+        message: refusal.message,
+        fix: fix.to_owned(),
+    }])
+}
+
+fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
+    Amount::parse(digits, currency).map_err(|e| {
+        Error::faults(vec![FieldError {
+            pointer: pointer.to_owned(),
+            code: e.code().to_owned(),
+            message: format!("{} {e}", crate::input::shorten(digits)),
+            fix: format!(
+                "Send a number from 0 with at most {} decimals ({currency}).",
+                currency.decimals()
+            ),
+        }])
+    })
+}

@@ -1,0 +1,474 @@
+//! The way of an event: born with its deliveries, leased, attempted, settled, retried.
+
+use std::sync::Arc;
+
+use crate::engine::batch::{BatchState, PartnerState};
+use crate::engine::chain;
+use crate::engine::change::{Change, DeliveryState, EventRow, Phase};
+use crate::engine::command::{Command, Decided, Held, Lapse, NewEvent, Parcel};
+use crate::engine::needs::Needs;
+use crate::entropy;
+use crate::error::Error;
+use crate::evidence::facts::{self, Fact};
+use crate::evidence::notification::{Notification, Sent};
+use crate::features::endpoints::health;
+use crate::ledger::LeafKind;
+use crate::limits;
+use crate::model::{BookingId, EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
+use crate::service::Service;
+use crate::webhook::{Attempt, Schedule, body};
+
+/// Adds an event and one delivery per endpoint that takes its type.
+///
+/// A delivery is born in the courier's hands when the courier has room for it, else due at once for whoever asks; what is
+/// for an endpoint that is suspended or not verified waits in nobody's hands.
+pub(crate) fn emit(
+    batch: &BatchState,
+    partner: &PartnerState,
+    at: Timestamp,
+    booking_id: BookingId,
+    event: &NewEvent,
+    changes: &mut Vec<Change>,
+) {
+    let seq = partner.events + 1;
+    changes.push(Change::EventAdded(Box::new(EventRow {
+        event_id: event.event_id,
+        partner_id: partner.partner.partner_id,
+        seq,
+        booking_id,
+        event_type: event.event_type,
+        body: Arc::from(body::finish(&event.head, seq).into_bytes()),
+    })));
+    for endpoint in partner
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.takes(event.event_type))
+    {
+        let hands = match endpoint.health().is_on_probation() {
+            true => (at, None),
+            false => hold(batch, at, endpoint.endpoint_id, event.lease),
+        };
+        changes.push(Change::DeliveryAdded {
+            event_id: event.event_id,
+            endpoint_id: endpoint.endpoint_id,
+            state: fresh_delivery(at, hands, None),
+        });
+    }
+}
+
+pub(crate) fn fresh_delivery(
+    at: Timestamp,
+    (due, lease): (Timestamp, Option<i64>),
+    begun: Option<Timestamp>,
+) -> DeliveryState {
+    DeliveryState {
+        phase: Phase::Pending,
+        attempts: 0,
+        charged: 0,
+        due: Some(due),
+        lease,
+        settled_leaf: None,
+        begun,
+        since: Some(at),
+    }
+}
+
+/// Into the courier's hands under `lease` where there is room for this endpoint, else due at once for whoever asks.
+pub(crate) fn hold(
+    batch: &BatchState,
+    at: Timestamp,
+    endpoint_id: EndpointId,
+    lease: i64,
+) -> (Timestamp, Option<i64>) {
+    match batch.room.get(&endpoint_id) {
+        Some(1..) => (at.plus_ms(limits::LEASE_MS), Some(lease)),
+        _ => (at, None),
+    }
+}
+
+/// Whether somebody is attempting the delivery: under a lease that has not ended.
+pub(crate) fn in_flight(state: &DeliveryState, at: Timestamp) -> bool {
+    state.lease.is_some() && state.due.is_some_and(|due| due > at)
+}
+
+/// Takes deliveries that are due and in nobody's hands, for the courier.
+#[derive(Debug)]
+pub struct ClaimDeliveries {
+    /// Names the leases taken.
+    pub lease: i64,
+    /// From which endpoints, and at most how many of each.
+    pub endpoints: Vec<(EndpointId, usize)>,
+}
+
+impl Command for ClaimDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.due.extend(&self.endpoints);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let mut changes = Vec::new();
+        for (endpoint_id, room) in &self.endpoints {
+            let Some(health) = batch.health.get(endpoint_id) else {
+                continue;
+            };
+            let (room, fares) = health::claimable(*health, at, *room);
+            let before = changes.len();
+            let due = batch
+                .due
+                .get(endpoint_id)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            // Taken or settled by an earlier command of this batch: no longer due.
+            let still_due = due.iter().filter_map(|event_id| {
+                let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
+                let free = state.lease.is_none() && state.due.is_some_and(|due| due <= at);
+                free.then_some((*event_id, *state))
+            });
+            for (event_id, state) in still_due.take(room) {
+                let state = DeliveryState {
+                    due: Some(at.plus_ms(limits::LEASE_MS)),
+                    since: Some(at),
+                    lease: Some(self.lease),
+                    ..state
+                };
+                changes.push(Change::DeliveryMoved {
+                    event_id,
+                    endpoint_id: *endpoint_id,
+                    state,
+                });
+            }
+            if changes.len() > before && fares != *health {
+                changes.push(Change::EndpointFared {
+                    endpoint_id: *endpoint_id,
+                    health: fares,
+                });
+            }
+        }
+        Ok((changes, ()))
+    }
+}
+
+/// Gives back deliveries that were taken and will not be attempted: they are due at once. A lease that is no longer
+/// held changes nothing.
+#[derive(Debug)]
+pub struct ReleaseDeliveries {
+    /// Which.
+    pub held: Vec<Held>,
+}
+
+impl Command for ReleaseDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        for held in &self.held {
+            needs.deliveries.push(held.event_id);
+            needs.health.push(held.endpoint_id);
+        }
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let mut changes = Vec::new();
+        for held in &self.held {
+            let name = (held.event_id, held.endpoint_id);
+            let state = batch.deliveries.get(&name);
+            let Some(state) = state.filter(|state| state.lease == Some(held.lease)) else {
+                continue;
+            };
+            changes.push(freed(name, *state, at, at));
+            let health = batch.health.get(&held.endpoint_id);
+            changes.extend(health.and_then(|before| {
+                let health = health::unsent(*before, at);
+                (health != *before).then_some(Change::EndpointFared {
+                    endpoint_id: held.endpoint_id,
+                    health,
+                })
+            }));
+        }
+        Ok((changes, ()))
+    }
+}
+
+/// Takes deliveries, a few hundred at a time, from whoever has held them too long or is gone: they are due.
+#[derive(Debug)]
+pub struct ReclaimDeliveries {
+    /// From whom.
+    pub from: Lapse,
+}
+
+impl Command for ReclaimDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.lapses.push(self.from);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        if self.from == Lapse::Ahead {
+            return Ok((reckoned_anew(batch, at), ()));
+        }
+        let lapsed = batch.lapsed.iter().filter_map(|name| {
+            let state = batch.deliveries.get(name)?;
+            let (lease, end) = (state.lease?, state.due?);
+            self.from
+                .takes(lease, end)
+                .then(|| freed(*name, *state, end.min(at), at))
+        });
+        Ok((lapsed.collect(), ()))
+    }
+}
+
+/// What waits for a time that was reckoned by a clock which was ahead: as long as it was to wait then, from now on. Were it due at
+/// once, a clock that is set back would send all of it together.
+fn reckoned_anew(batch: &BatchState, at: Timestamp) -> Vec<Change> {
+    let latest = at.plus_ms(limits::LEASE_SKEW_MS);
+    let deliveries = batch.lapsed.iter().filter_map(|(event_id, endpoint_id)| {
+        let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
+        let (due, since) = (state.due?, state.since.filter(|since| *since > latest)?);
+        // Whoever holds it goes on with it.
+        Some(Change::DeliveryRenewed {
+            event_id: *event_id,
+            endpoint_id: *endpoint_id,
+            state: DeliveryState {
+                due: Some(at.plus_ms(due.ms() - since.ms())),
+                since: Some(at),
+                ..*state
+            },
+        })
+    });
+    let endpoints = batch.health.iter().filter_map(|(endpoint_id, before)| {
+        let health = health::reckoned_anew(*before, at);
+        (health != *before).then_some(Change::EndpointFared {
+            endpoint_id: *endpoint_id,
+            health,
+        })
+    });
+    deliveries.chain(endpoints).collect()
+}
+
+/// The delivery in nobody's hands, due for whoever asks.
+fn freed(
+    (event_id, endpoint_id): (EventId, EndpointId),
+    state: DeliveryState,
+    due: Timestamp,
+    at: Timestamp,
+) -> Change {
+    Change::DeliveryMoved {
+        event_id,
+        endpoint_id,
+        state: DeliveryState {
+            due: Some(due),
+            since: Some(at),
+            lease: None,
+            ..state
+        },
+    }
+}
+
+/// Records one attempt's outcome. A lease that is no longer held, or an attempt that is not the next, changes nothing. The
+/// reply is what it made of the endpoint, if that stands otherwise now.
+#[derive(Debug, Clone)]
+pub struct SettleDelivery {
+    /// Of which event.
+    pub(crate) event_id: EventId,
+    /// To which endpoint.
+    pub(crate) endpoint_id: EndpointId,
+    /// The lease under which it was attempted.
+    pub(crate) lease: i64,
+    /// The attempt's number, from 1.
+    pub(crate) number: u32,
+    /// What happened.
+    pub(crate) attempt: Attempt,
+    /// Random bits that spread the next attempt.
+    pub(crate) jitter: u64,
+    /// The event's booking, which the fact is one of.
+    pub(crate) booking_id: BookingId,
+    /// The committed `webhook.settled`, for the case that this ends the delivery.
+    pub(crate) fact: Arc<Fact>,
+}
+
+impl SettleDelivery {
+    /// The command that records what came of one attempt at a delivery, which ended at `at`; with all prepared that does not
+    /// depend on its batch.
+    ///
+    /// # Errors
+    /// `internal`, for a value that nothing can commit to.
+    pub fn of(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
+        let sent = Sent {
+            event_id: parcel.event_id,
+            event_type: parcel.event_type,
+            seq: parcel.seq,
+            body: &parcel.body,
+        };
+        let number = parcel.attempts + 1;
+        let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
+        let fields = facts::settled(parcel.booking_id, &notification);
+        let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
+        Ok(Self {
+            event_id: parcel.event_id,
+            endpoint_id: parcel.endpoint_id,
+            lease: parcel.lease,
+            number,
+            attempt,
+            jitter: entropy::number(),
+            booking_id: parcel.booking_id,
+            fact: Arc::new(fact),
+        })
+    }
+}
+
+/// An endpoint that an outcome has moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndpointTurned {
+    /// Which.
+    pub endpoint_id: EndpointId,
+    /// Where it stood before.
+    pub from: EndpointStatus,
+    /// How it fares now.
+    pub health: EndpointHealth,
+}
+
+impl Command for SettleDelivery {
+    type Reply = Option<EndpointTurned>;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.deliveries.push(self.event_id);
+        needs.health.push(self.endpoint_id);
+        needs.chains.push(self.booking_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointTurned>> {
+        let name = (self.event_id, self.endpoint_id);
+        let (event_id, endpoint_id) = name;
+        let Some(state) = batch
+            .deliveries
+            .get(&name)
+            .filter(|state| state.lease == Some(self.lease) && state.attempts + 1 == self.number)
+        else {
+            return Ok((Vec::new(), None));
+        };
+        let health = batch.health.get(&endpoint_id).copied();
+        let begun = state.begun_at(&event_id);
+        let suspended = health.is_some_and(|health| health.status == EndpointStatus::Suspended);
+        let attempt = Attempt {
+            uncharged: is_uncharged(at, begun, &self.attempt, suspended),
+            ..self.attempt.clone()
+        };
+        let charged = state.charged + u32::from(!attempt.uncharged);
+        let phase = if attempt.delivered() {
+            Phase::Delivered
+        } else {
+            Phase::Failed
+        };
+        let (fared, reply) = health.map_or((None, None), |before| {
+            fare(endpoint_id, before, at, &attempt)
+        });
+        let due = next_attempt(at, begun, charged, &attempt, self.jitter);
+        let entry = is_to_record(state, phase, due)
+            .then(|| chain::next(batch, self.booking_id, at, &self.fact))
+            .transpose()?;
+        let leaf = entry.as_ref().map(|entry| entry.index);
+        let mut changes = vec![
+            Change::DeliveryMoved {
+                event_id,
+                endpoint_id,
+                state: DeliveryState {
+                    phase,
+                    attempts: self.number,
+                    charged,
+                    due,
+                    lease: None,
+                    settled_leaf: leaf.or(state.settled_leaf),
+                    begun: state.begun,
+                    since: due.map(|_| at),
+                },
+            },
+            Change::AttemptAdded {
+                event_id,
+                endpoint_id,
+                number: self.number,
+                attempt: Box::new(attempt),
+            },
+        ];
+        changes.extend(entry.map(|entry| Change::Entry(Box::new(entry))));
+        changes.extend(fared);
+        Ok((changes, reply))
+    }
+}
+
+/// Whether the ledger is to record that a delivery ended so. That it was given up is recorded once, however often it is tried
+/// again by hand; that it was accepted always, and nothing comes after that.
+fn is_to_record(state: &DeliveryState, phase: Phase, due: Option<Timestamp>) -> bool {
+    match phase {
+        Phase::Delivered => true,
+        _ => due.is_none() && state.settled_leaf.is_none(),
+    }
+}
+
+/// What an attempt makes of its endpoint: of one that fares well and goes on so nothing is written.
+fn fare(
+    endpoint_id: EndpointId,
+    before: EndpointHealth,
+    at: Timestamp,
+    attempt: &Attempt,
+) -> (Option<Change>, Option<EndpointTurned>) {
+    let health = health::after(before, at, attempt);
+    let fared = (health != before).then_some(Change::EndpointFared {
+        endpoint_id,
+        health,
+    });
+    if health.status == before.status {
+        return (fared, None);
+    }
+    let from = before.status;
+    let turned = EndpointTurned {
+        endpoint_id,
+        from,
+        health,
+    };
+    (fared, Some(turned))
+}
+
+/// Whether a failure uses up nothing of the schedule: while the endpoint is suspended, and where it is ours, though not for
+/// ever.
+fn is_uncharged(at: Timestamp, begun: Timestamp, attempt: &Attempt, suspended: bool) -> bool {
+    let young = at.ms() - begun.ms() <= limits::OUR_FAULTS_FREE_MS;
+    !attempt.delivered() && (suspended || (attempt.is_ours() && young))
+}
+
+/// When the next automatic attempt of a schedule that began then is due.
+fn next_attempt(
+    at: Timestamp,
+    begun: Timestamp,
+    charged: u32,
+    attempt: &Attempt,
+    jitter: u64,
+) -> Option<Timestamp> {
+    let delay = Schedule::default().next_delay(charged as usize, attempt, jitter)?;
+    let delay = i64::try_from(delay).unwrap_or(i64::MAX);
+    if !(attempt.uncharged && attempt.is_ours()) {
+        return Some(at.plus_ms(delay));
+    }
+    // Ours to mend, and not at once: the longer the delivery has waited, the longer until the next try.
+    let waited = (at.ms() - begun.ms()).min(limits::OUR_FAULTS_FREE_MS);
+    Some(at.plus_ms(delay.max(waited / 16)))
+}
+
+/// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
+/// that delivers, before it holds any itself: whoever held them is gone. Blocks.
+///
+/// # Errors
+/// `unavailable` when the store does not answer; the leases then end by themselves.
+pub fn reclaim_all(service: &Service) -> Result<(), Error> {
+    let ended = Timestamp::from_ms(i64::MAX);
+    let held = || {
+        let lapsed = service.reader()?.has_lapsed_leases(ended);
+        lapsed.map_err(|e| service.fault(&e))
+    };
+    while held()? {
+        let from = Lapse::EndedBy(ended);
+        service.submit_and_wait(service.envelope(ReclaimDeliveries { from }))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! Webhook endpoints.
+
+pub(crate) mod health;
+pub(crate) mod rule;
+pub mod secrets;
+pub mod testing;
+pub mod update;
+
+use crate::model::{
+    Endpoint, EndpointId, EndpointStatus, EventType, Page, PartnerId, Scope, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::entropy;
+use crate::error::Error;
+use crate::input::{self, Value};
+use crate::limits;
+use crate::model::id::noun;
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
+    paging, path_id, query, query_choice, query_one, read, write,
+};
+use crate::service::AddressRefused;
+use crate::session::{Access, Authority, Session};
+use crate::webhook::Secret;
+
+/// `POST /v1/webhook-endpoints`
+#[derive(Debug)]
+pub struct CreateEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint: Endpoint,
+    /// Its own secret, if it has one.
+    pub(crate) secret: Option<NewSecret>,
+}
+
+/// Body of [`CreateEndpoint`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NewEndpoint {
+    /// Where events are posted: an https address on the public internet, unless the operator allows others.
+    pub url: String,
+    /// The types to receive; all when not given.
+    pub events: Option<Vec<EventType>>,
+    /// Your own words: at most 2,000 characters.
+    pub description: Option<String>,
+    /// Deliveries begun per second at most, on each node: 1 to 1,000; as many as it takes when not given.
+    pub rate_limit_per_second: Option<u32>,
+    /// Whether it gets a signing secret of its own, shown this once; else deliveries are signed with the partner's.
+    pub own_secret: Option<bool>,
+}
+
+impl Operation for CreateEndpoint {
+    const ROUTE: Route = Route {
+        id: "createWebhookEndpoint",
+        method: Method::Post,
+        path: "/v1/webhook-endpoints",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[409],
+        tag: "Webhooks",
+        summary: "Add a webhook endpoint",
+        description: "Every later event of a type it takes is posted there, signed. The address must be one webhooks may go to: \
+                      https, and no private or special-purpose network, unless the operator allows it; and no other endpoint of yours may \
+                      have it. Until its receiver has accepted one, the endpoint gets one delivery at a time, and six in a minute at most: \
+                      see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own signing secret.",
+    };
+    type Output = EndpointKept;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
+        let partner_id = session.partner_id()?;
+        let judge = session.service.endpoint_rule();
+        let new = NewEndpoint::read(&request.body, judge.as_ref())?;
+        let at = session.service.clock().now();
+        let endpoint_id = EndpointId::new(at, entropy::bytes());
+        let own_secret = new.own_secret == Some(true);
+        let endpoint = Endpoint {
+            endpoint_id,
+            partner_id: None,
+            url: new.url,
+            events: new.events.unwrap_or_default(),
+            description: new.description,
+            rate_limit_per_second: new.rate_limit_per_second,
+            own_secret,
+            enabled: true,
+            status: EndpointStatus::Active,
+            failures: 0,
+            failing_since: None,
+            next_probe_at: None,
+            unverified_since: session.service.verifies_endpoints().then_some(at),
+            created_at: at,
+        };
+        Ok(write(
+            at,
+            Self {
+                partner_id,
+                endpoint,
+                secret: own_secret.then(|| new_secret(session, endpoint_id.as_bytes())),
+            },
+        ))
+    }
+
+    fn location(kept: &EndpointKept) -> Option<String> {
+        let id = kept.endpoint.endpoint_id;
+        Some(format!("/v1/webhook-endpoints/{id}"))
+    }
+}
+
+impl NewEndpoint {
+    /// Reads the body of an endpoint's creation; `judge` says where webhooks may go.
+    pub fn read(
+        body: &[u8],
+        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
+    ) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let url = form.required("url", |v| address(v, judge));
+            let events = form.optional("events", events);
+            let description = form.optional("description", |v| v.text(limits::TEXT_CHARS));
+            let rate_limit_per_second = form.optional("rateLimitPerSecond", rate_limit);
+            let own_secret = form.optional("ownSecret", |v| v.boolean());
+            Some(Self {
+                url: url?,
+                events,
+                description,
+                rate_limit_per_second,
+                own_secret,
+            })
+        })
+    }
+}
+
+/// A fresh signing secret, sealed for its owner.
+pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
+    let secret = Secret::from_bytes(entropy::bytes());
+    let sealed = session
+        .service
+        .seal()
+        .seal(owner, secret.reveal().as_bytes());
+    NewSecret { secret, sealed }
+}
+
+pub(super) fn address(
+    v: &mut Value<'_, '_>,
+    judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
+) -> Option<String> {
+    let text = v.text(limits::URL_CHARS)?;
+    match judge(&text) {
+        Ok(url) => Some(url),
+        Err(refused) => v.fault(refused.code, refused.message, refused.fix),
+    }
+}
+
+pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
+    let limit = v.integer(1, i64::from(limits::ENDPOINT_RATE))?;
+    u32::try_from(limit).ok()
+}
+
+pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
+    let types = v.reborrow().array(EventType::WORDS.len(), |mut item| {
+        item.choice(&EventType::WORDS)
+    })?;
+    if types.is_empty() {
+        return v.fault(
+            "empty",
+            "is empty; it would never receive anything",
+            "Name a type, or leave \"events\" out for all.",
+        );
+    }
+    Some(types)
+}
+
+/// `GET /v1/webhook-endpoints`
+pub struct ListEndpoints;
+
+impl Operation for ListEndpoints {
+    const ROUTE: Route = Route {
+        id: "listWebhookEndpoints",
+        method: Method::Get,
+        path: "/v1/webhook-endpoints",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only endpoints in this status: active, failing, suspended, disabled or gone.",
+                form: QueryForm::Words("EndpointStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Endpoint>(),
+        ],
+        refusals: &[],
+        tag: "Webhooks",
+        summary: "List webhook endpoints",
+        description: "Newest first.",
+    };
+    type Output = Page<Endpoint>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Endpoint>>, Error> {
+        // Everybody's, for the administrator who acts for none.
+        let partner_id = match &session.authority {
+            Authority::Administrator { partner_id } => *partner_id,
+            _ => Some(session.partner_id()?),
+        };
+        let page = paging(request)?;
+        let mut faults = Vec::new();
+        let status = query_choice(request, "status", &EndpointStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(read(move |session| {
+            let rows = query(session, |reader| {
+                reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)
+            })?;
+            Ok(Page::of(rows, page.limit, |endpoint| {
+                endpoint.endpoint_id.to_string()
+            }))
+        }))
+    }
+}
+
+/// `GET /v1/webhook-endpoints/{endpointId}`
+pub struct GetEndpoint;
+
+impl Operation for GetEndpoint {
+    const ROUTE: Route = Route {
+        id: "getWebhookEndpoint",
+        method: Method::Get,
+        path: "/v1/webhook-endpoints/{endpointId}",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Webhooks",
+        summary: "One webhook endpoint",
+        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which. It says `failing` after \
+                      ten failures in a row, and `suspended` after five days of nothing but failure: then what is for it waits, and \
+                      from `nextProbeAt` on one delivery tries whether it is back. The first that arrives, or `\"enabled\": true`, resumes it.",
+    };
+    type Output = Endpoint;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
+        let endpoint_id: EndpointId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            query_one(session, |reader| reader.endpoint(&endpoint_id))?
+                .filter(|(owner, _)| session.may_see(owner))
+                .map(|(_, endpoint)| endpoint)
+                .ok_or_else(|| Error::not_found("webhook endpoint"))
+        }))
+    }
+}
+
+/// `DELETE /v1/webhook-endpoints/{endpointId}`
+#[derive(Debug)]
+pub struct DeleteEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint_id: EndpointId,
+}
+
+impl Operation for DeleteEndpoint {
+    const ROUTE: Route = Route {
+        id: "deleteWebhookEndpoint",
+        method: Method::Delete,
+        path: "/v1/webhook-endpoints/{endpointId}",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Webhooks",
+        summary: "Delete a webhook endpoint",
+        description: "Deliveries that still wait for it are given up and show as failed. The answer is the endpoint as it was.",
+    };
+    type Output = Endpoint;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
+        let endpoint_id: EndpointId = path_id(request, 0)?;
+        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
+            .filter(|(owner, _)| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        Ok(write(
+            session.service.clock().now(),
+            Self {
+                partner_id: owner,
+                endpoint_id,
+            },
+        ))
+    }
+}
+
+/// Answer to a new endpoint, and to a changed one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct EndpointKept {
+    /// The endpoint.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub endpoint: Endpoint,
+    /// The secret it got of its own. Shown once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub secret: Option<String>,
+    /// When that takes over from the partner's secret, where the partner's signed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub switches_at: Option<Timestamp>,
+}
+
+/// What becomes of an endpoint; what is `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct EndpointUpdate {
+    /// Another address, which webhooks may go to.
+    pub url: Option<String>,
+    /// The types it receives from now on; all of them when empty.
+    pub events: Option<Vec<EventType>>,
+    /// Other words, or none.
+    pub description: Option<Option<String>>,
+    /// Another limit, or none.
+    pub rate_limit_per_second: Option<Option<u32>>,
+    /// Whether events that happen from now on go there.
+    pub enabled: Option<bool>,
+    /// A secret of its own, used if it has none, or `None` within for the partner's.
+    pub own_secret: Option<Option<NewSecret>>,
+    /// Whether another address is to be verified.
+    pub verifies: bool,
+}
+
+/// A signing secret that nobody has seen yet.
+#[derive(Debug, Clone)]
+pub struct NewSecret {
+    /// The secret, to be shown once.
+    pub secret: Secret,
+    /// The same as the store keeps it.
+    pub sealed: Vec<u8>,
+}

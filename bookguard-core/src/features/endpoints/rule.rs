@@ -1,0 +1,313 @@
+//! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
+
+use super::health;
+use crate::engine::batch::BatchState;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::features::endpoints::secrets::{RotateSecret, RotatedSecret};
+use crate::features::endpoints::testing::TestEndpoint;
+use crate::features::endpoints::update::UpdateEndpoint;
+use crate::features::endpoints::{
+    CreateEndpoint, DeleteEndpoint, EndpointKept, EndpointUpdate, NewSecret,
+};
+use crate::features::events::AttemptRecord;
+use crate::features::partners::quota;
+use crate::limits;
+use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};
+use crate::webhook::SecretTerm;
+use crate::webhook::keyring::first_valid;
+
+impl Command for CreateEndpoint {
+    type Reply = EndpointKept;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<EndpointKept> {
+        let (endpoint, secret) = (&self.endpoint, self.secret.as_ref());
+        let state = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
+            return Err(Error::conflict(
+                "too_many_endpoints",
+                format!(
+                    "The partner has {} webhook endpoints, the most allowed. Delete one first.",
+                    state.endpoints.len()
+                ),
+            ));
+        }
+        refuse_duplicate(&state.endpoints, &endpoint.url)?;
+        quota::admit_endpoint(batch, state, endpoint.created_at)?;
+        let mut changes = vec![Change::EndpointAdded {
+            partner_id: self.partner_id,
+            endpoint: Box::new(endpoint.clone()),
+        }];
+        changes.extend(secret.map(|new| Change::SecretAdded {
+            owner: *endpoint.endpoint_id.as_bytes(),
+            term: SecretTerm::at_once(endpoint.created_at),
+            sealed: new.sealed.clone(),
+        }));
+        let kept = EndpointKept {
+            endpoint: endpoint.clone(),
+            secret: secret.map(|new| new.secret.reveal().to_owned()),
+            switches_at: None,
+        };
+        Ok((changes, kept))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
+}
+
+/// A receiver that were registered twice would get every event twice. One that is disabled counts: it can be brought back.
+fn refuse_duplicate(endpoints: &[Endpoint], url: &str) -> Result<(), Error> {
+    let Some(there) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
+        return Ok(());
+    };
+    let id = there.endpoint_id;
+    Err(Error::conflict(
+        "duplicate_endpoint",
+        format!(
+            "Webhook endpoint {id} has this address already. Change that one with PATCH /v1/webhook-endpoints/{id}, or delete it first."
+        ),
+    ))
+}
+
+/// The partner's endpoint, unless it is deleted.
+fn find(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    endpoint_id: EndpointId,
+) -> Result<&Endpoint, Error> {
+    batch
+        .partners
+        .get(&partner_id)
+        .and_then(|state| {
+            state
+                .endpoints
+                .iter()
+                .find(|e| e.endpoint_id == endpoint_id)
+        })
+        .ok_or_else(|| Error::not_found("webhook endpoint"))
+}
+
+impl Command for UpdateEndpoint {
+    type Reply = EndpointKept;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<EndpointKept> {
+        let (partner_id, endpoint_id) = (self.partner_id, self.endpoint_id);
+        let update = &self.update;
+        let old = find(batch, partner_id, endpoint_id)?;
+        let mut new = old.clone();
+        let other = update.url.as_ref().filter(|url| **url != old.url);
+        if let Some(url) = other {
+            refuse_duplicate(&batch.partners[&partner_id].endpoints, url)?;
+            new.url.clone_from(url);
+        }
+        if let Some(events) = &update.events {
+            new.events.clone_from(events);
+        }
+        if let Some(description) = &update.description {
+            new.description.clone_from(description);
+        }
+        if let Some(limit) = update.rate_limit_per_second {
+            new.rate_limit_per_second = limit;
+        }
+        let health = health::decided(
+            old.health(),
+            at,
+            update.enabled,
+            other.map(|_| update.verifies),
+        );
+        let new = new.with_health(health);
+        let mut changes = Vec::new();
+        let (new, given) = own_secret(at, new, update, &mut changes);
+        if health != old.health() {
+            changes.push(Change::EndpointFared {
+                endpoint_id,
+                health,
+            });
+        }
+        let takes_others = new.events != old.events || new.enabled != old.enabled;
+        if takes_others || new.clone().with_health(old.health()) != *old {
+            changes.push(Change::EndpointChanged {
+                endpoint: Box::new(new.clone()),
+                since: takes_others.then_some(at),
+            });
+        }
+        let kept = EndpointKept {
+            endpoint: new,
+            secret: given.map(|(secret, _)| secret.secret.reveal().to_owned()),
+            switches_at: given.map(|(_, term)| term.from),
+        };
+        Ok((changes, kept))
+    }
+}
+
+/// Gives the endpoint a secret of its own, or takes it away, where that changes anything; what it was given.
+fn own_secret<'u>(
+    at: Timestamp,
+    endpoint: Endpoint,
+    update: &'u EndpointUpdate,
+    changes: &mut Vec<Change>,
+) -> (Endpoint, Option<(&'u NewSecret, SecretTerm)>) {
+    let owner = *endpoint.endpoint_id.as_bytes();
+    match (&update.own_secret, endpoint.own_secret) {
+        (Some(Some(new)), false) => {
+            // Its receiver knows the partner's secret and must learn this one first.
+            let term = SecretTerm {
+                made: at,
+                from: at.plus_ms(limits::SECRET_OVERLAP_DEFAULT_MS),
+            };
+            changes.push(Change::SecretAdded {
+                owner,
+                term,
+                sealed: new.sealed.clone(),
+            });
+            let endpoint = Endpoint {
+                own_secret: true,
+                ..endpoint
+            };
+            (endpoint, Some((new, term)))
+        }
+        (Some(None), true) => {
+            changes.push(Change::SecretsForgotten {
+                owner,
+                made_before: None,
+            });
+            let endpoint = Endpoint {
+                own_secret: false,
+                ..endpoint
+            };
+            (endpoint, None)
+        }
+        _ => (endpoint, None),
+    }
+}
+
+/// Writes nothing but the answer to be remembered.
+impl Command for TestEndpoint {
+    type Reply = AttemptRecord;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<AttemptRecord> {
+        find(batch, self.partner_id, self.endpoint_id)?;
+        Ok((Vec::new(), self.unknown(at)))
+    }
+}
+
+impl Command for DeleteEndpoint {
+    type Reply = Endpoint;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Endpoint> {
+        let endpoint_id = self.endpoint_id;
+        let endpoint = find(batch, self.partner_id, endpoint_id)?;
+        let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
+        if endpoint.own_secret {
+            changes.push(Change::SecretsForgotten {
+                owner: *endpoint_id.as_bytes(),
+                made_before: None,
+            });
+        }
+        let ended = Endpoint {
+            enabled: false,
+            ..endpoint.clone()
+        };
+        Ok((changes, ended))
+    }
+}
+
+impl Command for RotateSecret {
+    type Reply = RotatedSecret;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        let endpoint = self.endpoint_id.as_ref().map(EndpointId::as_bytes);
+        let owner = endpoint.unwrap_or(self.partner_id.as_bytes());
+        needs.secret_owners.push(*owner);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<RotatedSecret> {
+        let owner = secret_owner(batch, self.partner_id, self.endpoint_id)?;
+        let terms = batch.secrets.get(&owner).map_or(&[][..], Vec::as_slice);
+        let valid = &terms[first_valid(terms, at).unwrap_or(0)..];
+        if self.overlap_ms > 0 && valid.len() >= limits::SECRETS_VALID {
+            return Err(Error::conflict(
+                "too_many_secrets",
+                format!(
+                    "{} secrets sign at present, the most allowed. Wait until the next takes over, or send \"overlapSeconds\": 0, \
+                     which ends them all at once.",
+                    valid.len()
+                ),
+            ));
+        }
+        // Whichever was made last takes over in the end, whatever the clock says of the one before.
+        let made = terms.last().map_or(at, |last| at.max(last.made.plus_ms(1)));
+        let term = SecretTerm {
+            made,
+            from: made.plus_ms(self.overlap_ms),
+        };
+        let kept = if self.overlap_ms == 0 {
+            None
+        } else {
+            valid.first()
+        };
+        let made_before = kept.map_or(made, |first| first.made);
+        let mut changes = Vec::new();
+        if terms.first().is_some_and(|first| first.made < made_before) {
+            changes.push(Change::SecretsForgotten {
+                owner,
+                made_before: Some(made_before),
+            });
+        }
+        changes.push(Change::SecretAdded {
+            owner,
+            term,
+            sealed: self.secret.sealed.clone(),
+        });
+        let rotated = RotatedSecret {
+            secret: self.secret.secret.reveal().to_owned(),
+            switches_at: term.from,
+        };
+        Ok((changes, rotated))
+    }
+}
+
+fn secret_owner(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    endpoint_id: Option<EndpointId>,
+) -> Result<[u8; 16], Error> {
+    let Some(endpoint_id) = endpoint_id else {
+        batch
+            .active_partner(&partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        return Ok(*partner_id.as_bytes());
+    };
+    if !find(batch, partner_id, endpoint_id)?.own_secret {
+        return Err(Error::conflict(
+            "no_own_secret",
+            format!(
+                "Webhook endpoint {endpoint_id} has no secret of its own; its deliveries are signed with the partner's. Rotate that \
+                 with POST /v1/partners/me/rotate-secret, or give the endpoint its own: PATCH it with {{\"ownSecret\": true}}."
+            ),
+        ));
+    }
+    Ok(*endpoint_id.as_bytes())
+}

@@ -1,0 +1,165 @@
+//! Rotation of signing secrets: a partner's, and an endpoint's own.
+
+use crate::model::{EndpointId, PartnerId, Scope, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::new_secret;
+use crate::error::Error;
+use crate::features::endpoints::NewSecret;
+use crate::input;
+use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
+use crate::operation::{
+    Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
+};
+use crate::session::{Access, Session};
+
+const SECOND_MS: i64 = 1000;
+
+/// `POST /v1/partners/me/rotate-secret`
+pub struct RotatePartnerSecret;
+
+/// `POST /v1/webhook-endpoints/{endpointId}/rotate-secret`
+pub struct RotateEndpointSecret;
+
+/// Replaces the secret that a partner's webhooks, or those of one endpoint, are signed with.
+#[derive(Debug)]
+pub(crate) struct RotateSecret {
+    pub(crate) partner_id: PartnerId,
+    /// Of which endpoint; the partner's own when not given.
+    pub(crate) endpoint_id: Option<EndpointId>,
+    /// The new one.
+    pub(crate) secret: NewSecret,
+    /// How long the old one goes on signing, milliseconds.
+    pub(crate) overlap_ms: i64,
+}
+
+/// Body of both rotations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct SecretRotation {
+    /// Seconds for which the old secret goes on signing beside the new one: 0 to 604,800, 86,400 when not given.
+    pub overlap_seconds: Option<u32>,
+}
+
+impl SecretRotation {
+    /// Reads the body of a rotation: for how many milliseconds the old secret goes on signing. None asks for the default.
+    ///
+    /// Errors: those of [`input`].
+    pub fn read(body: &[u8]) -> Result<i64, Error> {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(SECRET_OVERLAP_DEFAULT_MS);
+        }
+        input::read(body, |form| {
+            let most = SECRET_OVERLAP_MS / SECOND_MS;
+            let seconds = form.optional("overlapSeconds", |v| v.integer(0, most));
+            Some(seconds.map_or(SECRET_OVERLAP_DEFAULT_MS, |s| s * SECOND_MS))
+        })
+    }
+}
+
+fn rotate(
+    session: &Session,
+    request: &Request,
+    partner_id: PartnerId,
+    endpoint_id: Option<EndpointId>,
+) -> Result<Action<RotatedSecret>, Error> {
+    let overlap_ms = SecretRotation::read(&request.body)?;
+    let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
+    Ok(write(
+        session.service.clock().now(),
+        RotateSecret {
+            partner_id,
+            endpoint_id,
+            secret: new_secret(session, &owner),
+            overlap_ms,
+        },
+    ))
+}
+
+impl Operation for RotatePartnerSecret {
+    const ROUTE: Route = Route {
+        id: "rotatePartnerSecret",
+        method: Method::Post,
+        path: "/v1/partners/me/rotate-secret",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 200,
+        body: Body::Optional,
+        query: &[],
+        refusals: &[409],
+        tag: "Webhooks",
+        summary: "Replace the partner's signing secret",
+        description: "Answers the new secret, this once, and when it takes over. Until then `x-service-signature` is made with the old \
+                      secret and `webhook-signature` lists a signature of each, so receivers can change over one by one; from then on \
+                      only the new one signs. `\"overlapSeconds\": 0` ends the old secret at once, within three seconds on every node.",
+    };
+    type Output = RotatedSecret;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<RotatedSecret>, Error> {
+        rotate(session, request, session.partner_id()?, None)
+    }
+}
+
+impl Operation for RotateEndpointSecret {
+    const ROUTE: Route = Route {
+        id: "rotateWebhookEndpointSecret",
+        method: Method::Post,
+        path: "/v1/webhook-endpoints/{endpointId}/rotate-secret",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 200,
+        body: Body::Optional,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Webhooks",
+        summary: "Replace an endpoint's own signing secret",
+        description: "As the rotation of the partner's, for an endpoint with a secret of its own.",
+    };
+    type Output = RotatedSecret;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<RotatedSecret>, Error> {
+        let endpoint_id: EndpointId = path_id(request, 0)?;
+        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
+            .filter(|(owner, _)| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        rotate(session, request, owner, Some(endpoint_id))
+    }
+}
+
+/// Answer to the rotation of a signing secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct RotatedSecret {
+    /// The new secret. Shown once.
+    pub secret: String,
+    /// Until then `x-service-signature` is made with the old secret, and `webhook-signature` lists one signature of each;
+    /// from then on only the new one signs.
+    pub switches_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlap_is_a_day_unless_said_otherwise_and_a_week_at_most() {
+        for (body, overlap_ms) in [
+            ("", Some(86_400_000)),
+            ("{}", Some(86_400_000)),
+            (r#"{"overlapSeconds":0}"#, Some(0)),
+            (r#"{"overlapSeconds":604800}"#, Some(604_800_000)),
+            (r#"{"overlapSeconds":604801}"#, None),
+            (r#"{"overlapSeconds":-1}"#, None),
+            (r#"{"overlapSeconds":1.5}"#, None),
+            (r#"{"overlapSeconds":null}"#, None),
+            (r#"{"overlap":1}"#, None),
+        ] {
+            assert_eq!(
+                SecretRotation::read(body.as_bytes()).ok(),
+                overlap_ms,
+                "{body}"
+            );
+        }
+    }
+}

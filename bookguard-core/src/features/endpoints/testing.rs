@@ -1,0 +1,88 @@
+//! A test of a webhook endpoint: one real delivery, now, and what came of it.
+//!
+//! What is sent is no event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
+//! about the endpoint. Sending it is the courier's.
+
+use std::sync::Arc;
+
+use crate::entropy;
+use crate::error::Error;
+use crate::features::events::AttemptRecord;
+use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
+use crate::operation::{
+    Action, Awaits, Body, Method, Operation, Request, Route, TestDelivery, path_id, query_one,
+    write_awaiting,
+};
+use crate::session::{Access, Session};
+use crate::webhook::{Attempt, FailureClass, Phase, body};
+
+/// `POST /v1/webhook-endpoints/{endpointId}/test`
+#[derive(Debug)]
+pub struct TestEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint_id: EndpointId,
+}
+
+impl Operation for TestEndpoint {
+    const ROUTE: Route = Route {
+        id: "testWebhookEndpoint",
+        method: Method::Post,
+        path: "/v1/webhook-endpoints/{endpointId}/test",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Webhooks",
+        summary: "Send an endpoint a test, now",
+        description: "Posts `{\"eventId\",\"type\":\"endpoint.test\",\"bookingId\":null,\"timestamp\",\"status\":\"pending\",\
+                      \"payload\":{\"partnerId\",\"endpointId\"}}` there, signed and checked as every delivery is, and answers what came \
+                      of that one attempt, after fifteen seconds at most. It works for a disabled endpoint too, is listed \
+                      nowhere, and changes nothing about the endpoint, not even if it answers 410. One test of an endpoint at a time.",
+    };
+    type Output = AttemptRecord;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<AttemptRecord>, Error> {
+        let endpoint_id: EndpointId = path_id(request, 0)?;
+        let (partner_id, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
+            .filter(|(owner, _)| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let at = session.service.clock().now();
+        let event_id = EventId::new(at, entropy::bytes());
+        let body = body::test(event_id, partner_id, endpoint_id, at);
+        let test = TestDelivery {
+            partner_id,
+            endpoint_id,
+            event_id,
+            body: Arc::from(body.into_bytes()),
+        };
+        let command = Self {
+            partner_id,
+            endpoint_id,
+        };
+        Ok(write_awaiting(at, command, Awaits::Test(test)))
+    }
+}
+
+impl TestEndpoint {
+    /// What is remembered until the attempt has ended, and for good if the service ends before.
+    pub(crate) fn unknown(&self, at: Timestamp) -> AttemptRecord {
+        let attempt = Attempt {
+            started_at: at.ms(),
+            duration_ms: 0,
+            phase: Phase::Dns,
+            class: Some(FailureClass::OurFault),
+            detail: Some(
+                "what came of the test is not known here; test again with another Idempotency-Key"
+                    .to_owned(),
+            ),
+            status_code: None,
+            response_head: String::new(),
+            response_len: 0,
+            response_sha256: None,
+            retry_after_ms: None,
+            uncharged: false,
+        };
+        AttemptRecord::of(self.endpoint_id, 1, &attempt)
+    }
+}

@@ -1,0 +1,196 @@
+//! Changing a webhook endpoint, and bringing back one that was disabled.
+
+use super::{address, events, new_secret, rate_limit};
+use crate::error::Error;
+use crate::features::endpoints::{EndpointKept, EndpointUpdate};
+use crate::input;
+use crate::limits;
+use crate::model::{EndpointId, EventType, PartnerId, Scope};
+use crate::operation::{
+    Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
+};
+use crate::service::AddressRefused;
+use crate::session::{Access, Session};
+
+/// `PATCH /v1/webhook-endpoints/{endpointId}`
+#[derive(Debug)]
+pub struct UpdateEndpoint {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) endpoint_id: EndpointId,
+    pub(crate) update: EndpointUpdate,
+}
+
+/// Body of [`UpdateEndpoint`]; what is left out stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct EndpointChanges {
+    /// Where events are posted from now on, those included that still wait.
+    pub url: Option<String>,
+    /// The types to receive from now on; null for all of them.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub events: Option<Vec<EventType>>,
+    /// Your own words: at most 2,000 characters; null removes them.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub description: Option<String>,
+    /// Deliveries begun per second at most, on each node: 1 to 1,000; null for as many as it takes.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub rate_limit_per_second: Option<u32>,
+    /// Whether events that happen from now on go there. True brings back what was disabled, by you or by an answer 410.
+    pub enabled: Option<bool>,
+    /// True gives it a signing secret of its own, shown this once; false goes back to the partner's, at once.
+    pub own_secret: Option<bool>,
+}
+
+/// What a change says, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The address.
+    pub url: Option<String>,
+    /// The types; all of them when empty.
+    pub events: Option<Vec<EventType>>,
+    /// The words.
+    pub description: Option<Option<String>>,
+    /// The limit.
+    pub rate_limit_per_second: Option<Option<u32>>,
+    /// Whether events go there.
+    pub enabled: Option<bool>,
+    /// Whether it has a secret of its own.
+    pub own_secret: Option<bool>,
+}
+
+impl Operation for UpdateEndpoint {
+    const ROUTE: Route = Route {
+        id: "updateWebhookEndpoint",
+        method: Method::Patch,
+        path: "/v1/webhook-endpoints/{endpointId}",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Webhooks",
+        summary: "Change a webhook endpoint, or bring it back",
+        description: "What is left out stays, null removes. Another address counts within three seconds on every node, also for \
+                      deliveries that wait or are queued already; its receiver must accept a delivery first (`unverifiedSince`), and no other endpoint of yours may have it. While an endpoint is disabled no new event is for it, and what \
+                      waits for it goes on waiting; `\"enabled\": true` brings it back, also after an answer 410 or when it is suspended, and what waits is \
+                      delivered. A delivery that was itself answered 410 stays given up; retry its event to send it again. \
+                      `\"ownSecret\": true` answers the endpoint's own secret, which takes over from the partner's after a day: see \
+                      `switchesAt` and the rotation of secrets.",
+    };
+    type Output = EndpointKept;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
+        let endpoint_id: EndpointId = path_id(request, 0)?;
+        let judge = session.service.endpoint_rule();
+        let said = EndpointChanges::read(&request.body, judge.as_ref())?;
+        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
+            .filter(|(owner, _)| session.may_see(owner))
+            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let secret = |own: bool| own.then(|| new_secret(session, endpoint_id.as_bytes()));
+        let update = EndpointUpdate {
+            url: said.url,
+            events: said.events,
+            description: said.description,
+            rate_limit_per_second: said.rate_limit_per_second,
+            enabled: said.enabled,
+            own_secret: said.own_secret.map(secret),
+            verifies: session.service.verifies_endpoints(),
+        };
+        Ok(write(
+            session.service.clock().now(),
+            Self {
+                partner_id: owner,
+                endpoint_id,
+                update,
+            },
+        ))
+    }
+}
+
+impl EndpointChanges {
+    /// Reads the body of an endpoint's change; `judge` says where webhooks may go.
+    ///
+    /// Errors: those of [`input`], and `judge`'s.
+    pub fn read(
+        body: &[u8],
+        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
+    ) -> Result<Said, Error> {
+        input::read(body, |form| {
+            let url = form.optional("url", |v| address(v, judge));
+            let events = form.nullable("events", events);
+            let description = form.nullable("description", |v| v.text(limits::TEXT_CHARS));
+            let rate_limit_per_second = form.nullable("rateLimitPerSecond", rate_limit);
+            let enabled = form.optional("enabled", |v| v.boolean());
+            let own_secret = form.optional("ownSecret", |v| v.boolean());
+            Some(Said {
+                url,
+                events: events.map(Option::unwrap_or_default),
+                description,
+                rate_limit_per_second,
+                enabled,
+                own_secret,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<Said, Vec<(String, String)>> {
+        let judged = EndpointChanges::read(body.as_bytes(), &|url| Ok(url.to_owned()));
+        judged.map_err(|error| {
+            let details = error.details.into_iter();
+            details.map(|d| (d.pointer, d.code)).collect()
+        })
+    }
+
+    #[test]
+    fn what_is_left_out_stays_and_null_removes_what_can_be_removed() {
+        let nothing = Said {
+            url: None,
+            events: None,
+            description: None,
+            rate_limit_per_second: None,
+            enabled: None,
+            own_secret: None,
+        };
+        assert_eq!(read("{}"), Ok(nothing.clone()));
+        let nulls = r#"{"events":null,"description":null,"rateLimitPerSecond":null}"#;
+        let removed = Said {
+            events: Some(vec![]),
+            description: Some(None),
+            rate_limit_per_second: Some(None),
+            ..nothing
+        };
+        assert_eq!(read(nulls), Ok(removed));
+    }
+
+    #[test]
+    fn every_fault_of_a_change_is_named() {
+        let body = r#"{"url":null,"events":[],"description":"","rateLimitPerSecond":0,"enabled":null,"ownSecret":1,"secret":"x"}"#;
+        let expected = [
+            ("/url", "null"),
+            ("/events", "empty"),
+            ("/description", "empty"),
+            ("/rateLimitPerSecond", "out_of_range"),
+            ("/enabled", "null"),
+            ("/ownSecret", "wrong_type"),
+            ("/secret", "unknown_field"),
+        ];
+        let expected: Vec<_> = expected.map(|(p, c)| (p.to_owned(), c.to_owned())).into();
+        assert_eq!(read(body), Err(expected));
+        for (limit, good) in [
+            ("1", true),
+            ("1000", true),
+            ("1001", false),
+            ("1.5", false),
+            ("-1", false),
+        ] {
+            let body = format!(r#"{{"rateLimitPerSecond":{limit}}}"#);
+            assert_eq!(read(&body).is_ok(), good, "{limit}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What a cancellation would mean, asked before anybody cancels; afterwards, what it meant.
+
+use serde::{Deserialize, Serialize};
+
+use super::bookings::{query_instant, visible};
+use crate::engine::batch::BookingState;
+use crate::error::{Error, FieldError};
+use crate::limits;
+use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
+use crate::operation::{
+    Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice,
+    query_fault, query_value, read, whole_number,
+};
+use crate::policy::{
+    self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Refusal, Resolution, Standing,
+    Subject,
+};
+use crate::session::{Access, Session};
+
+/// `GET /v1/bookings/{bookingId}/policy-evaluation`
+pub struct EvaluatePolicy;
+
+/// Answer of [`EvaluatePolicy`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct PolicyEvaluation {
+    /// The evaluation that was asked for, or the recorded one of a canceled booking.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub evaluation: Evaluation,
+    /// With `matrix=true`: the same for every actor. Absent once canceled: then one thing happened, and nothing else can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub matrix: Option<Vec<MatrixRow>>,
+}
+
+impl Operation for EvaluatePolicy {
+    const ROUTE: Route = Route {
+        id: "evaluatePolicy",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}/policy-evaluation",
+        access: Access::Scope(Scope::BookingsRead),
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "asOf",
+                description: "Evaluate as if it were this RFC 3339 instant; now when not given.",
+                form: QueryForm::Instant,
+            },
+            QueryParam {
+                name: "canceledBy",
+                description: "Who would cancel: organizer (default), talent, partner or mutual.",
+                form: QueryForm::Words("Actor"),
+            },
+            QueryParam {
+                name: "reason",
+                description: "Why, such as changed_plans, no_show or force_majeure.",
+                form: QueryForm::Words("Reason"),
+            },
+            QueryParam {
+                name: "agreedRefund",
+                description: "What both sides would agree on, a decimal number; needed with canceledBy=mutual.",
+                form: QueryForm::Decimal,
+            },
+            QueryParam {
+                name: "evidence",
+                description: "How many pieces of evidence would come with it: 0 (default) to 20.",
+                form: QueryForm::Whole(0, limits::CANCELLATION_EVIDENCE as u64, Some(0)),
+            },
+            QueryParam {
+                name: "matrix",
+                description: "true: every actor side by side, as `matrix`.",
+                form: QueryForm::Flag,
+            },
+        ],
+        refusals: &[404, 409],
+        tag: "Bookings",
+        summary: "What a cancellation would mean",
+        description: "Computed from the policy frozen with the booking. Changes nothing. `evaluationStatus` says how far to rely on it, \
+                      `resolutionPath` what would happen to the money. A canceled booking answers with what was recorded, whatever is \
+                      asked: `final`, or `review_required` while a person has to decide.",
+    };
+    type Output = PolicyEvaluation;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyEvaluation>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let asked = Asked::read(request)?;
+        Ok(read(move |session| {
+            let state = visible(session, &booking_id)?;
+            let question = asked.question(session.service.clock().now(), state.booking.currency)?;
+            evaluation(&state, &question, asked.matrix)
+        }))
+    }
+}
+
+/// What the query asks.
+struct Asked {
+    at: Option<Timestamp>,
+    actor: Actor,
+    reason: Option<Reason>,
+    agreed_refund: Option<String>,
+    evidence: usize,
+    matrix: bool,
+}
+
+impl Asked {
+    fn read(request: &Request) -> Result<Self, Error> {
+        let mut faults = Vec::new();
+        let at = query_instant(request, "asOf", &mut faults);
+        let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
+        let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
+        let yes_or_no = [("true", true), ("false", false)];
+        let matrix = query_choice(request, "matrix", &yes_or_no, &mut faults);
+        let most = limits::CANCELLATION_EVIDENCE;
+        let evidence = match query_value(request, "evidence") {
+            None => Some(0),
+            Some(text) => whole_number(text).filter(|n| *n <= most),
+        };
+        if evidence.is_none() {
+            faults.push(query_fault(
+                "evidence",
+                "out_of_range",
+                &format!("is not a whole number from 0 to {most}"),
+                "Send how many pieces of evidence there would be.",
+            ));
+        }
+        let agreed_refund = query_value(request, "agreedRefund").map(str::to_owned);
+        if agreed_refund.is_some() && matrix != Some(true) && actor != Some(Actor::Mutual) {
+            faults.push(query_fault(
+                "agreedRefund",
+                "agreed_refund_not_mutual",
+                "is only for a cancellation that both sides agreed on",
+                "Leave it out, or send canceledBy=mutual or matrix=true.",
+            ));
+        }
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(Self {
+            at,
+            actor: actor.unwrap_or(Actor::Organizer),
+            reason,
+            agreed_refund,
+            evidence: evidence.unwrap_or_default(),
+            matrix: matrix.unwrap_or_default(),
+        })
+    }
+
+    fn question(&self, now: Timestamp, currency: Currency) -> Result<Question, Error> {
+        let agreed_refund = match &self.agreed_refund {
+            None => None,
+            Some(digits) => Some(Amount::parse(digits, currency).map_err(|e| {
+                Error::faults(vec![FieldError {
+                    pointer: "?agreedRefund".to_owned(),
+                    code: e.code().to_owned(),
+                    message: e.to_string(),
+                    fix: format!(
+                        "Send a number from 0 with at most {} decimals ({currency}).",
+                        currency.decimals()
+                    ),
+                }])
+            })?),
+        };
+        Ok(Question {
+            mode: Mode::Evaluate,
+            actor: self.actor,
+            reason: self.reason,
+            at: self.at,
+            received_at: now,
+            evidence: self.evidence,
+            agreed_refund,
+        })
+    }
+}
+
+/// Evaluates a stored booking.
+fn evaluation(
+    state: &BookingState,
+    question: &Question,
+    matrix: bool,
+) -> Result<PolicyEvaluation, Error> {
+    let recorded = state.resolution.as_ref().map(Resolution::recorded);
+    let subject = Subject {
+        booking_id: state.booking.booking_id,
+        terms: &state.terms,
+        standing: Standing::of(state.booking.protected, recorded.as_ref()),
+        amendments: state.amendments(),
+    };
+    Ok(PolicyEvaluation {
+        evaluation: policy::evaluate(&subject, question).map_err(refused)?,
+        matrix: match matrix && recorded.is_none() {
+            true => Some(policy::matrix(&subject, question).map_err(refused)?),
+            false => None,
+        },
+    })
+}
+
+/// The policy's refusal with the parameter it is about.
+fn refused(refusal: Refusal) -> Error {
+    let (name, fix) = match refusal.code {
+        "effective_at_before_booking" => (
+            "asOf",
+            "Send an instant from the booking's creation on, or leave it out for now.",
+        ),
+        "no_show_before_event" => (
+            "reason",
+            "Send another reason, or an asOf from the start of the event on.",
+        ),
+        "agreed_refund_required" => ("agreedRefund", "Add the refund both sides agreed on."),
+        "agreed_refund_exceeds_paid" => ("agreedRefund", "Send at most what was paid."),
+        _ => return refusal.into(),
+    };
+    let (code, message) = (refusal.code, refusal.message.as_str());
+    Error::faults(vec![query_fault(name, code, message, fix)])
+}

@@ -1,0 +1,339 @@
+//! Webhook events: what happened, where it was delivered, and delivering it once more by hand.
+
+pub mod log;
+pub(crate) mod rule;
+
+use crate::model::{
+    BookingId, Delivery, DeliveryStatus, EndpointId, Event, EventId, PartnerId, Scope, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::answers::AmendAnswer;
+use crate::engine::change::Content;
+use crate::engine::command::Envelope;
+use crate::error::Error;
+use crate::operation::{
+    Action, Awaits, Body, Method, Operation, Request, Route, path_id, query, query_one, read,
+    write_awaiting,
+};
+use crate::session::{Access, Session};
+use crate::store::events::{StoredDelivery, StoredEvent};
+use crate::webhook::{Attempt, Secret, sign_body};
+
+/// `GET /v1/bookings/{bookingId}/webhook-events`
+pub struct ListBookingEvents;
+
+/// Answer of [`ListBookingEvents`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct BookingEvents {
+    /// The booking.
+    pub booking_id: BookingId,
+    /// Its events, oldest first.
+    pub webhook_events: Vec<Event>,
+}
+
+impl Operation for ListBookingEvents {
+    const ROUTE: Route = Route {
+        id: "listBookingWebhookEvents",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}/webhook-events",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Webhooks",
+        summary: "A booking's events and where their delivery stands",
+        description: "Oldest first. `signature` is the x-service-signature of the delivered body under the partner's secret.",
+    };
+    type Output = BookingEvents;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<BookingEvents>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?
+                .filter(|owner| session.may_see(owner))
+                .ok_or_else(|| Error::not_found("booking"))?;
+            let now = session.service.clock().now();
+            let (events, secret) = query(session, |reader| {
+                Ok((reader.events_of(&booking_id)?, reader.secret(&owner, now)?))
+            })?;
+            let secret = secret
+                .ok_or_else(|| Error::internal(format!("partner {owner} has no signing secret")))?;
+            let webhook_events = events
+                .iter()
+                .map(|event| view(event, &secret))
+                .collect::<Result<_, _>>()?;
+            Ok(BookingEvents {
+                booking_id,
+                webhook_events,
+            })
+        }))
+    }
+}
+
+/// An event as listings show it.
+pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error> {
+    let (payload, signature, pruned) = match &event.content {
+        Content::Whole(body) => (payload(event, body)?, Some(sign_body(secret, body)), None),
+        Content::Pruned(pruned) => (Value::Null, None, Some(pruned)),
+    };
+    let deliveries: Vec<Delivery> = event.deliveries.iter().map(delivery).collect();
+    Ok(Event {
+        event_id: event.event_id,
+        partner_id: None,
+        event_type: event.event_type,
+        booking_id: event.booking_id,
+        // An event happens when its id is made, to the millisecond.
+        timestamp: event.event_id.made_at(),
+        status: event.status(),
+        payload,
+        seq: event.seq,
+        signature,
+        pruned_at: pruned.map(|pruned| pruned.at),
+        body_sha256: pruned.map(|pruned| hex::encode(pruned.digest)),
+        retry_count: event.retries,
+        next_attempt_at: deliveries
+            .iter()
+            .filter_map(|delivery| delivery.next_attempt_at)
+            .min(),
+        deliveries,
+    })
+}
+
+fn payload(event: &StoredEvent, body: &[u8]) -> Result<Value, Error> {
+    let envelope: Result<Value, _> = serde_json::from_slice(body);
+    let mut envelope = envelope.map_err(|e| {
+        Error::internal(format!(
+            "the body of event {} cannot be read: {e}",
+            event.event_id
+        ))
+    })?;
+    Ok(envelope["payload"].take())
+}
+
+fn delivery(stored: &StoredDelivery) -> Delivery {
+    let last = stored.attempts.last();
+    // Under a lease the attempt is being made now; its end is not the next attempt's time.
+    let next = stored.state.due.filter(|_| stored.state.lease.is_none());
+    Delivery {
+        endpoint_id: stored.endpoint_id,
+        url: stored.url.clone(),
+        status: stored.state.phase.into(),
+        attempts: stored.state.attempts,
+        next_attempt_at: next,
+        last_status_code: last.and_then(|attempt| attempt.status_code),
+        last_error: last
+            .and_then(|attempt| attempt.class)
+            .map(|class| class.to_string()),
+    }
+}
+
+/// `GET /v1/webhook-events/{eventId}`
+pub struct GetEvent;
+
+/// Answer of [`GetEvent`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct EventWithAttempts {
+    /// The event.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub event: Event,
+    /// Every attempt to deliver it, by endpoint and number; none once it was pruned.
+    pub attempts: Vec<AttemptRecord>,
+}
+
+/// One attempt to deliver an event to an endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct AttemptRecord {
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took, milliseconds.
+    pub duration_ms: u64,
+    /// Whether the receiver accepted the event.
+    pub delivered: bool,
+    /// How far it came: dns, connect, tls, send, headers or body.
+    pub phase: String,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub error: Option<String>,
+    /// The failure in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub detail: Option<String>,
+    /// The status answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub status_code: Option<u16>,
+    /// The first 1,024 bytes of the answer's body, made printable.
+    pub response_head: String,
+    /// Bytes of the answer's body that were read.
+    pub response_len: u32,
+    /// SHA-256 of those bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub response_sha256: Option<String>,
+}
+
+impl AttemptRecord {
+    /// Attempt `number` to deliver something to an endpoint.
+    pub fn of(endpoint_id: EndpointId, number: u32, attempt: &Attempt) -> Self {
+        Self {
+            endpoint_id,
+            number,
+            started_at: Timestamp::from_ms(attempt.started_at),
+            duration_ms: attempt.duration_ms,
+            delivered: attempt.delivered(),
+            phase: attempt.phase.to_string(),
+            error: attempt.class.map(|class| class.to_string()),
+            detail: attempt.detail.clone(),
+            status_code: attempt.status_code,
+            response_head: attempt.response_head.clone(),
+            response_len: attempt.response_len,
+            response_sha256: attempt.response_sha256.clone(),
+        }
+    }
+}
+
+impl Operation for GetEvent {
+    const ROUTE: Route = Route {
+        id: "getWebhookEvent",
+        method: Method::Get,
+        path: "/v1/webhook-events/{eventId}",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Webhooks",
+        summary: "One event with every attempt to deliver it",
+        description: "Each attempt tells how far it came, why it failed and what was answered. Of events older than the server's \
+                      `retention_days` (90 unless set otherwise) the payload and the attempts are deleted once nothing of them waits: \
+                      `payload` is null and `signature` absent then, `prunedAt` says since when, and `bodySha256` what the body was.",
+    };
+    type Output = EventWithAttempts;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<EventWithAttempts>, Error> {
+        let event_id: EventId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            let event = owned(session, &event_id)?;
+            let now = session.service.clock().now();
+            let secret = query_one(session, |reader| reader.secret(&event.partner_id, now))?
+                .ok_or_else(|| {
+                    Error::internal(format!(
+                        "partner {} has no signing secret",
+                        event.partner_id
+                    ))
+                })?;
+            let attempts = event
+                .deliveries
+                .iter()
+                .flat_map(|delivery| {
+                    (1..)
+                        .zip(&delivery.attempts)
+                        .map(|(n, attempt)| AttemptRecord::of(delivery.endpoint_id, n, attempt))
+                })
+                .collect();
+            Ok(EventWithAttempts {
+                event: view(&event, &secret)?,
+                attempts,
+            })
+        }))
+    }
+}
+
+fn owned(session: &Session, event_id: &EventId) -> Result<StoredEvent, Error> {
+    query(session, |reader| reader.event(event_id))?
+        .filter(|event| session.may_see(&event.partner_id))
+        .ok_or_else(|| Error::not_found("webhook event"))
+}
+
+/// `POST /v1/webhook-events/{eventId}/retry`
+#[derive(Debug)]
+pub struct RetryEvent {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) event_id: EventId,
+    /// Names the leases of the deliveries taken.
+    pub(crate) lease: i64,
+}
+
+impl Operation for RetryEvent {
+    const ROUTE: Route = Route {
+        id: "retryWebhookEvent",
+        method: Method::Post,
+        path: "/v1/webhook-events/{eventId}/retry",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Webhooks",
+        summary: "Deliver an event once more, now",
+        description: "Attempts every open delivery of the event at once and waits up to ten seconds for the outcome; `pending` means \
+                      that it is not known yet. An endpoint that has not accepted anything yet gets one delivery at a time, ten \
+                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. Automatic attempts go on as scheduled when this one fails too. An event that had no \
+                      endpoint is delivered to those that exist now. An event whose payload was deleted because it was old (`prunedAt`) \
+                      answers 409 `event_pruned`.",
+    };
+    type Output = RetryResult;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<RetryResult>, Error> {
+        let event_id: EventId = path_id(request, 0)?;
+        let owner = owned(session, &event_id)?.partner_id;
+        let retry = Self {
+            partner_id: owner,
+            event_id,
+            lease: session.service.lease(),
+        };
+        let at = session.service.clock().now();
+        Ok(write_awaiting(at, retry, Awaits::Outcome(event_id)))
+    }
+}
+
+/// What a manual retry has come to: `None` while one of the event's deliveries is still being attempted.
+pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<RetryResult>, Error> {
+    let event = owned(session, event_id)?;
+    let now = session.service.clock().now();
+    // Held by somebody, or due and about to be.
+    let in_flight = event.deliveries.iter().any(|delivery| {
+        delivery.state.lease.is_some() || delivery.due.is_some_and(|due| due <= now)
+    });
+    Ok((!in_flight).then(|| RetryResult {
+        event_id: *event_id,
+        retry_status: event.status(),
+        retry_count: event.retries,
+    }))
+}
+
+/// The command that replaces a retry's remembered answer with the one that was sent.
+pub fn amend(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope<()> {
+    let answer = session.service.seal().seal(&key, body);
+    Envelope::new(session.service.clock().now(), AmendAnswer { key, answer })
+}
+
+/// Answer to a manual retry (spec: Retry result).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct RetryResult {
+    /// The event's id.
+    pub event_id: EventId,
+    /// What came of it: `pending` when that is not known yet.
+    pub retry_status: DeliveryStatus,
+    /// Manual retries of the event so far, this one included.
+    pub retry_count: u32,
+}

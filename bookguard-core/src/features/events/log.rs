@@ -1,0 +1,261 @@
+//! A partner's events as one log in the order of their numbers: what a partner without an endpoint reads, and what one
+//! with endpoints checks that it missed nothing with.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, FieldError};
+use crate::features::events;
+use crate::limits;
+use crate::model::id::{Noun as _, noun};
+use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, Watch,
+    ids_cursor, paging, query, query_choice, query_fault, query_one, query_value, read,
+    read_page_limit, whole_number,
+};
+use crate::session::{Access, Authority, Session};
+use crate::store::events::EventFilter;
+
+/// `GET /v1/webhook-events`
+pub struct ListEvents;
+
+/// A piece of a partner's log of events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct EventLog {
+    /// The events, oldest first. `seq` counts all of the partner's, without a gap.
+    pub data: Vec<Event>,
+    /// Whether there may be more at once.
+    pub has_more: bool,
+    /// The number to send as `after` next time: everything up to it was examined.
+    pub next_after: u64,
+}
+
+impl Operation for ListEvents {
+    const ROUTE: Route = Route {
+        id: "listWebhookEvents",
+        method: Method::Get,
+        path: "/v1/webhook-events",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "after",
+                description: "Only events with a greater `seq`: the `nextAfter` of the answer before, 0 for all, `latest` for those to come.",
+                form: QueryForm::Place,
+            },
+            QueryParam {
+                name: "type",
+                description: "Only events of this type: booking.created, booking.protected or resolution.created.",
+                form: QueryForm::Words("EventType"),
+            },
+            QueryParam {
+                name: "status",
+                description: "Only events in this status: pending, delivered, failed or no_endpoints.",
+                form: QueryForm::Words("DeliveryStatus"),
+            },
+            QueryParam {
+                name: "bookingId",
+                description: "Only this booking's events.",
+                form: QueryForm::Id(noun::Booking::PREFIX),
+            },
+            QueryParam {
+                name: "wait",
+                description: "Seconds to wait for an event when there is none yet: 0 to 30, 0 when not given.",
+                form: QueryForm::Whole(0, limits::EVENT_WAIT_S, Some(0)),
+            },
+            LIMIT,
+        ],
+        refusals: &[],
+        tag: "Webhooks",
+        summary: "All events in their order, a log to read from",
+        description: "Oldest first, by `seq`, which numbers a partner's events without a gap: whoever has read to 7 and sees 9 has missed 8. \
+                      Events are here whether or not any endpoint took them. Read from `after=0`, go on with `nextAfter`, and with \
+                      `wait=30` once `hasMore` is false: the answer comes with the next event, or empty after that time. A page of a \
+                      filter that matches little may hold fewer events than asked for, or none; go on while `hasMore` is true. Old \
+                      events stay in the log when their payload is deleted (`prunedAt`).",
+    };
+    type Output = EventLog;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<EventLog>, Error> {
+        let booking = query_value(request, "bookingId")
+            .map(|text| own_booking(session, text))
+            .transpose()?;
+        let partner_id = match (&session.authority, booking) {
+            (Authority::Administrator { partner_id: None }, Some((owner, _))) => owner,
+            _ => session.partner_id()?,
+        };
+        let mut faults = Vec::new();
+        let limit = read_page_limit(request, &mut faults);
+        let latest = query_value(request, "after") == Some("latest");
+        let after = match latest {
+            true => 0,
+            false => count(request, "after", u64::MAX, &mut faults),
+        };
+        let wait = count(request, "wait", limits::EVENT_WAIT_S, &mut faults);
+        let filter = EventFilter {
+            partner_id,
+            booking_id: booking.map(|(_, booking_id)| booking_id),
+            event_type: query_choice(request, "type", &EventType::WORDS, &mut faults),
+            status: query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults),
+        };
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        let after = match latest {
+            true => query_one(session, |reader| reader.last_event(&partner_id))?,
+            false => after,
+        };
+        // One that matches little looks at thousands of events.
+        let is_long = filter.event_type.is_some() || filter.status.is_some();
+        let look = move |session: &Session| page(session, &filter, after, limit);
+        Ok(Action::Watch(Watch {
+            partner_id,
+            patience: Duration::from_secs(wait),
+            look: Arc::new(look),
+            is_long,
+            is_enough: |log| log.has_more || !log.data.is_empty(),
+        }))
+    }
+}
+
+/// `bookguard webhook-events list` without a partner
+pub struct ListAllEvents;
+
+impl Operation for ListAllEvents {
+    const ROUTE: Route = Route {
+        id: "listAllWebhookEvents",
+        method: Method::Get,
+        path: "/v1/webhook-events",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "type",
+                description: "Only events of this type: booking.created, booking.protected or resolution.created.",
+                form: QueryForm::Words("EventType"),
+            },
+            QueryParam {
+                name: "status",
+                description: "Only events in this status: pending, delivered, failed or no_endpoints.",
+                form: QueryForm::Words("DeliveryStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Event>(),
+        ],
+        refusals: &[],
+        tag: "Webhooks",
+        summary: "All events of all partners",
+        description: "Only for the administrator, on the database itself. Newest first.",
+    };
+    type Output = Page<Event>;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Event>>, Error> {
+        let asked = paging(request)?;
+        let mut faults = Vec::new();
+        let event_type = query_choice(request, "type", &EventType::WORDS, &mut faults);
+        let status = query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(read(move |session| {
+            let now = session.service.clock().now();
+            let (found, secrets, next) = query(session, |reader| {
+                let (found, next) =
+                    reader.all_events(event_type, status, asked.before, asked.limit)?;
+                let mut secrets = BTreeMap::new();
+                for event in &found {
+                    if let Entry::Vacant(place) = secrets.entry(event.partner_id) {
+                        place.insert(reader.secret(&event.partner_id, now)?);
+                    }
+                }
+                Ok((found, secrets, next))
+            })?;
+            let shown = found.iter().map(|event| {
+                let owner = event.partner_id;
+                let secret = secrets.get(&owner).and_then(Option::as_ref);
+                Ok(Event {
+                    partner_id: Some(owner),
+                    ..events::view(event, secret.ok_or_else(|| no_secret(owner))?)?
+                })
+            });
+            Ok(Page {
+                data: shown.collect::<Result<_, Error>>()?,
+                has_more: next.is_some(),
+                next_cursor: next.map(|id| id.to_string()),
+            })
+        }))
+    }
+}
+
+fn no_secret(partner_id: PartnerId) -> Error {
+    Error::internal(format!("partner {partner_id} has no signing secret"))
+}
+
+fn page(
+    session: &Session,
+    filter: &EventFilter,
+    after: u64,
+    limit: u32,
+) -> Result<EventLog, Error> {
+    let now = session.service.clock().now();
+    let (page, secret) = query(session, |reader| {
+        let page = reader.event_log(filter, after, limit)?;
+        Ok((page, reader.secret(&filter.partner_id, now)?))
+    })?;
+    let secret = secret.ok_or_else(|| no_secret(filter.partner_id))?;
+    let data = page.events.iter().map(|event| events::view(event, &secret));
+    Ok(EventLog {
+        data: data.collect::<Result<_, _>>()?,
+        has_more: page.has_more,
+        next_after: page.through,
+    })
+}
+
+/// The booking and whose it is; what is none of the caller's is not there, however it is spelled.
+fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), Error> {
+    let owned = match BookingId::parse(text) {
+        Some(booking_id) => query_one(session, |reader| reader.booking_owner(&booking_id))?
+            .filter(|owner| session.may_see(owner))
+            .map(|owner| (owner, booking_id)),
+        None => None,
+    };
+    owned.ok_or_else(|| {
+        Error::faults(vec![query_fault(
+            "bookingId",
+            "booking_unknown",
+            "names no booking",
+            "Send the bookingId of one of your bookings.",
+        )])
+    })
+}
+
+/// A number from 0, which it is when it is not given.
+fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>) -> u64 {
+    let Some(text) = query_value(request, name) else {
+        return 0;
+    };
+    let number = whole_number(text).filter(|n| *n <= most);
+    number.unwrap_or_else(|| {
+        let fix = match most {
+            u64::MAX => "Send the nextAfter of the answer before, 0, or latest.".to_owned(),
+            _ => format!("Send 0 to {most}."),
+        };
+        faults.push(query_fault(
+            name,
+            "out_of_range",
+            "is not a whole number in range",
+            &fix,
+        ));
+        0
+    })
+}

@@ -1,0 +1,252 @@
+//! Manual retries: what is open is attempted now, else it goes to the endpoints of today.
+
+use crate::engine::batch::{BatchState, EventState, PartnerState};
+use crate::engine::change::{Change, Content, DeliveryState, Phase};
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::features::deliveries::{fresh_delivery, hold, in_flight};
+use crate::features::endpoints::health;
+use crate::features::events::{RetryEvent, RetryResult};
+use crate::limits;
+use crate::model::{DeliveryStatus, EndpointId, EventId, Timestamp};
+
+impl Command for RetryEvent {
+    type Reply = RetryResult;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.events.push(self.event_id);
+        needs.deliveries.push(self.event_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<RetryResult> {
+        let (partner_id, event_id) = (self.partner_id, self.event_id);
+        let event = batch
+            .events
+            .get(&event_id)
+            .filter(|event| event.partner_id == partner_id)
+            .ok_or_else(|| Error::not_found("webhook event"))?;
+        let partner = batch
+            .partners
+            .get(&partner_id)
+            .ok_or_else(|| Error::not_found("webhook event"))?;
+        if let Content::Pruned(pruned) = &event.content {
+            return Err(Error::conflict(
+                "event_pruned",
+                format!(
+                    "The payload of event {event_id} was deleted at {}, because events of its age are not kept; it cannot be delivered \
+                     any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
+                    pruned.at
+                ),
+            ));
+        }
+        if event.retries >= limits::MANUAL_RETRIES {
+            return Err(Error::conflict(
+                "too_many_retries",
+                format!(
+                    "Event {event_id} was retried by hand {} times, the most allowed.",
+                    event.retries
+                ),
+            ));
+        }
+        let retry = Retry {
+            batch,
+            at,
+            event_id,
+            lease: self.lease,
+        };
+        let mut changes = retry.pull_forward(partner, event)?;
+        if changes.is_none() {
+            changes = retry.deliver_anew(partner, event)?;
+        }
+        let Some(mut changes) = changes else {
+            return Err(Error::conflict(
+                "no_endpoints",
+                "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints, or bring one back: PATCH it with \
+                 {\"enabled\": true}. Then retry.",
+            ));
+        };
+        let woken = retry.wake(partner, &changes);
+        changes.extend(woken);
+        let retries = event.retries + 1;
+        changes.push(Change::EventRetried { event_id, retries });
+        let reply = RetryResult {
+            event_id,
+            retry_status: DeliveryStatus::Pending,
+            retry_count: retries,
+        };
+        Ok((changes, reply))
+    }
+}
+
+/// One manual retry.
+struct Retry<'a> {
+    batch: &'a BatchState,
+    at: Timestamp,
+    event_id: EventId,
+    lease: i64,
+}
+
+impl Retry<'_> {
+    /// Takes every open delivery that nobody is attempting right now; `None` when no open one has an
+    /// endpoint that is enabled.
+    ///
+    /// One in flight is left to end: its outcome is what the retry waits for, and a second request beside it would
+    /// only be a duplicate.
+    fn pull_forward(
+        &self,
+        partner: &PartnerState,
+        event: &EventState,
+    ) -> Result<Option<Vec<Change>>, Error> {
+        let deliveries: Vec<(EndpointId, DeliveryState)> = event
+            .endpoints
+            .iter()
+            .filter_map(|endpoint_id| {
+                Some((
+                    *endpoint_id,
+                    *self.batch.deliveries.get(&(self.event_id, *endpoint_id))?,
+                ))
+            })
+            .collect();
+        if !deliveries.is_empty()
+            && deliveries
+                .iter()
+                .all(|(_, state)| state.phase == Phase::Delivered)
+        {
+            return Err(Error::conflict(
+                "event_already_delivered",
+                format!(
+                    "Event {} was delivered to every endpoint; there is nothing to retry.",
+                    self.event_id
+                ),
+            ));
+        }
+        let is_there = |endpoint_id: &EndpointId| {
+            partner
+                .endpoints
+                .iter()
+                .any(|e| e.endpoint_id == *endpoint_id && e.enabled)
+        };
+        let open: Vec<_> = deliveries
+            .iter()
+            .filter(|(endpoint_id, state)| state.phase != Phase::Delivered && is_there(endpoint_id))
+            .collect();
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let idle = open.into_iter();
+        let idle = idle.filter(|(_, state)| !in_flight(state, self.at));
+        Ok(Some(
+            idle.map(|(endpoint_id, state)| self.take(partner, *endpoint_id, *state))
+                .collect(),
+        ))
+    }
+
+    /// An attempt by hand is not one of the schedule's: the chain goes on from the step it had reached. What is due already, and
+    /// waits for its turn, is pulled forward no further.
+    fn take(
+        &self,
+        partner: &PartnerState,
+        endpoint_id: EndpointId,
+        state: DeliveryState,
+    ) -> Change {
+        let charged = match state.due {
+            Some(due) if due > self.at => state.charged.saturating_sub(1),
+            _ => state.charged,
+        };
+        let (due, lease) = self.hold(partner, endpoint_id);
+        let state = DeliveryState {
+            charged,
+            due: Some(due),
+            since: Some(self.at),
+            lease,
+            ..state
+        };
+        Change::DeliveryMoved {
+            event_id: self.event_id,
+            endpoint_id,
+            state,
+        }
+    }
+
+    /// As for every delivery; but at an address where nobody has accepted anything yet, retries wait for their turn like the rest:
+    /// else whoever owns that address could be sent as much as anybody likes.
+    fn hold(&self, partner: &PartnerState, endpoint_id: EndpointId) -> (Timestamp, Option<i64>) {
+        let mut endpoints = partner.endpoints.iter();
+        let unverified = endpoints.any(|endpoint| {
+            endpoint.endpoint_id == endpoint_id && endpoint.unverified_since.is_some()
+        });
+        match unverified {
+            true => (self.at, None),
+            false => hold(self.batch, self.at, endpoint_id, self.lease),
+        }
+    }
+
+    /// Suspended endpoints of deliveries that are left to a claim: one may try now, as one in the courier's hands would, or in a
+    /// while where nothing was ever accepted.
+    fn wake(&self, partner: &PartnerState, changes: &[Change]) -> Vec<Change> {
+        let is_left = |endpoint_id: EndpointId| {
+            changes.iter().any(|change| match change {
+                Change::DeliveryMoved {
+                    endpoint_id: id,
+                    state,
+                    ..
+                }
+                | Change::DeliveryAdded {
+                    endpoint_id: id,
+                    state,
+                    ..
+                } => *id == endpoint_id && state.lease.is_none(),
+                _ => false,
+            })
+        };
+        let left = partner.endpoints.iter();
+        let left = left.filter(|endpoint| is_left(endpoint.endpoint_id));
+        let woken = left.filter_map(|endpoint| {
+            let health = health::woken(endpoint.health(), self.at);
+            (health != endpoint.health()).then_some(Change::EndpointFared {
+                endpoint_id: endpoint.endpoint_id,
+                health,
+            })
+        });
+        woken.collect()
+    }
+
+    /// Deliveries to the endpoints of today that have not had one; `None` when there is no such endpoint. All of an event's
+    /// deliveries, and how they ended, travel in every packet of its booking, so there is a most of them.
+    fn deliver_anew(
+        &self,
+        partner: &PartnerState,
+        event: &EventState,
+    ) -> Result<Option<Vec<Change>>, Error> {
+        let new = partner
+            .endpoints
+            .iter()
+            .filter(|e| e.takes(event.event_type) && !event.endpoints.contains(&e.endpoint_id));
+        let changes: Vec<Change> = new
+            .map(|endpoint| {
+                let hands = self.hold(partner, endpoint.endpoint_id);
+                Change::DeliveryAdded {
+                    event_id: self.event_id,
+                    endpoint_id: endpoint.endpoint_id,
+                    state: fresh_delivery(self.at, hands, Some(self.at)),
+                }
+            })
+            .collect();
+        if event.endpoints.len() + changes.len() > limits::DELIVERIES_PER_EVENT {
+            return Err(Error::conflict(
+                "too_many_deliveries",
+                format!(
+                    "Event {} was sent to {} endpoints, of {} that an event goes to at most. Read it from the log instead: \
+                     GET /v1/webhook-events/{}.",
+                    self.event_id,
+                    event.endpoints.len(),
+                    limits::DELIVERIES_PER_EVENT,
+                    self.event_id
+                ),
+            ));
+        }
+        Ok((!changes.is_empty()).then_some(changes))
+    }
+}

@@ -1,0 +1,363 @@
+//! The evidence packet of a booking, made from one moment of the store, and handed out again while a packet made anew would
+//! tell the same. Invariant: what is handed out tells of every entry and every attempt that the store held when it was asked for.
+
+use std::collections::{BTreeMap, HashMap};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+
+use super::acceptances::Told;
+use crate::engine::batch::BookingState;
+use crate::error::Error;
+use crate::evidence::packet::{
+    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
+};
+use crate::evidence::summary::{Landmark, Material, summarize};
+use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
+use crate::ledger::proof::prove_inclusion;
+use crate::ledger::tile::ReadError;
+use crate::ledger::{Leaf, LeafKind, TlogProof};
+use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
+use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
+use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
+use crate::policy::{Evaluation, Explanation};
+use crate::service::Service;
+use crate::session::{Access, Session};
+use crate::store::events::{StoredDelivery, StoredEvent};
+use crate::store::read::{Chain, Reader, StoredEntry};
+use crate::store::{StoreError, StoredHead};
+
+/// `GET /v1/bookings/{bookingId}/evidence`
+pub struct GetEvidence;
+
+impl Operation for GetEvidence {
+    const ROUTE: Route = Route {
+        id: "getEvidence",
+        method: Method::Get,
+        path: "/v1/bookings/{bookingId}/evidence",
+        access: Access::Scope(Scope::EvidenceRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "The evidence packet of a booking",
+        description: "What is recorded about the booking by now, in one signed document that anybody can verify offline with the ledger's public key. \
+                      Keep its bytes as they are: the signature covers every one of them. While nothing happens to the booking and its deliveries, \
+                      a packet made within the last minute is answered again, and its `ETag` stays the same: ask with `If-None-Match`.",
+    };
+    type Output = SealedPacket;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        Ok(match find(session, &booking_id, Some(request))? {
+            Found::Kept(tag) => Action::Unchanged(tag),
+            Found::Packet(packet) => read(move |_| Ok(packet)),
+            Found::Long => Action::Long(Box::new(move |session| {
+                match find(session, &booking_id, None)? {
+                    Found::Packet(packet) => Ok(packet),
+                    Found::Kept(_) | Found::Long => {
+                        Err(Error::internal("a packet is made when it is asked for"))
+                    }
+                }
+            })),
+        })
+    }
+
+    fn tag(packet: &SealedPacket) -> Option<String> {
+        packet.tag().map(str::to_owned)
+    }
+}
+
+/// What there is of a packet.
+enum Found {
+    /// The caller has kept one with this tag, which tells the same.
+    Kept(String),
+    /// It is here.
+    Packet(SealedPacket),
+    /// To make it takes long.
+    Long,
+}
+
+/// The packet of a booking: the one that was made before, while it would tell nothing else now. `asked` holds what the caller
+/// has kept, and says that only what does not take long is to be made.
+fn find(
+    session: &Session,
+    booking_id: &BookingId,
+    asked: Option<&Request>,
+) -> Result<Found, Error> {
+    let service = &session.service;
+    let mut reader = service.reader()?;
+    reader.snapshot();
+    let chain = reader
+        .booking_chain(booking_id)
+        .map_err(|e| service.fault(&e))?
+        .filter(|chain| session.may_see(&chain.owner))
+        .ok_or_else(|| Error::not_found("booking"))?;
+    let now = service.clock().now();
+    let found = Standing::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
+    let standing = found.ok_or_else(|| Error::not_found("booking"))?;
+    let tag = standing.tag(&chain, now);
+    if asked.is_some_and(|request| request.knows(&tag)) {
+        return Ok(Found::Kept(tag));
+    }
+    if let Some(packet) = service.packets().get(booking_id, &tag, now) {
+        return Ok(Found::Packet(packet));
+    }
+    if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
+        return Ok(Found::Long);
+    }
+    let source = Source::read(&mut reader, booking_id, standing).map_err(|e| service.fault(&e))?;
+    service.publish(&mut reader, &source.head)?;
+    drop(reader);
+    let signer = service.signer(&source.head.origin)?;
+    let packet = source.packet(service)?.seal(&signer)?.tagged(&tag);
+    service
+        .packets()
+        .keep(*booking_id, chain.owner, &packet, now);
+    Ok(Found::Packet(packet))
+}
+
+/// All that a packet depends on but the entries, which the tip of their chain stands for, and the rest of the log.
+struct Standing {
+    state: BookingState,
+    head: StoredHead,
+    deliveries: [u8; 32],
+}
+
+impl Standing {
+    fn read(reader: &mut Reader<'_>, booking_id: &BookingId) -> Result<Option<Self>, StoreError> {
+        let Some(state) = reader.booking(booking_id)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            state,
+            head: reader.head()?,
+            deliveries: reader.standing_of(booking_id)?,
+        }))
+    }
+
+    /// A digest of what a packet made now tells: the chain, under which name of the log it is proven, how its events were
+    /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
+    /// they were made and in nothing that follows from anything else.
+    fn tag(&self, chain: &Chain, now: Timestamp) -> String {
+        let BookingState { booking, terms, .. } = &self.state;
+        let resolution = self.state.resolution.as_ref();
+        let evaluation = evaluate(booking, resolution, (terms, self.state.amendments()), now);
+        let outcome = evaluation.map(|evaluation| Evaluation {
+            evaluated_at: Timestamp::EPOCH,
+            as_of: Timestamp::EPOCH,
+            explanation: Explanation {
+                code: evaluation.explanation.code,
+                params: BTreeMap::new(),
+                text: String::new(),
+            },
+            ..evaluation
+        });
+        let mut digest = Sha256::new();
+        for part in [
+            self.head.origin.as_bytes(),
+            &chain.tip,
+            &self.deliveries,
+            &to_json(&outcome),
+        ] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        hex::encode(&digest.finalize()[..16])
+    }
+}
+
+/// Where a booking's packet is fetched.
+pub(super) fn address(session: &Session, booking_id: &BookingId) -> String {
+    format!(
+        "{}/v1/bookings/{booking_id}/evidence",
+        session.service.public_url()
+    )
+}
+
+/// What a packet is made of, all of one moment.
+struct Source {
+    state: BookingState,
+    head: StoredHead,
+    entries: Vec<(StoredEntry, TlogProof)>,
+    events: Vec<StoredEvent>,
+}
+
+impl Source {
+    fn read(
+        reader: &mut Reader<'_>,
+        booking_id: &BookingId,
+        standing: Standing,
+    ) -> Result<Self, StoreError> {
+        let Standing { state, head, .. } = standing;
+        let mut entries = Vec::new();
+        // The proofs of a booking's entries share most of their tiles.
+        let mut tiles: HashMap<(u8, u64), Option<Vec<u8>>> = HashMap::new();
+        for entry in reader.entries_of(booking_id)? {
+            let path = prove_inclusion(entry.index, head.head.size, |level, index| {
+                if let Some(known) = tiles.get(&(level, index)) {
+                    return Ok(known.clone());
+                }
+                let tile = reader.tile(level, index)?;
+                tiles.insert((level, index), tile.clone());
+                Ok(tile)
+            })
+            .map_err(|error| match error {
+                ReadError::Read(error) => error,
+                other => StoreError::Corrupt(other.to_string()),
+            })?;
+            let proof = TlogProof {
+                extra: None,
+                index: entry.index,
+                path,
+                checkpoint: head.checkpoint.clone(),
+            };
+            entries.push((entry, proof));
+        }
+        let events = reader.events_of(booking_id)?;
+        Ok(Self {
+            state,
+            head,
+            entries,
+            events,
+        })
+    }
+
+    /// The packet, not yet signed.
+    fn packet(self, service: &Service) -> Result<Packet, Error> {
+        let BookingState { booking, terms, .. } = &self.state;
+        let entries = self.entries.iter().map(|(entry, _)| entry);
+        let told = Told::of(&self.state, entries)?;
+        let mut created_at = service.clock().now();
+        let mut landmarks = Vec::new();
+        let mut entries = Vec::new();
+        for (stored, proof) in &self.entries {
+            let (entry, landmark) = shown(stored, proof)?;
+            // A clock that was set back must not make the packet older than what it tells of.
+            created_at = created_at.max(landmark.at);
+            entries.push(entry);
+            landmarks.push(landmark);
+        }
+        let resolution = self.state.resolution.as_ref();
+        let under = (terms, self.state.amendments());
+        let evaluation = evaluate(booking, resolution, under, created_at);
+        let notifications = &told.notifications;
+        let deliveries: Vec<PacketDelivery> = self
+            .events
+            .iter()
+            .flat_map(|event| deliveries(event, notifications))
+            .collect();
+        let summary = summarize(&Material {
+            origin: &self.head.origin,
+            created_at,
+            booking,
+            entries: &landmarks,
+            evaluation: evaluation.as_ref(),
+            resolution,
+            notifications,
+            deliveries: &deliveries,
+        });
+        Ok(Packet {
+            packet_type: PACKET_TYPE.to_owned(),
+            created_at,
+            booking: booking.clone(),
+            stream: URL_SAFE_NO_PAD.encode(self.state.stream),
+            log: LogHint {
+                origin: self.head.origin,
+                vkey: self.head.vkey,
+            },
+            entries,
+            policy: terms.policy.as_ref().map(|policy| policy.document.clone()),
+            policy_hash: terms.policy_hash().map(str::to_owned),
+            terms: FrozenTerms::of(terms),
+            terms_disclosures: told.in_words()?,
+            former_terms: (told.former.into_iter())
+                .map(|(stage, _)| stage.terms)
+                .collect(),
+            acceptances: (told.acceptances.into_iter())
+                .map(|(_, acceptance)| acceptance)
+                .collect(),
+            evaluation,
+            resolution: resolution.cloned(),
+            deliveries,
+            items: Vec::new(),
+            summary,
+            signature: String::new(),
+        })
+    }
+}
+
+/// An entry as the packet shows it.
+fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<(PacketEntry, Landmark), Error> {
+    let unreadable = |why: &dyn std::fmt::Display| {
+        Error::internal(format!(
+            "entry {} of the ledger cannot be read: {why}",
+            stored.index
+        ))
+    };
+    let leaf = Leaf::parse(&stored.leaf).map_err(|e| unreadable(&e))?;
+    let kind: LeafKind = stored.kind.parse().map_err(|e| unreadable(&e))?;
+    let body = stored.event_body().map_err(|e| unreadable(&e))?;
+    let mut disclosures = stored.disclosures.clone();
+    disclosures.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut erased: Vec<String> = stored.erased.iter().map(|(name, _)| name.clone()).collect();
+    erased.sort();
+    let entry = PacketEntry {
+        leaf: STANDARD.encode(&stored.leaf),
+        salt: URL_SAFE_NO_PAD.encode(stored.salt),
+        body,
+        disclosures,
+        erased,
+        proof: proof.to_string(),
+    };
+    let landmark = Landmark {
+        kind,
+        at: Timestamp::from_ms(leaf.t),
+        index: stored.index,
+    };
+    Ok((entry, landmark))
+}
+
+/// An event's deliveries, or that it had none.
+fn deliveries(event: &StoredEvent, notifications: &[Notification]) -> Vec<PacketDelivery> {
+    let nowhere = PacketDelivery {
+        event_id: event.event_id,
+        event_type: event.event_type,
+        endpoint_id: None,
+        url: None,
+        status: DeliveryStatus::NoEndpoints,
+        attempts: 0,
+        recorded: Vec::new(),
+        history: Vec::new(),
+    };
+    if event.deliveries.is_empty() {
+        return vec![nowhere];
+    }
+    let shown = |delivery: &StoredDelivery| {
+        let attempts = &delivery.attempts;
+        let latest = &attempts[attempts.len().saturating_sub(PACKET_ATTEMPTS)..];
+        PacketDelivery {
+            endpoint_id: Some(delivery.endpoint_id),
+            url: Some(shown_address(&delivery.url)),
+            status: delivery.state.phase.into(),
+            attempts: delivery.state.attempts,
+            recorded: notifications
+                .iter()
+                .filter(|n| n.is_of(event.event_id, delivery.endpoint_id))
+                .cloned()
+                .collect(),
+            history: latest
+                .iter()
+                .map(|attempt| PacketAttempt {
+                    started_at: Timestamp::from_ms(attempt.started_at),
+                    status_code: attempt.status_code,
+                    error: attempt.class.map(|class| class.to_string()),
+                })
+                .collect(),
+            ..nowhere.clone()
+        }
+    };
+    event.deliveries.iter().map(shown).collect()
+}

@@ -1,0 +1,62 @@
+//! `GET /v1/health`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::model::Timestamp;
+use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
+use crate::session::{Access, Session};
+
+/// Whether the service can do its work: 200 only while the store answers and takes writes.
+pub struct GetHealth;
+
+/// Answer of [`GetHealth`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+    /// Now.
+    pub timestamp: Timestamp,
+}
+
+impl Operation for GetHealth {
+    const ROUTE: Route = Route {
+        id: "getHealth",
+        method: Method::Get,
+        path: "/v1/health",
+        access: Access::Open,
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[503],
+        tag: "Service",
+        summary: "Health and readiness",
+        description: "Answers 200 only while the store answers and takes writes; else 503: `unavailable`, `ledger_moved`, \
+                      `ledger_rolled_back`, `storage_full`, `storage_read_only`, `storage_failing`, or `checkpoints_failing` \
+                      while writes are taken but the database file cannot be brought up to date with them.",
+    };
+    type Output = Health;
+
+    fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
+        Ok(read(|session| {
+            session.service.require_writer()?;
+            let service = &session.service;
+            let mut reader = service.reader()?;
+            let head = reader.head().map_err(|e| service.fault(&e))?;
+            if head.moved_to.is_some() {
+                return Err(Error::ledger_moved());
+            }
+            if service.publish(&mut reader, &head)?.is_some() {
+                return Err(Error::ledger_rolled_back());
+            }
+            if let Some(refusal) = service.storage().not_ready() {
+                return Err(refusal);
+            }
+            Ok(Health {
+                status: "ok".to_owned(),
+                timestamp: session.service.clock().now(),
+            })
+        }))
+    }
+}

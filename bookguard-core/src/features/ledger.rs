@@ -1,0 +1,113 @@
+//! The log as anyone may mirror it: checkpoint, key and tiles, exactly as C2SP tlog-tiles lays them out.
+//!
+//! These answer text and bytes, not JSON, so they are plain functions beside the operations.
+
+pub(crate) mod rule;
+
+use crate::engine::command::Envelope;
+use crate::entropy;
+use crate::error::Error;
+use crate::guard::Rollback;
+use crate::key_file;
+use crate::ledger::TilePath;
+use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
+use crate::log::Continuation;
+use crate::service::Service;
+use crate::store::StoreError;
+use crate::store::read::Reader;
+
+/// The latest signed checkpoint.
+pub fn checkpoint(service: &Service) -> Result<String, Error> {
+    let mut reader = service.reader()?;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    service.publish(&mut reader, &head)?;
+    Ok(head.checkpoint)
+}
+
+/// The key checkpoints verify under, in note form, with a line end.
+pub fn vkey(service: &Service) -> Result<String, Error> {
+    let signer = service.signer(&service.head()?.origin)?;
+    Ok(format!("{}\n", signer.verifier()))
+}
+
+/// The administrator accepts that entries were lost: the log goes on under a new name.
+#[derive(Debug)]
+pub(crate) struct ContinueLog {
+    /// The name, new to everybody.
+    pub(crate) origin: String,
+    /// The log's key under that name, in note form.
+    pub(crate) vkey: String,
+    /// The loss that is accepted: no other.
+    pub(crate) accepted: Rollback,
+    /// The random name of the entry that says so.
+    pub(crate) stream: [u8; 16],
+    /// Seed of the salts.
+    pub(crate) seed: [u8; 32],
+}
+
+/// The command by which the administrator accepts this loss, and no other: the log goes on with what is left of it,
+/// under a name nobody has seen. Its errors: `nothing_to_accept`, `rollback_changed`.
+pub fn accept_rollback(
+    service: &Service,
+    accepted: Rollback,
+) -> Result<Envelope<Continuation>, Error> {
+    let origin = key_file::new_name();
+    let vkey = service.signer(&origin)?.verifier().to_string();
+    let command = ContinueLog {
+        origin,
+        vkey,
+        accepted,
+        stream: entropy::bytes(),
+        seed: entropy::bytes(),
+    };
+    Ok(Envelope::new(service.clock().now(), command))
+}
+
+/// The bytes at a tile path (`tile/0/000`, `tile/entries/000.p/7`); `None` when the log has no such tile yet.
+pub fn tile(service: &Service, path: &str) -> Result<Option<Vec<u8>>, Error> {
+    let Ok(path) = path.parse::<TilePath>() else {
+        return Ok(None);
+    };
+    ask(service, |reader| tile_bytes(reader, &path))
+}
+
+fn tile_bytes(reader: &mut Reader<'_>, path: &TilePath) -> Result<Option<Vec<u8>>, StoreError> {
+    // Only what the published checkpoint covers is served: a tile may have grown since.
+    let size = reader.head()?.head.size;
+    match path.kind() {
+        TileKind::Hashes(level) => {
+            let hashes = size.checked_shr(8 * u32::from(level)).unwrap_or(0);
+            if !covered(path, hashes) {
+                return Ok(None);
+            }
+            Ok(reader
+                .tile(level, path.index())?
+                .and_then(|stored| path.cut(&stored).map(<[u8]>::to_vec)))
+        }
+        TileKind::Entries => {
+            if !covered(path, size) {
+                return Ok(None);
+            }
+            let first = path.index() * TILE_WIDTH as u64;
+            let leaves = reader.leaves(first, path.width() as u32)?;
+            encode_bundle(leaves.iter().map(Vec::as_slice))
+                .map(Some)
+                .map_err(|e| {
+                    StoreError::Corrupt(format!("leaves from {first} on do not make a bundle: {e}"))
+                })
+        }
+    }
+}
+
+/// Whether a level of `count` hashes has this tile at this width. A partial tile may be asked for after it filled.
+fn covered(path: &TilePath, count: u64) -> bool {
+    let first = path.index().saturating_mul(TILE_WIDTH as u64);
+    count >= first && count - first >= path.width() as u64
+}
+
+fn ask<T>(
+    service: &Service,
+    question: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
+) -> Result<T, Error> {
+    question(&mut service.reader()?).map_err(|e| service.fault(&e))
+}

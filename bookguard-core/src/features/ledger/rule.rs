@@ -1,0 +1,64 @@
+//! The log itself: after a loss was accepted it goes on under a new name, and its first entry under it says so.
+
+use crate::engine::batch::BatchState;
+use crate::engine::chain::Chain;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::features::ledger::ContinueLog;
+use crate::ledger::LeafKind;
+use crate::log::{Continuation, Found};
+use crate::model::Timestamp;
+
+impl Command for ContinueLog {
+    type Reply = Continuation;
+
+    fn needs(&self, _: &mut Needs) {}
+
+    /// # Errors
+    /// `nothing_to_accept`, `rollback_changed`.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Continuation> {
+        let Some(rollback) = &batch.rollback else {
+            return Err(Error::conflict(
+                "nothing_to_accept",
+                format!(
+                    "There is no loss to accept: log {} holds all that was published of it.",
+                    batch.origin
+                ),
+            ));
+        };
+        if *rollback != self.accepted {
+            return Err(Error::conflict(
+                "rollback_changed",
+                format!(
+                    "The database changed since the loss was looked at: now {rollback}. Look again before you accept."
+                ),
+            ));
+        }
+        let continuation = Continuation {
+            origin: self.origin.clone(),
+            vkey: self.vkey.clone(),
+            found: Found {
+                head: rollback.found.clone(),
+                vkey: batch.vkey.clone(),
+            },
+            seen: rollback.seen.clone(),
+            at,
+        };
+        let mut chain = Chain::of_the_log(batch, self.stream, at, &self.seed);
+        let entry = chain.append(LeafKind::LogContinued, continuation.fields())?;
+        let changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::LogRenamed {
+                origin: self.origin.clone(),
+                vkey: self.vkey.clone(),
+            },
+        ];
+        Ok((changes, continuation))
+    }
+
+    fn mends_rollback(&self) -> bool {
+        true
+    }
+}

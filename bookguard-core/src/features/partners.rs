@@ -1,0 +1,658 @@
+//! Partners: registration, approval, the partner's own record and what it decides for its bookings.
+
+pub(crate) mod quota;
+pub(crate) mod rule;
+pub(crate) mod settings;
+
+use serde::{Deserialize, Serialize};
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use crate::engine::command::NewKey;
+use crate::entropy;
+use crate::error::{Error, Kind};
+use crate::input::{self, Value};
+use crate::limits;
+use crate::model::id::noun;
+use crate::model::{
+    ApiKey, ApiKeyId, ApiKeySecret, EVERY_EVENT_TYPE, Page, Partner, PartnerAccount, PartnerId,
+    PartnerSettings, PartnerStatus, QuotaChanges, Scope, Scopes, Timestamp,
+};
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
+    paging, path_id, query, query_choice, query_one, read, write,
+};
+use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
+use crate::service::Registration as Mode;
+use crate::session::{Access, Session};
+use crate::text::is_invisible;
+use crate::webhook::Secret;
+
+/// `POST /v1/partners/register`
+#[derive(Debug)]
+pub struct RegisterPartner {
+    pub(crate) partner: Partner,
+    /// Its signing secret, sealed.
+    pub(crate) secret: Vec<u8>,
+    /// Its first key, unless it must wait for approval.
+    pub(crate) key: Option<NewKey>,
+    pub(crate) reply: Registration,
+}
+
+/// Body of [`RegisterPartner`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NewPartner {
+    /// Company or platform name: 1 to 200 characters.
+    pub name: String,
+    /// Free text, such as "marketplace": 1 to 200 characters.
+    pub business_type: String,
+    /// Primary contact, a mail address.
+    pub contact_email: String,
+    /// The partner's site, an http or https address.
+    pub website: Option<String>,
+}
+
+impl Operation for RegisterPartner {
+    const ROUTE: Route = Route {
+        id: "registerPartner",
+        method: Method::Post,
+        path: "/v1/partners/register",
+        access: Access::Open,
+        status: 201,
+        body: Body::Required,
+        query: &[],
+        refusals: &[403],
+        tag: "Partners",
+        summary: "Register a partner",
+        description: "Creates a partner account. Where registration is open the answer also holds the first API key, with all \
+                      scopes, and the secret that webhooks are signed with; both are shown this once. Where registration needs \
+                      approval the status is `pending` and the administrator hands over the credentials.",
+    };
+    type Output = Registration;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Registration>, Error> {
+        let service = &session.service;
+        if service.registration() == Mode::Closed {
+            return Err(Error::new(
+                Kind::Forbidden,
+                "registration_closed",
+                "Registration is closed on this service. Ask its operator for an account.",
+            ));
+        }
+        let new = NewPartner::read(&request.body)?;
+        let at = service.clock().now();
+        let partner_id = PartnerId::new(at, entropy::bytes());
+        let open = service.registration() == Mode::Open;
+        let status = if open {
+            PartnerStatus::Active
+        } else {
+            PartnerStatus::Pending
+        };
+        let secret = Secret::from_bytes(entropy::bytes());
+        let credentials = open.then(|| new_key(at, "Initial key", Scopes::all()));
+        let reply = Registration {
+            partner_id,
+            name: new.name.clone(),
+            status,
+            api_key_id: credentials.as_ref().map(|(key, _)| key.key.api_key_id),
+            api_key: credentials
+                .as_ref()
+                .map(|(_, secret)| secret.reveal().to_owned()),
+            signing_secret: open.then(|| secret.reveal().to_owned()),
+        };
+        let partner = Partner {
+            partner_id,
+            name: new.name,
+            business_type: new.business_type,
+            contact_email: new.contact_email,
+            website: new.website,
+            status,
+            created_at: at,
+            settings: PartnerSettings::default(),
+        };
+        let register = Self {
+            partner,
+            secret: service
+                .seal()
+                .seal(partner_id.as_bytes(), secret.reveal().as_bytes()),
+            key: credentials.map(|(key, _)| key),
+            reply,
+        };
+        Ok(write(at, register))
+    }
+}
+
+impl NewPartner {
+    /// Reads the body of a registration.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let name = form.required("name", |v| v.text(limits::NAME_CHARS));
+            let business_type = form.required("businessType", |v| v.text(limits::NAME_CHARS));
+            let contact_email = form.required("contactEmail", email);
+            let website = form.optional("website", website);
+            Some(Self {
+                name: name?,
+                business_type: business_type?,
+                contact_email: contact_email?,
+                website,
+            })
+        })
+    }
+}
+
+/// One `@`, something before it, a name with a dot or a host after it, no spaces: what mail systems agree on.
+fn email(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.text(limits::EMAIL_CHARS)?;
+    let plain = text
+        .chars()
+        .all(|c| !c.is_whitespace() && !is_invisible(c) && !"<>,;:\"()[]\\".contains(c));
+    let parts = text.split_once('@');
+    let good = plain
+        && parts.is_some_and(|(local, host)| {
+            !local.is_empty()
+                && local.len() <= 64
+                && !host.contains('@')
+                && !host.starts_with(['.', '-'])
+                && !host.ends_with(['.', '-'])
+                && !host.contains("..")
+                && host.contains('.')
+        });
+    if good {
+        Some(text)
+    } else {
+        v.fault(
+            "invalid_email",
+            "is not a mail address",
+            "Send one like name@example.com.",
+        )
+    }
+}
+
+fn website(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.text(limits::URL_CHARS)?;
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    let good = rest.is_some_and(|rest| {
+        let (place, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        names_a_host(place) && is_uri_text(rest)
+    });
+    if good {
+        Some(text)
+    } else {
+        v.fault(
+            "invalid_uri",
+            "is not an http or https address",
+            "Send one like https://example.com, other letters than ASCII as xn--… in its host and as %XX behind it.",
+        )
+    }
+}
+
+/// A name or an address, and perhaps a port (RFC 3986 section 3.2, without user information).
+fn names_a_host(place: &str) -> bool {
+    let (is_host, port) = match place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
+        None => {
+            let (name, port) = place.split_at(place.find(':').unwrap_or(place.len()));
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-.".contains(&b);
+            let is_name =
+                name.bytes().all(plain) && name.bytes().any(|b| b.is_ascii_alphanumeric());
+            (is_name, port)
+        }
+    };
+    let digits = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(digits))
+}
+
+/// Path, query and fragment (RFC 3986 sections 3.3 to 3.5).
+fn is_uri_text(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=#".contains(&b);
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default();
+    let escaped = |part: &str| {
+        let digits = part.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    first.bytes().all(plain)
+        && parts.all(|part| escaped(part) && part.bytes().all(plain))
+        && text.matches('#').count() <= 1
+}
+
+/// A key with fresh secret and id.
+pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, ApiKeySecret) {
+    let secret = ApiKeySecret::generate(|| entropy::bytes::<1>()[0]);
+    let key = ApiKey {
+        api_key_id: ApiKeyId::new(at, entropy::bytes()),
+        name: name.to_owned(),
+        scopes,
+        hint: secret.hint(),
+        created_at: at,
+        revoked_at: None,
+    };
+    (
+        NewKey {
+            key,
+            hash: secret.hash(),
+        },
+        secret,
+    )
+}
+
+/// `bookguard partners approve`: lets a pending partner in and makes its first key.
+#[derive(Debug)]
+pub struct ApprovePartner {
+    pub(crate) partner_id: PartnerId,
+    /// Its first key.
+    pub(crate) key: NewKey,
+    pub(crate) reply: Registration,
+}
+
+impl Operation for ApprovePartner {
+    const ROUTE: Route = Route {
+        id: "approvePartner",
+        method: Method::Post,
+        path: "/v1/partners/{partnerId}/approve",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Partners",
+        summary: "Approve a partner",
+        description: "Only for the administrator, on the database itself.",
+    };
+    type Output = Registration;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Registration>, Error> {
+        let partner_id: PartnerId = path_id(request, 0)?;
+        let at = session.service.clock().now();
+        let (partner, secret) = query(session, |reader| {
+            let secret = reader.secret(&partner_id, at)?;
+            Ok((reader.partner(&partner_id)?, secret))
+        })?;
+        let partner = partner.ok_or_else(|| Error::not_found("partner"))?;
+        let (key, api_key) = new_key(at, "Initial key", Scopes::all());
+        let reply = Registration {
+            partner_id,
+            name: partner.name,
+            status: PartnerStatus::Active,
+            api_key_id: Some(key.key.api_key_id),
+            api_key: Some(api_key.reveal().to_owned()),
+            signing_secret: secret.map(|secret| secret.reveal().to_owned()),
+        };
+        Ok(write(
+            at,
+            Self {
+                partner_id,
+                key,
+                reply,
+            },
+        ))
+    }
+}
+
+/// `bookguard partners quota`: what a partner may have, and has; changed by what the body names.
+#[derive(Debug)]
+pub struct SetQuota {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) changes: QuotaChanges,
+}
+
+impl Operation for SetQuota {
+    const ROUTE: Route = Route {
+        id: "setQuota",
+        method: Method::Patch,
+        path: "/v1/partners/{partnerId}/quota",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404],
+        tag: "Partners",
+        summary: "Give a partner a quota of its own",
+        description: "Only for the administrator, on the database itself.",
+    };
+    type Output = PartnerAccount;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
+        let set = Self {
+            partner_id: path_id(request, 0)?,
+            changes: QuotaChanges::read(&request.body)?,
+        };
+        Ok(write(session.service.clock().now(), set))
+    }
+}
+
+impl QuotaChanges {
+    /// Reads the body of [`SetQuota`]: what is left out stays, null is what the service gives everybody, 0 is no limit.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let mut part = |name, most| form.nullable(name, |v| limit(v, most));
+            Some(Self {
+                bookings: part("bookings", limits::QUOTA_MAX),
+                bytes: part("bytes", limits::QUOTA_MAX),
+                events_per_day: part("eventsPerDay", limits::QUOTA_MAX),
+                endpoints: part("endpoints", limits::ENDPOINTS_PER_PARTNER as u64),
+            })
+        })
+    }
+}
+
+fn limit(v: &mut Value<'_, '_>, most: u64) -> Option<u64> {
+    let limit = v.integer(0, i64::try_from(most).unwrap_or(i64::MAX))?;
+    u64::try_from(limit).ok()
+}
+
+/// `GET /v1/partners/me`
+pub struct GetPartner;
+
+impl Operation for GetPartner {
+    const ROUTE: Route = Route {
+        id: "getPartner",
+        method: Method::Get,
+        path: "/v1/partners/me",
+        access: Access::AnyKey,
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[],
+        tag: "Partners",
+        summary: "The partner this key belongs to",
+        description: "Any valid key may ask. The answer also says what the partner may have and what it has: beyond a quota, what is new is \
+                      refused with `quota_exceeded`; bookings that are there can always be protected and canceled.",
+    };
+    type Output = PartnerAccount;
+
+    fn prepare(session: &Session, _: &Request) -> Result<Action<PartnerAccount>, Error> {
+        let partner_id = session.partner_id()?;
+        Ok(read(move |session| {
+            let (given, at) = (session.service.quota(), session.service.clock().now());
+            query_one(session, |reader| reader.account(&partner_id, given, at))?
+                .ok_or_else(|| Error::not_found("partner"))
+        }))
+    }
+}
+
+/// `PATCH /v1/partners/me`
+#[derive(Debug)]
+pub struct UpdatePartner {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) update: PartnerUpdate,
+}
+
+impl Operation for UpdatePartner {
+    const ROUTE: Route = Route {
+        id: "updatePartner",
+        method: Method::Patch,
+        path: "/v1/partners/me",
+        access: Access::Scope(Scope::PoliciesWrite),
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[],
+        tag: "Partners",
+        summary: "Choose default policies and a time zone",
+        description: "For bookings recorded from now on that do not say it themselves; those there are keep their frozen terms. What is \
+                      left out stays, null removes.",
+    };
+    type Output = PartnerAccount;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
+        let update = PartnerUpdate::read(&request.body)?;
+        let partner_id = session.partner_id()?;
+        let at = session.service.clock().now();
+        Ok(write(at, Self { partner_id, update }))
+    }
+}
+
+impl PartnerUpdate {
+    /// Reads the body of [`UpdatePartner`].
+    ///
+    /// Errors: those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
+    /// event type.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let mut seen: BTreeMap<String, String> = BTreeMap::new();
+            let default_policies = form.optional("defaultPolicies", |v| {
+                v.reborrow()
+                    .pairs(limits::DEFAULT_POLICIES, limits::NAME_CHARS, |said, v| {
+                        let event_type = event_type(said, &mut seen, v)?;
+                        let policy_id = v.or_null(policy_id)?;
+                        Some(DefaultPolicy {
+                            said: said.to_owned(),
+                            event_type,
+                            policy_id,
+                        })
+                    })
+            });
+            let time_zone = form.nullable("timeZone", read_time_zone);
+            Some(Self {
+                default_policies: default_policies.unwrap_or_default(),
+                time_zone: time_zone.map(|zone| zone.map(|zone| zone.to_string())),
+            })
+        })
+    }
+}
+
+/// An event type as defaults are kept by it: however it is spelled, it is there once.
+fn event_type(
+    said: &str,
+    seen: &mut BTreeMap<String, String>,
+    v: &mut Value<'_, '_>,
+) -> Option<String> {
+    let kept = match said {
+        EVERY_EVENT_TYPE => said.to_owned(),
+        _ => normalise_event_type(said),
+    };
+    if said.is_empty() {
+        // A fault already, as any name without a character.
+        return None;
+    }
+    if kept.is_empty() {
+        return v.fault(
+            "bad_key",
+            "its name holds no letter and no digit, and so names no event type",
+            "Name an event type such as \"concert\", or \"*\" for all others.",
+        );
+    }
+    match seen.insert(kept.clone(), said.to_owned()) {
+        // The same name twice is a fault already.
+        Some(before) if before != said => v.fault(
+            "duplicate_key",
+            format!("is the same event type as \"{}\"", input::shorten(&before)),
+            "Send each event type once; case, spaces and hyphens do not matter.",
+        ),
+        _ => Some(kept),
+    }
+}
+
+fn policy_id(v: &mut Value<'_, '_>) -> Option<String> {
+    let text = v.string()?;
+    match is_policy_id(&text) {
+        true => Some(text),
+        false => v.fault(
+            "bad_policy_id",
+            format!("\"{}\" is not a policy id", input::shorten(&text)),
+            POLICY_ID_FIX,
+        ),
+    }
+}
+
+/// `bookguard partners list`
+pub struct ListPartners;
+
+impl Operation for ListPartners {
+    const ROUTE: Route = Route {
+        id: "listPartners",
+        method: Method::Get,
+        path: "/v1/partners",
+        access: Access::Administrator,
+        status: 200,
+        body: Body::None,
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only partners in this status: pending, approved or active.",
+                form: QueryForm::Words("PartnerStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Partner>(),
+        ],
+        refusals: &[],
+        tag: "Partners",
+        summary: "All partners",
+        description: "Only for the administrator, on the database itself.",
+    };
+    type Output = Page<Partner>;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Partner>>, Error> {
+        let page = paging(request)?;
+        let mut faults = Vec::new();
+        let status = query_choice(request, "status", &PartnerStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        Ok(read(move |session| {
+            let rows = query(session, |reader| {
+                reader.partners(status, page.before, page.limit + 1)
+            })?;
+            Ok(Page::of(rows, page.limit, |partner| {
+                partner.partner_id.to_string()
+            }))
+        }))
+    }
+}
+
+/// Answer to a registration (spec: POST /v1/partners/register) and to an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Registration {
+    /// The partner's id.
+    pub partner_id: PartnerId,
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub status: PartnerStatus,
+    /// The first key's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub api_key_id: Option<ApiKeyId>,
+    /// The first key, with all scopes. Shown once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub api_key: Option<String>,
+    /// What webhooks are signed with. Shown once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub signing_secret: Option<String>,
+}
+
+/// What of a partner's settings changes; what is not named stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartnerUpdate {
+    /// Defaults set and removed.
+    pub default_policies: Vec<DefaultPolicy>,
+    /// A zone's IANA name, or `Some(None)` to have none.
+    pub time_zone: Option<Option<String>>,
+}
+
+/// A default policy that is set or removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultPolicy {
+    /// The event type as it was sent, for faults.
+    pub said: String,
+    /// The event type as it is kept, or `*`.
+    pub event_type: String,
+    /// The policy's id; none removes.
+    pub policy_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_website_is_a_uri() {
+        for (address, good) in [
+            ("https://example.com", true),
+            ("http://example.com:8080/a%20b?c=d#e", true),
+            ("https://[2001:db8::7]:443/", true),
+            ("https://203.0.113.7", true),
+            ("https://", false),
+            ("https://-.", false),
+            ("https://].v", false),
+            ("https://[example].com", false),
+            ("https://name@example.com", false),
+            ("https://example.com:port", false),
+            ("https://example.com:123456", false),
+            ("https://exämple.com", false),
+            ("https://example.com/ä", false),
+            ("https://example.com/{}", false),
+            ("https://example.com/%zz", false),
+            ("https://example.com/#a#b", false),
+            ("https://example.com/a b", false),
+            ("ftp://example.com", false),
+        ] {
+            let body = serde_json::json!({
+                "name": "n", "businessType": "b", "contactEmail": "a@b.example", "website": address
+            });
+            let read = NewPartner::read(body.to_string().as_bytes());
+            assert_eq!(read.is_ok(), good, "{address}: {read:?}");
+        }
+    }
+
+    fn faults(body: &str) -> Vec<(String, String)> {
+        let error = NewPartner::read(body.as_bytes()).unwrap_err();
+        error
+            .details
+            .into_iter()
+            .map(|d| (d.pointer, d.code))
+            .collect()
+    }
+
+    #[test]
+    fn every_fault_of_a_registration_is_reported_at_once() {
+        let got = faults(
+            r#"{"name":"","businesType":"venue","contactEmail":"nobody","website":"ftp://x"}"#,
+        );
+        let expected = [
+            ("/name", "empty"),
+            ("/businessType", "missing_field"),
+            ("/contactEmail", "invalid_email"),
+            ("/website", "invalid_uri"),
+            ("/businesType", "unknown_field"),
+        ];
+        assert_eq!(got, expected.map(|(p, c)| (p.to_owned(), c.to_owned())));
+    }
+
+    #[test]
+    fn mail_addresses_are_judged_by_what_mail_systems_agree_on() {
+        for (address, good) in [
+            ("a@example.com", true),
+            ("first.last+tag@mail.example.co", true),
+            ("ünïcode@exämple.com", true),
+            ("a@b", false),
+            ("@example.com", false),
+            ("a@@example.com", false),
+            ("a b@example.com", false),
+            ("a@example..com", false),
+            ("a@.example.com", false),
+            ("<a@example.com>", false),
+            ("a\u{202e}@example.com", false),
+            ("می\u{200c}خ@example.com", false),
+            ("a@exa\u{200b}mple.com", false),
+            ("a\u{e0041}@example.com", false),
+        ] {
+            let body = format!(r#"{{"name":"n","businessType":"b","contactEmail":"{address}"}}"#);
+            assert_eq!(NewPartner::read(body.as_bytes()).is_ok(), good, "{address}");
+        }
+    }
+}

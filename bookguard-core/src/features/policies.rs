@@ -1,0 +1,326 @@
+//! A partner's own policies and their versions. The library, and what is to be said about a policy before it is used, are in
+//! `policies/check.rs`.
+
+mod check;
+pub(crate) mod rule;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::command::KeptPolicy;
+use crate::error::{Error, FieldError};
+use crate::input;
+use crate::model::{Page, PartnerId, Scope, Timestamp};
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, cursor,
+    page_from, query_fault, query_one, query_value, read, whole_number, write,
+};
+use crate::policy::{POLICY_ID_FIX, Policy, is_policy_id};
+use crate::session::{Access, Session};
+
+pub use check::{ListPolicyTemplates, PolicyCheck, PolicyTemplate, ValidatePolicy, templates};
+
+/// A version of a policy, with everything there is to say about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PolicyVersion {
+    /// The policy's id.
+    pub policy_id: String,
+    /// The version's number, from 1.
+    pub version: u32,
+    /// `sha256:` and the hex SHA-256 of the policy's canonical JSON (RFC 8785).
+    pub policy_hash: String,
+    /// When this version was put.
+    pub created_at: Timestamp,
+    /// The policy with every default written out.
+    pub policy: Policy,
+    /// The same in plain English, one sentence per rule.
+    pub english: Vec<String>,
+    /// What its author may not have meant; keeps nothing from being used.
+    pub warnings: Vec<FieldError>,
+}
+
+/// A version of a policy as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PolicyListing {
+    /// The policy's id.
+    pub policy_id: String,
+    /// The version's number, from 1.
+    pub version: u32,
+    /// The policy's name, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub name: Option<String>,
+    /// `sha256:` and the hex SHA-256 of the policy's canonical JSON (RFC 8785).
+    pub policy_hash: String,
+    /// When this version was put.
+    pub created_at: Timestamp,
+}
+
+impl PolicyVersion {
+    /// A version of which it was said already what there is to say.
+    pub(crate) fn of(
+        KeptPolicy { policy, made_at }: KeptPolicy,
+        english: Vec<String>,
+        warnings: Vec<FieldError>,
+    ) -> Self {
+        let document = policy.document();
+        Self {
+            policy_id: document.policy_id.clone(),
+            version: document.version,
+            policy_hash: policy.hash().to_owned(),
+            created_at: made_at,
+            english,
+            warnings,
+            policy,
+        }
+    }
+}
+
+impl From<KeptPolicy> for PolicyVersion {
+    fn from(kept: KeptPolicy) -> Self {
+        let (english, warnings) = (kept.policy.in_english(), kept.policy.warnings());
+        Self::of(kept, english, warnings)
+    }
+}
+
+impl From<KeptPolicy> for PolicyListing {
+    fn from(KeptPolicy { policy, made_at }: KeptPolicy) -> Self {
+        let document = policy.document();
+        Self {
+            policy_id: document.policy_id.clone(),
+            version: document.version,
+            name: document.name.clone(),
+            policy_hash: policy.hash().to_owned(),
+            created_at: made_at,
+        }
+    }
+}
+
+/// `PUT /v1/policies/{policyId}`
+#[derive(Debug)]
+pub struct PutPolicy {
+    pub(crate) partner_id: PartnerId,
+    /// Its version is what its author said, if that was said.
+    pub(crate) policy: Policy,
+    /// Whether the author said a version.
+    pub(crate) version_said: bool,
+    /// What is said about it whichever version it becomes, worded outside the write turn.
+    pub(crate) english: Vec<String>,
+    pub(crate) warnings: Vec<FieldError>,
+}
+
+impl Operation for PutPolicy {
+    const ROUTE: Route = Route {
+        id: "putPolicy",
+        method: Method::Put,
+        path: "/v1/policies/{policyId}",
+        access: Access::Scope(Scope::PoliciesWrite),
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[409],
+        tag: "Policies",
+        summary: "Put a policy of your own",
+        description: "Makes a new version, which never changes; bookings recorded from now on that name the policy, or for which it is \
+                      the default, take it, and those there are keep their frozen terms. What says the same as the latest version \
+                      makes none and answers that one. `policyId` and `version` may be left out; a `version` that is sent must be the \
+                      latest (the one you changed) or the next, else 409 `policy_version_conflict`. Ids of the library are not \
+                      yours to take: 409 `policy_id_reserved`.",
+    };
+    type Output = PolicyVersion;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<PolicyVersion>, Error> {
+        let policy_id = addressed(request);
+        if !is_policy_id(policy_id) {
+            return Err(Error::faults(vec![FieldError {
+                pointer: "policyId".to_owned(),
+                code: "bad_policy_id".to_owned(),
+                message: format!(
+                    "\"{}\" in the path is not a policy id",
+                    input::shorten(policy_id)
+                ),
+                fix: POLICY_ID_FIX.to_owned(),
+            }]));
+        }
+        let (policy, version_said) = input::read(&request.body, |form| {
+            let said = form.has("version");
+            Some((Policy::read_as(form, policy_id)?, said))
+        })?;
+        let put = Self {
+            partner_id: session.partner_id()?,
+            english: policy.in_english(),
+            warnings: policy.warnings(),
+            policy,
+            version_said,
+        };
+        Ok(write(session.service.clock().now(), put))
+    }
+}
+
+fn addressed(request: &Request) -> &str {
+    request.path.first().map_or("", String::as_str)
+}
+
+/// The id in the path; anything that is none names nothing.
+fn path_policy_id(request: &Request) -> Result<String, Error> {
+    let id = addressed(request);
+    match is_policy_id(id) {
+        true => Ok(id.to_owned()),
+        false => Err(Error::not_found("policy")),
+    }
+}
+
+/// What [`version`] reads.
+const VERSION: QueryForm = QueryForm::Whole(1, u32::MAX as u64, None);
+
+/// A number of a version.
+fn version(text: &str) -> Option<u32> {
+    whole_number(text).filter(|n| *n > 0)
+}
+
+/// `GET /v1/policies/{policyId}`
+pub struct GetPolicy;
+
+impl Operation for GetPolicy {
+    const ROUTE: Route = Route {
+        id: "getPolicy",
+        method: Method::Get,
+        path: "/v1/policies/{policyId}",
+        access: Access::Scope(Scope::PoliciesRead),
+        status: 200,
+        body: Body::None,
+        query: &[QueryParam {
+            name: "version",
+            description: "That version; the latest when not given.",
+            form: VERSION,
+        }],
+        refusals: &[404],
+        tag: "Policies",
+        summary: "One policy of your own",
+        description: "The latest version, or the one asked for. The library's are at `GET /v1/policy-templates`.",
+    };
+    type Output = PolicyVersion;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<PolicyVersion>, Error> {
+        let policy_id = path_policy_id(request)?;
+        let partner_id = session.partner_id()?;
+        let wanted = match query_value(request, "version") {
+            None => None,
+            Some(text) => Some(version(text).ok_or_else(|| {
+                Error::faults(vec![query_fault(
+                    "version",
+                    "out_of_range",
+                    "is not a version",
+                    "Send a whole number from 1, or leave it out for the latest.",
+                )])
+            })?),
+        };
+        Ok(read(move |session| {
+            query_one(session, |reader| {
+                reader.policy(&partner_id, &policy_id, wanted)
+            })?
+            .map(PolicyVersion::from)
+            .ok_or_else(|| Error::not_found("policy"))
+        }))
+    }
+}
+
+/// `GET /v1/policies`
+pub struct ListPolicies;
+
+impl Operation for ListPolicies {
+    const ROUTE: Route = Route {
+        id: "listPolicies",
+        method: Method::Get,
+        path: "/v1/policies",
+        access: Access::Scope(Scope::PoliciesRead),
+        status: 200,
+        body: Body::None,
+        query: &[LIMIT, cursor(QueryForm::PolicyId)],
+        refusals: &[],
+        tag: "Policies",
+        summary: "List your own policies",
+        description: "The latest version of each, in the order of their ids.",
+    };
+    type Output = Page<PolicyListing>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<PolicyListing>>, Error> {
+        let own = |text: &str| is_policy_id(text).then(|| text.to_owned());
+        let (limit, after) = page_from(request, own)?;
+        let (partner_id, after) = (session.partner_id()?, after.unwrap_or_default());
+        Ok(read(move |session| {
+            let rows = query_one(session, |reader| {
+                reader.policies(&partner_id, &after, limit + 1)
+            })?;
+            let rows = rows.into_iter().map(PolicyListing::from).collect();
+            Ok(Page::of(rows, limit, |policy: &PolicyListing| {
+                policy.policy_id.clone()
+            }))
+        }))
+    }
+}
+
+/// `GET /v1/policies/{policyId}/versions`
+pub struct ListPolicyVersions;
+
+impl Operation for ListPolicyVersions {
+    const ROUTE: Route = Route {
+        id: "listPolicyVersions",
+        method: Method::Get,
+        path: "/v1/policies/{policyId}/versions",
+        access: Access::Scope(Scope::PoliciesRead),
+        status: 200,
+        body: Body::None,
+        query: &[LIMIT, cursor(VERSION)],
+        refusals: &[404],
+        tag: "Policies",
+        summary: "List the versions of a policy",
+        description: "Newest first. Versions never change and are never removed.",
+    };
+    type Output = Page<PolicyListing>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<PolicyListing>>, Error> {
+        let policy_id = path_policy_id(request)?;
+        let (limit, before) = page_from(request, version)?;
+        let partner_id = session.partner_id()?;
+        Ok(read(move |session| {
+            let rows = query_one(session, |reader| {
+                reader.policy_versions(&partner_id, &policy_id, before, limit + 1)
+            })?;
+            if rows.is_empty() && before.is_none() {
+                return Err(Error::not_found("policy"));
+            }
+            let rows = rows.into_iter().map(PolicyListing::from).collect();
+            Ok(Page::of(rows, limit, |policy: &PolicyListing| {
+                policy.version.to_string()
+            }))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_whole_numbers_from_one() {
+        for (text, expected) in [
+            ("1", Some(1)),
+            ("4294967295", Some(u32::MAX)),
+            ("4294967296", None),
+            ("0", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.0", None),
+            ("", None),
+            (" 1", None),
+        ] {
+            assert_eq!(version(text), expected, "{text}");
+        }
+    }
+}

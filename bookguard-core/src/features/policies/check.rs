@@ -1,0 +1,199 @@
+//! The library of policies, and what there is to say about a policy before it is used. Neither needs anybody's data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, FieldError};
+use crate::input;
+use crate::model::{Page, Scope};
+use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
+use crate::policy::Policy;
+use crate::session::{Access, Session};
+
+/// A policy of the library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PolicyTemplate {
+    /// The id a booking or a default names it by.
+    pub policy_id: String,
+    /// `sha256:` and the hex SHA-256 of the policy's canonical JSON (RFC 8785).
+    pub policy_hash: String,
+    /// The event types it is taken for when nobody chose; `*` is for those the library does not know.
+    pub default_for: Vec<String>,
+    /// The policy with every default written out; put it under an id of your own and change it.
+    pub policy: Policy,
+    /// The same in plain English, one sentence per rule.
+    pub english: Vec<String>,
+}
+
+/// What there is to say about a policy before it is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct PolicyCheck {
+    /// Whether it can be used.
+    pub valid: bool,
+    /// Every fault by JSON pointer, with a fix.
+    pub errors: Vec<FieldError>,
+    /// What its author may not have meant; keeps nothing from being used.
+    pub warnings: Vec<FieldError>,
+    /// What it says in plain English, one sentence per rule; empty when it cannot be used.
+    pub english: Vec<String>,
+    /// The hash it would have on a booking as it stands here; absent when it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub policy_hash: Option<String>,
+    /// The policy with every default written out; absent when it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub normalized: Option<Policy>,
+}
+
+/// `POST /v1/policies/validate`
+pub struct ValidatePolicy;
+
+impl Operation for ValidatePolicy {
+    const ROUTE: Route = Route {
+        id: "validatePolicy",
+        method: Method::Post,
+        path: "/v1/policies/validate",
+        access: Access::Scope(Scope::PoliciesRead),
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[],
+        tag: "Policies",
+        summary: "Check a policy",
+        description: "Answers 200 for whatever is JSON and says whether it is a policy: every error with its place and fix, warnings, and \
+                      what it means in plain English. Keeps nothing. The form of policies is at `/policy.schema.json` too.",
+    };
+    type Output = PolicyCheck;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyCheck>, Error> {
+        let check = PolicyCheck::of(&request.body)?;
+        Ok(read(move |_| Ok(check)))
+    }
+}
+
+impl PolicyCheck {
+    /// Checks a policy's JSON text, as a booking may hold it.
+    ///
+    /// Errors: `invalid_json` for what is no JSON.
+    pub fn of(text: &[u8]) -> Result<Self, Error> {
+        match input::read(text, Policy::read) {
+            Ok(policy) => Ok(Self {
+                valid: true,
+                errors: Vec::new(),
+                warnings: policy.warnings(),
+                english: policy.in_english(),
+                policy_hash: Some(policy.hash().to_owned()),
+                normalized: Some(policy),
+            }),
+            Err(error) if error.details.is_empty() => Err(error),
+            Err(error) => Ok(Self {
+                valid: false,
+                errors: error.details,
+                warnings: Vec::new(),
+                english: Vec::new(),
+                policy_hash: None,
+                normalized: None,
+            }),
+        }
+    }
+}
+
+/// `GET /v1/policy-templates`
+pub struct ListPolicyTemplates;
+
+impl Operation for ListPolicyTemplates {
+    const ROUTE: Route = Route {
+        id: "listPolicyTemplates",
+        method: Method::Get,
+        path: "/v1/policy-templates",
+        access: Access::Scope(Scope::PoliciesRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[],
+        tag: "Policies",
+        summary: "The library of policies",
+        description: "Policies that every booking may name and every default may choose. All of them on one page.",
+    };
+    type Output = Page<PolicyTemplate>;
+
+    fn prepare(_: &Session, _: &Request) -> Result<Action<Page<PolicyTemplate>>, Error> {
+        Ok(read(|_| Ok(templates())))
+    }
+}
+
+/// The library, as [`ListPolicyTemplates`] answers it.
+pub fn templates() -> Page<PolicyTemplate> {
+    let template = |policy: &Policy| {
+        let policy_id = &policy.document().policy_id;
+        let types = Policy::template_event_types(policy_id);
+        PolicyTemplate {
+            policy_id: policy_id.clone(),
+            policy_hash: policy.hash().to_owned(),
+            default_for: types.into_iter().map(str::to_owned).collect(),
+            english: policy.in_english(),
+            policy: policy.clone(),
+        }
+    };
+    Page {
+        data: Policy::templates().iter().map(template).collect(),
+        has_more: false,
+        next_cursor: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_says_everything_about_whatever_is_json() {
+        let good = br#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#;
+        let check = PolicyCheck::of(good).unwrap();
+        assert!(check.valid && check.errors.is_empty() && !check.english.is_empty());
+        assert_eq!(check.warnings[0].code, "no_grace");
+        let normalized = check.normalized.unwrap();
+        assert_eq!(check.policy_hash.as_deref(), Some(normalized.hash()));
+        for (text, pointer, code) in [
+            ("{}", "/policyId", "missing_field"),
+            ("[]", "", "wrong_type"),
+            ("null", "", "wrong_type"),
+            ("1e999", "", "wrong_type"),
+            (r#""firm""#, "", "wrong_type"),
+            (
+                r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"claimWindow":"P99999999999D"}"#,
+                "/claimWindow",
+                "bad_duration",
+            ),
+        ] {
+            let check = PolicyCheck::of(text.as_bytes()).unwrap();
+            assert!(!check.valid && check.normalized.is_none() && check.policy_hash.is_none());
+            let first = &check.errors[0];
+            assert_eq!((&*first.pointer, &*first.code), (pointer, code), "{text}");
+        }
+        for text in ["", "{", "{]", "\u{feff}{}"] {
+            let error = PolicyCheck::of(text.as_bytes()).unwrap_err();
+            assert_eq!(error.code, "invalid_json", "{text}");
+            assert!(error.message.contains("line 1 column"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_library_is_shown_whole_and_every_event_type_once() {
+        let page = templates();
+        assert_eq!(page.data.len(), 15);
+        let mut types: Vec<&String> = page.data.iter().flat_map(|t| &t.default_for).collect();
+        types.sort();
+        let count = types.len();
+        types.dedup();
+        assert_eq!((types.len(), count), (21, 21));
+        let firm = page.data.iter().find(|t| t.policy_id == "firm").unwrap();
+        assert_eq!(firm.default_for, ["*", "rental", "stay"]);
+    }
+}

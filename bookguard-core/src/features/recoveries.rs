@@ -1,0 +1,371 @@
+//! Recoveries: what a receiver missed while it was away, delivered once more without asking for each event.
+
+pub(crate) mod rule;
+
+use serde::{Deserialize, Serialize};
+
+use super::cancellations::instant;
+use crate::engine::command::Envelope;
+use crate::entropy;
+use crate::error::Error;
+use crate::features::recoveries::rule::endpoint_unknown;
+use crate::input;
+use crate::limits::RECOVERIES_AT_ONCE;
+use crate::model::id::noun;
+use crate::model::{
+    EndpointId, Page, PartnerId, Recovery, RecoveryId, RecoveryStatus, Scope, Timestamp, Unreceived,
+};
+use crate::operation::{
+    Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
+    query_one, read, write,
+};
+use crate::service::Service;
+use crate::session::{Access, Session};
+use crate::store::StoreError;
+use crate::store::read::Reader;
+use crate::store::recoveries::Underway;
+
+/// `POST /v1/webhook-events/recover`
+#[derive(Debug)]
+pub struct RecoverEvents {
+    pub(crate) partner_id: PartnerId,
+    /// What is asked for; through which event, the writer says.
+    pub(crate) recovery: Recovery,
+}
+
+/// Body of [`RecoverEvents`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NewRecovery {
+    /// Events that happened then or later.
+    pub since: Timestamp,
+    /// And not after this; now when not given, and never later than that.
+    pub until: Option<Timestamp>,
+    /// In which status an event must be; either when not given.
+    pub statuses: Option<Vec<Unreceived>>,
+    /// Only what concerns this endpoint, which must not be disabled.
+    pub endpoint_id: Option<String>,
+    /// Whether only to count what would be delivered once more.
+    pub dry_run: Option<bool>,
+}
+
+impl Operation for RecoverEvents {
+    const ROUTE: Route = Route {
+        id: "recoverWebhookEvents",
+        method: Method::Post,
+        path: "/v1/webhook-events/recover",
+        access: Access::Scope(Scope::WebhooksWrite),
+        status: 202,
+        body: Body::Required,
+        query: &[],
+        refusals: &[409],
+        tag: "Webhooks",
+        summary: "Deliver once more what was not received in some time",
+        description: "Goes through the events of that time in their order. One that `failed` is attempted again where it failed, at once \
+                      and with its whole schedule of attempts before it, however old it is; where no endpoint is left that it failed at, \
+                      and for one that had `no_endpoints`, it goes to the endpoints that take it now and have not had it. With \
+                      `endpointId` only deliveries to that endpoint count, so an event it never got has `no_endpoints` for it: what \
+                      happened before an endpoint was made, or while it was disabled, is sent to it after all.\n\n\
+                      The answer is where the recovery stands, `finished` at once when there is little to look at; a longer one goes on \
+                      by itself, also after a restart, and `GET /v1/webhook-recoveries/{recoveryId}` tells how far it is. What it makes \
+                      due is delivered as the endpoints take it, the oldest first. It counts as no manual retry. With `\"dryRun\": true` \
+                      nothing is delivered, and the numbers are those that it would come to. One recovery of a partner runs at a time, \
+                      and 100 begin in 24 hours.",
+    };
+    type Output = Recovery;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
+        let partner_id = session.partner_id()?;
+        let at = session.service.clock().now();
+        let asked = Asked::read(&request.body, at)?;
+        let after_seq = query_one(session, |reader| {
+            reader.last_event_before(&partner_id, asked.since)
+        })?;
+        let recovery = Recovery {
+            recovery_id: RecoveryId::new(at, entropy::bytes()),
+            status: RecoveryStatus::Running,
+            dry_run: asked.dry_run,
+            since: asked.since,
+            until: asked.until,
+            statuses: asked.statuses,
+            endpoint_id: asked.endpoint_id,
+            after_seq,
+            through_seq: after_seq,
+            reached_seq: after_seq,
+            examined: 0,
+            recovered: 0,
+            deliveries: 0,
+            no_endpoints: 0,
+            expired: 0,
+            created_at: at,
+            finished_at: None,
+        };
+        Ok(write(
+            at,
+            Self {
+                partner_id,
+                recovery,
+            },
+        ))
+    }
+
+    fn location(recovery: &Recovery) -> Option<String> {
+        Some(format!("/v1/webhook-recoveries/{}", recovery.recovery_id))
+    }
+}
+
+/// What a recovery's request says, read and completed.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    since: Timestamp,
+    until: Timestamp,
+    statuses: Vec<Unreceived>,
+    endpoint_id: Option<EndpointId>,
+    dry_run: bool,
+}
+
+impl Asked {
+    /// Errors: those of [`input`], `invalid_range` and `endpoint_unknown`.
+    fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
+        let mut unknown = false;
+        let asked = input::read(body, |form| {
+            let since = form.required("since", instant);
+            let until = form.optional("until", instant);
+            let statuses = form.optional("statuses", statuses);
+            let endpoint_id = form.optional("endpointId", |v| v.string());
+            let dry_run = form.optional("dryRun", |v| v.boolean());
+            let until = until.map_or(now, |until| until.min(now));
+            if let Some(since) = since
+                && since >= until
+            {
+                form.fault_at(
+                    "since",
+                    "invalid_range",
+                    format!("is not before {until}, where the time to recover ends"),
+                    "Send a \"since\" that is before \"until\" and before now.",
+                );
+            }
+            let endpoint_id = endpoint_id.map(|text| EndpointId::parse(&text));
+            unknown = endpoint_id == Some(None);
+            Some(Self {
+                since: since?,
+                until,
+                statuses: statuses.unwrap_or_else(|| Unreceived::WORDS.map(|(_, s)| s).into()),
+                endpoint_id: endpoint_id.flatten(),
+                dry_run: dry_run.unwrap_or(false),
+            })
+        })?;
+        match unknown {
+            true => Err(endpoint_unknown()),
+            false => Ok(asked),
+        }
+    }
+}
+
+fn statuses(v: &mut input::Value<'_, '_>) -> Option<Vec<Unreceived>> {
+    let most = Unreceived::WORDS.len();
+    let mut statuses = v
+        .reborrow()
+        .array(most, |mut item| item.choice(&Unreceived::WORDS))?;
+    statuses.sort_unstable();
+    statuses.dedup();
+    if statuses.is_empty() {
+        return v.fault(
+            "empty",
+            "is empty; nothing would ever be recovered",
+            "Name a status, or leave \"statuses\" out for both.",
+        );
+    }
+    Some(statuses)
+}
+
+/// `GET /v1/webhook-recoveries/{recoveryId}`
+pub struct GetRecovery;
+
+impl Operation for GetRecovery {
+    const ROUTE: Route = Route {
+        id: "getWebhookRecovery",
+        method: Method::Get,
+        path: "/v1/webhook-recoveries/{recoveryId}",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[],
+        refusals: &[404],
+        tag: "Webhooks",
+        summary: "How far a recovery is",
+        description: "Poll it until `status` is `finished`. What it made due may still be on its way then: the events tell.",
+    };
+    type Output = Recovery;
+
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
+        let recovery_id: RecoveryId = path_id(request, 0)?;
+        Ok(read(move |session| {
+            query_one(session, |reader| reader.recovery(&recovery_id))?
+                .filter(|(owner, _)| session.may_see(owner))
+                .map(|(_, recovery)| recovery)
+                .ok_or_else(|| Error::not_found("recovery"))
+        }))
+    }
+}
+
+/// `GET /v1/webhook-recoveries`
+pub struct ListRecoveries;
+
+impl Operation for ListRecoveries {
+    const ROUTE: Route = Route {
+        id: "listWebhookRecoveries",
+        method: Method::Get,
+        path: "/v1/webhook-recoveries",
+        access: Access::Scope(Scope::WebhooksRead),
+        status: 200,
+        body: Body::None,
+        query: &[LIMIT, ids_cursor::<noun::Recovery>()],
+        refusals: &[],
+        tag: "Webhooks",
+        summary: "List recoveries",
+        description: "Newest first, those that only counted among them.",
+    };
+    type Output = Page<Recovery>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Recovery>>, Error> {
+        let partner_id = session.partner_id()?;
+        let page = paging(request)?;
+        Ok(read(move |session| {
+            let rows = query(session, |reader| {
+                reader.recoveries(&partner_id, page.before, page.limit + 1)
+            })?;
+            Ok(Page::of(rows, page.limit, |recovery| {
+                recovery.recovery_id.to_string()
+            }))
+        }))
+    }
+}
+
+/// Takes a recovery a step further. One that has meanwhile come further is left alone.
+#[derive(Debug)]
+pub(crate) struct ContinueRecovery {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) recovery_id: RecoveryId,
+    /// The number of the last event it has looked at.
+    pub(crate) after: u64,
+}
+
+/// The next step of every recovery that is under way, of some when there are many: commands for whoever takes them further.
+/// Any process may, at any time.
+///
+/// # Errors
+/// When the store does not answer.
+pub fn next_steps(
+    service: &Service,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Envelope<()>>, StoreError> {
+    let at = service.clock().now();
+    let step = |underway: Underway| {
+        let step = ContinueRecovery {
+            partner_id: underway.partner_id,
+            recovery_id: underway.recovery_id,
+            after: underway.reached,
+        };
+        Envelope::new(at, step)
+    };
+    let first = PartnerId::from_bytes([0; 16]);
+    let underway = reader.recoveries_under_way(&first, RECOVERIES_AT_ONCE)?;
+    Ok(underway.into_iter().map(step).collect())
+}
+
+/// As [`next_steps`], on a reader of its own. Blocks.
+///
+/// Errors: `unavailable`.
+pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
+    let mut reader = service.reader()?;
+    next_steps(service, &mut reader).map_err(|e| service.fault(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2027-01-02T00:00:00Z";
+
+    fn read(body: &str) -> Result<Asked, Vec<(String, String)>> {
+        let now = Timestamp::parse(NOW).unwrap();
+        Asked::read(body.as_bytes(), now).map_err(|error| {
+            let details = error.details.into_iter();
+            details.map(|d| (d.pointer, d.code)).collect()
+        })
+    }
+
+    #[test]
+    fn what_is_left_out_is_until_now_both_statuses_every_endpoint_and_for_real() {
+        let since = Timestamp::parse("2027-01-01T00:00:00Z").unwrap();
+        let now = Timestamp::parse(NOW).unwrap();
+        let least = Asked {
+            since,
+            until: now,
+            statuses: vec![Unreceived::Failed, Unreceived::NoEndpoints],
+            endpoint_id: None,
+            dry_run: false,
+        };
+        assert_eq!(read(r#"{"since":"2027-01-01T00:00:00Z"}"#), Ok(least));
+        let endpoint_id = EndpointId::new(since, [7; 10]);
+        let body = format!(
+            r#"{{"since":"2027-01-01T00:00:00Z","until":"2027-01-01T01:00:00+01:00","statuses":["no_endpoints","no_endpoints"],
+                "endpointId":"{endpoint_id}","dryRun":true}}"#
+        );
+        assert_eq!(
+            read(&body),
+            Err(vec![("/since".to_owned(), "invalid_range".to_owned())]),
+            "an offset counts"
+        );
+        let all = Asked {
+            since,
+            until: since.plus_ms(3_600_000),
+            statuses: vec![Unreceived::NoEndpoints],
+            endpoint_id: Some(endpoint_id),
+            dry_run: true,
+        };
+        assert_eq!(read(&body.replace("+01:00", "Z")), Ok(all));
+        // What is to come has not happened.
+        let later = r#"{"since":"2027-01-01T00:00:00Z","until":"2028-01-01T00:00:00Z"}"#;
+        assert_eq!(read(later).unwrap().until, now);
+    }
+
+    #[test]
+    fn every_fault_of_a_recovery_is_named() {
+        for (body, expected) in [
+            ("{}", &[("/since", "missing_field")][..]),
+            (
+                r#"{"since":"2027-01-02T00:00:00Z"}"#,
+                &[("/since", "invalid_range")],
+            ),
+            (
+                r#"{"since":"yesterday","until":null,"statuses":["delivered"],"endpointId":7,"dryRun":"yes","all":true}"#,
+                &[
+                    ("/since", "invalid_date"),
+                    ("/until", "null"),
+                    ("/statuses/0", "not_allowed"),
+                    ("/endpointId", "wrong_type"),
+                    ("/dryRun", "wrong_type"),
+                    ("/all", "unknown_field"),
+                ],
+            ),
+            (
+                r#"{"since":"2027-01-01T00:00:00Z","statuses":[]}"#,
+                &[("/statuses", "empty")],
+            ),
+            (
+                r#"{"since":"2027-01-01T00:00:00Z","endpointId":"x"}"#,
+                &[("/endpointId", "endpoint_unknown")],
+            ),
+        ] {
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(pointer, code)| ((*pointer).to_owned(), (*code).to_owned()))
+                .collect();
+            assert_eq!(read(body), Err(expected), "{body}");
+        }
+    }
+}

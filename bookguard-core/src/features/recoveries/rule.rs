@@ -1,0 +1,333 @@
+//! A recovery: the events of a time gone through in their order, a few at a time, and each that was not received made due
+//! once more.
+//!
+//! One step is one command, which moves the recovery's place in the log together with what it makes due, so a recovery that
+//! is interrupted goes on where it was, and nothing is recovered twice by it. What it makes due is in nobody's hands: the
+//! courier claims it as it has room. A recovery that only counts takes the same way and changes nothing else.
+
+use crate::engine::batch::{BatchState, LoggedEvent, PartnerState};
+use crate::engine::change::{Change, DeliveryState, Phase};
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::{Error, FieldError};
+use crate::features::deliveries::{fresh_delivery, in_flight};
+use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
+use crate::limits;
+use crate::model::{
+    DeliveryStatus, Endpoint, EndpointId, EventId, PartnerId, Recovery, RecoveryStatus, Timestamp,
+    Unreceived,
+};
+
+impl Command for RecoverEvents {
+    type Reply = Recovery;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        // How many begin in one batch is bounded, because each has its first events loaded. Others begin with their next step.
+        if needs.recovering.len() < limits::RECOVERIES_BEGUN {
+            needs.log.push((self.partner_id, self.recovery.after_seq));
+        }
+        let begun = (self.partner_id, self.recovery.created_at);
+        needs.recovering.push(begun);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Recovery> {
+        let asked = &self.recovery;
+        let partner = batch
+            .active_partner(&self.partner_id)
+            .ok_or_else(|| Error::not_found("partner"))?;
+        if let Some(endpoint_id) = asked.endpoint_id {
+            refuse_endpoint(partner, &endpoint_id)?;
+        }
+        refuse_more(batch, at, &self.partner_id)?;
+        let begun = Recovery {
+            through_seq: partner.events.max(asked.after_seq),
+            ..asked.clone().unbegun()
+        };
+        let (recovery, mut changes) = Walk::new(batch, at, partner, begun).step();
+        changes.push(Change::RecoveryAdded {
+            partner_id: self.partner_id,
+            recovery: Box::new(recovery.clone()),
+        });
+        Ok((changes, recovery))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
+}
+
+/// Fails unless deliveries to this endpoint of the partner's go out.
+fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(), Error> {
+    match find(partner, endpoint_id) {
+        Some(endpoint) if endpoint.enabled => Ok(()),
+        Some(_) => Err(Error::conflict(
+            "endpoint_disabled",
+            format!(
+                "Webhook endpoint {endpoint_id} is disabled. Bring it back: PATCH it with {{\"enabled\": true}}. Then recover."
+            ),
+        )),
+        None => Err(endpoint_unknown()),
+    }
+}
+
+/// The refusal of an `endpointId` that names none of the caller's endpoints, however it is spelled.
+pub(crate) fn endpoint_unknown() -> Error {
+    Error::faults(vec![FieldError {
+        pointer: "/endpointId".to_owned(),
+        code: "endpoint_unknown".to_owned(),
+        message: "names no webhook endpoint".to_owned(),
+        fix: "Send the endpointId of one of your endpoints, or leave it out for all of them."
+            .to_owned(),
+    }])
+}
+
+/// Fails while another recovery of the partner is under way, or when it began as many as it may.
+fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Result<(), Error> {
+    let theirs = || {
+        let all = batch.recoveries.values();
+        all.filter(|(owner, _)| owner == partner_id)
+            .map(|(_, recovery)| recovery)
+    };
+    if let Some(running) = theirs().find(|recovery| recovery.status == RecoveryStatus::Running) {
+        let refused = Error::conflict(
+            "recovery_running",
+            format!(
+                "Recovery {} is under way: it has looked at the events up to {} of {}. Begin another when it is finished; GET \
+                 /v1/webhook-recoveries/{} tells.",
+                running.recovery_id, running.reached_seq, running.through_seq, running.recovery_id
+            ),
+        );
+        return Err(refused);
+    }
+    let day_ago = at.plus_ms(-limits::RECOVERIES_MS);
+    let begun = theirs()
+        .filter(|recovery| recovery.created_at > day_ago)
+        .count();
+    if begun >= limits::RECOVERIES_PER_DAY {
+        return Err(Error::conflict(
+            "too_many_recoveries",
+            format!(
+                "The partner began {begun} recoveries in the last 24 hours, the most allowed. Each looks at as many events as there \
+                 are: ask for a longer time at once."
+            ),
+        ));
+    }
+    Ok(())
+}
+
+impl Command for ContinueRecovery {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+        needs.recoveries.push(self.recovery_id);
+        needs.log.push((self.partner_id, self.after));
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let known = batch.recoveries.get(&self.recovery_id);
+        let Some(((owner, recovery), partner)) = known.zip(batch.partners.get(&self.partner_id))
+        else {
+            return Ok((Vec::new(), ()));
+        };
+        // Another node was there first: its step is done, and this one's events are those behind it.
+        let elsewhere =
+            recovery.status == RecoveryStatus::Finished || recovery.reached_seq != self.after;
+        if *owner != self.partner_id || elsewhere {
+            return Ok((Vec::new(), ()));
+        }
+        let (next, mut changes) = Walk::new(batch, at, partner, recovery.clone()).step();
+        if next != *recovery {
+            changes.push(Change::RecoveryMoved {
+                partner_id: self.partner_id,
+                recovery: Box::new(next),
+            });
+        }
+        Ok((changes, ()))
+    }
+}
+
+/// One step of a recovery.
+struct Walk<'a> {
+    batch: &'a BatchState,
+    /// No earlier than the recovery began, whatever this node's clock says.
+    at: Timestamp,
+    partner: &'a PartnerState,
+    recovery: Recovery,
+    /// Whether it begins with this step.
+    is_first: bool,
+    changes: Vec<Change>,
+}
+
+/// A delivery of an event as a recovery sees it.
+type Known = (EndpointId, DeliveryState);
+
+impl<'a> Walk<'a> {
+    fn new(
+        batch: &'a BatchState,
+        at: Timestamp,
+        partner: &'a PartnerState,
+        recovery: Recovery,
+    ) -> Self {
+        Self {
+            batch,
+            at: at.max(recovery.created_at),
+            partner,
+            is_first: !batch.recoveries.contains_key(&recovery.recovery_id),
+            recovery,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Looks at the next events, and at no more than a step's.
+    fn step(mut self) -> (Recovery, Vec<Change>) {
+        let batch = self.batch;
+        let mut past = false;
+        let rest = self.recovery.reached_seq + 1..=self.recovery.through_seq;
+        for next in rest.take(limits::RECOVERED) {
+            match batch.log.get(&(self.partner.partner.partner_id, next)) {
+                Some(event) if self.recovery.is_past(&event.event_id) => {
+                    past = true;
+                    break;
+                }
+                Some(event) if self.recovery.covers(&event.event_id) => {
+                    self.recovery.examined += 1;
+                    self.recover(event);
+                }
+                Some(_) => {}
+                // It happened in the batch that the recovery begins in, after the log was loaded.
+                None if self.is_first => break,
+                // Its row is missing: damage that a check of the database reports, and nothing to wait for.
+                None => {}
+            }
+            self.recovery.reached_seq = next;
+        }
+        let over = past || self.recovery.reached_seq == self.recovery.through_seq;
+        let recovery = match over {
+            true => self.recovery.finished(self.at),
+            false => self.recovery,
+        };
+        (recovery, self.changes)
+    }
+
+    /// Makes due what was not received of one event: where that failed, or else where it never went.
+    fn recover(&mut self, event: &LoggedEvent) {
+        let deliveries = self.deliveries(event);
+        let status = DeliveryStatus::of_event(deliveries.iter().map(|known| self.status(known)));
+        let wanted = Unreceived::of(status);
+        if !wanted.is_some_and(|status| self.recovery.statuses.contains(&status)) {
+            return;
+        }
+        if event.is_pruned {
+            self.recovery.expired += 1;
+            return;
+        }
+        let failed = |(endpoint_id, state): &&Known| {
+            state.phase == Phase::Failed
+                && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)
+        };
+        let mut changes: Vec<Change> = deliveries
+            .iter()
+            .filter(failed)
+            .map(|(endpoint_id, state)| self.again(event.event_id, *endpoint_id, *state))
+            .collect();
+        if changes.is_empty() {
+            changes = self.elsewhere(event);
+        }
+        if changes.is_empty() {
+            self.recovery.no_endpoints += 1;
+            return;
+        }
+        self.recovery.recovered += 1;
+        self.recovery.deliveries += changes.len() as u64;
+        if !self.recovery.dry_run {
+            self.changes.extend(changes);
+        }
+    }
+
+    /// The event's deliveries that the recovery concerns, those made earlier in this batch among them.
+    fn deliveries(&self, event: &LoggedEvent) -> Vec<Known> {
+        let all = event.endpoints.iter().copied();
+        let all = all.chain(self.made_since(event));
+        all.filter(|endpoint_id| self.concerns(endpoint_id))
+            .filter_map(|endpoint_id| {
+                let state = self.batch.deliveries.get(&(event.event_id, endpoint_id))?;
+                Some((endpoint_id, *state))
+            })
+            .collect()
+    }
+
+    fn concerns(&self, endpoint_id: &EndpointId) -> bool {
+        let only = self.recovery.endpoint_id.as_ref();
+        only.is_none_or(|only| only == endpoint_id)
+    }
+
+    /// As listings show it: what an endpoint that was deleted has not received has failed.
+    fn status(&self, (endpoint_id, state): &Known) -> DeliveryStatus {
+        match state.phase {
+            Phase::Pending if find(self.partner, endpoint_id).is_none() => DeliveryStatus::Failed,
+            phase => phase.into(),
+        }
+    }
+
+    /// Due now, with its whole schedule before it. An attempt under way is left to end, and one that waits for its turn
+    /// keeps its place.
+    fn again(&self, event_id: EventId, endpoint_id: EndpointId, state: DeliveryState) -> Change {
+        let begun = DeliveryState {
+            charged: 0,
+            begun: Some(self.at),
+            ..state
+        };
+        if in_flight(&state, self.at) {
+            return Change::DeliveryRenewed {
+                event_id,
+                endpoint_id,
+                state: begun,
+            };
+        }
+        let state = DeliveryState {
+            due: Some(state.due.map_or(self.at, |due| due.min(self.at))),
+            since: Some(self.at),
+            lease: None,
+            ..begun
+        };
+        Change::DeliveryMoved {
+            event_id,
+            endpoint_id,
+            state,
+        }
+    }
+
+    /// Deliveries to the endpoints of today that take the event and have not had it, as far as an event may have so many.
+    fn elsewhere(&self, event: &LoggedEvent) -> Vec<Change> {
+        let name = |endpoint: &Endpoint| (event.event_id, endpoint.endpoint_id);
+        let had = |endpoint: &Endpoint| self.batch.deliveries.contains_key(&name(endpoint));
+        let made = self.made_since(event).filter(|id| {
+            let name = (event.event_id, *id);
+            self.batch.deliveries.contains_key(&name)
+        });
+        let there = event.endpoints.len() + made.count();
+        let endpoints = self.partner.endpoints.iter();
+        endpoints
+            .filter(|e| e.takes(event.event_type) && self.concerns(&e.endpoint_id) && !had(e))
+            .take(limits::DELIVERIES_PER_EVENT.saturating_sub(there))
+            .map(|endpoint| Change::DeliveryAdded {
+                event_id: event.event_id,
+                endpoint_id: endpoint.endpoint_id,
+                state: fresh_delivery(self.at, (self.at, None), Some(self.at)),
+            })
+            .collect()
+    }
+
+    /// The endpoints of today that had no delivery of the event when the batch began.
+    fn made_since<'e>(&'e self, event: &'e LoggedEvent) -> impl Iterator<Item = EndpointId> + 'e {
+        let endpoints = self.partner.endpoints.iter().map(|e| e.endpoint_id);
+        endpoints.filter(|endpoint_id| !event.endpoints.contains(endpoint_id))
+    }
+}
+
+fn find<'p>(partner: &'p PartnerState, endpoint_id: &EndpointId) -> Option<&'p Endpoint> {
+    let mut endpoints = partner.endpoints.iter();
+    endpoints.find(|endpoint| endpoint.endpoint_id == *endpoint_id)
+}

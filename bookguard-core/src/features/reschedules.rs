@@ -1,0 +1,224 @@
+//! Changes of a booking's date.
+
+pub(crate) mod rule;
+
+use crate::engine::command::Receipt;
+use crate::model::{Amount, BookingId, PartnerId, Scope, Timestamp};
+use crate::policy::{Actor, EventDate, Segment};
+use serde::{Deserialize, Serialize};
+
+use super::bookings::{event_date, owner_of};
+use super::cancellations::instant;
+use crate::entropy;
+use crate::error::Error;
+use crate::input::{self, Value};
+use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
+use crate::session::{Access, Session};
+
+/// `POST /v1/bookings/{bookingId}/reschedule`
+#[derive(Debug)]
+pub struct RescheduleBooking {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    pub(crate) asked: RescheduleRequest,
+    /// Seed of the fact's salts.
+    pub(crate) seed: [u8; 32],
+}
+
+/// Body of [`RescheduleBooking`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct RescheduleRequest {
+    /// The new date, as it was said.
+    pub event_date: EventDate,
+    /// The event's IANA zone from now on.
+    pub time_zone: Option<String>,
+    /// Who agreed: each once, in the order of the vocabulary.
+    pub agreed_by: Vec<Actor>,
+    /// When they did.
+    pub at: Option<Timestamp>,
+    /// Whether only to say what it would come to.
+    pub dry_run: bool,
+}
+
+impl Operation for RescheduleBooking {
+    const ROUTE: Route = Route {
+        id: "rescheduleBooking",
+        method: Method::Post,
+        path: "/v1/bookings/{bookingId}/reschedule",
+        access: Access::Scope(Scope::BookingsWrite),
+        status: 200,
+        body: Body::Required,
+        query: &[],
+        refusals: &[404, 409],
+        tag: "Bookings",
+        summary: "Move a booking's event to another date",
+        description: "Needs the agreement of organizer and talent. The schedule is compiled anew from the policy frozen with the booking, \
+                      and `booking.rescheduled` with the new terms is written to the ledger; the terms that were in force before stay \
+                      there. Under a policy with `keep_reached_tier` the organizer's cancellation costs from now on at least what it \
+                      would have cost when the event was moved. The latest change again answers with what is recorded; the date that \
+                      the event has already is 409 `event_date_unchanged`. `dryRun` shows what would come of it and changes nothing. \
+                      No webhook event is sent.",
+    };
+    type Output = Rescheduled;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Rescheduled>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let asked = RescheduleRequest::read(&request.body)?;
+        let reschedule = Self {
+            partner_id: owner_of(session, &booking_id)?,
+            booking_id,
+            asked,
+            seed: entropy::bytes(),
+        };
+        Ok(write(session.service.clock().now(), reschedule))
+    }
+}
+
+impl RescheduleRequest {
+    /// Reads the body of a change of date, reporting every fault.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, |form| {
+            let event_date = form.required("eventDate", event_date);
+            let time_zone = form.optional("timeZone", |v| v.text(64));
+            let agreed_by = form.required("agreedBy", agreed_by);
+            let at = form.optional("at", instant);
+            let dry_run = form.optional("dryRun", |v| v.boolean());
+            Some(Self {
+                event_date: event_date?,
+                time_zone,
+                agreed_by: agreed_by?,
+                at,
+                dry_run: dry_run.unwrap_or_default(),
+            })
+        })
+    }
+}
+
+/// Who can agree: all but both at once, who are named one by one.
+pub(super) fn sides() -> &'static [(&'static str, Actor)] {
+    let mutual = Actor::WORDS
+        .iter()
+        .position(|(_, actor)| *actor == Actor::Mutual);
+    &Actor::WORDS[..mutual.unwrap_or(Actor::WORDS.len())]
+}
+
+/// Organizer and talent, and the partner where it agreed too.
+fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
+    let named = v
+        .reborrow()
+        .array(sides().len(), |mut item| item.choice(sides()))?;
+    let mut agreed = Vec::with_capacity(named.len());
+    agreed.extend(
+        sides()
+            .iter()
+            .map(|(_, side)| *side)
+            .filter(|side| named.contains(side)),
+    );
+    let missing: Vec<&str> = [Actor::Organizer, Actor::Talent]
+        .into_iter()
+        .filter(|side| !agreed.contains(side))
+        .map(Actor::word)
+        .collect();
+    if !missing.is_empty() {
+        return v.fault(
+            "agreement_missing",
+            format!(
+                "does not name {}: an event is moved when both sides agree",
+                missing.join(" and ")
+            ),
+            "Send [\"organizer\", \"talent\"] once both agreed; else cancel the booking.",
+        );
+    }
+    Some(agreed)
+}
+
+/// Answer to a change of an event's date.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct Rescheduled {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// When the event starts from now on.
+    pub event_date: Timestamp,
+    /// The booking's IANA time zone from now on, when it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub time_zone: Option<String>,
+    /// The date it had until then, as it was said.
+    pub previous_event_date: String,
+    /// When the change was received.
+    pub rescheduled_at: Timestamp,
+    /// When it was agreed on: the instant whose step was reached, whole seconds.
+    pub at: Timestamp,
+    /// Who agreed.
+    pub agreed_by: Vec<Actor>,
+    /// What the organizer's cancellation would have cost at that instant; null when a person would have decided. Under a
+    /// policy with `keep_reached_tier` it costs at least that from now on.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub reached: Option<Amount>,
+    /// The organizer's schedule from now on, with what was reached before.
+    pub schedule: Vec<Segment>,
+    /// True when this is what would happen, and nothing did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(
+        feature = "openapi",
+        oai(default, skip_serializing_if = "std::ops::Not::not")
+    )]
+    pub dry_run: bool,
+    /// Where the record stands in the ledger; absent when nothing was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub receipt: Option<Receipt>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_are_named_in_any_order_and_each_fault_is_reported_at_its_place() {
+        let read = |agreed: &str| {
+            let body = format!(r#"{{"eventDate":"2027-06-20T19:00","agreedBy":{agreed}}}"#);
+            RescheduleRequest::read(body.as_bytes())
+        };
+        for (agreed, sides) in [
+            (
+                r#"["talent","organizer"]"#,
+                &[Actor::Organizer, Actor::Talent][..],
+            ),
+            (
+                r#"["partner","talent","organizer"]"#,
+                &[Actor::Organizer, Actor::Talent, Actor::Partner],
+            ),
+        ] {
+            assert_eq!(read(agreed).unwrap().agreed_by, sides);
+        }
+        for (agreed, pointer, code) in [
+            ("[]", "/agreedBy", "agreement_missing"),
+            (r#"["organizer"]"#, "/agreedBy", "agreement_missing"),
+            (r#"["talent","partner"]"#, "/agreedBy", "agreement_missing"),
+            (
+                r#"["organizer","organizer"]"#,
+                "/agreedBy",
+                "agreement_missing",
+            ),
+            (r#"["mutual"]"#, "/agreedBy/0", "not_allowed"),
+            (r#""organizer""#, "/agreedBy", "wrong_type"),
+            (
+                r#"["organizer","talent","partner","talent"]"#,
+                "/agreedBy",
+                "too_many",
+            ),
+        ] {
+            let error = read(agreed).unwrap_err();
+            let fault = &error.details[0];
+            assert_eq!(
+                (fault.pointer.as_str(), fault.code.as_str()),
+                (pointer, code),
+                "{agreed}"
+            );
+        }
+    }
+}

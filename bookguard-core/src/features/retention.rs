@@ -1,0 +1,219 @@
+//! Finding old events whose bodies and attempts need not be kept, a piece at a time.
+//!
+//! Looking takes no write turn; what was found is pruned by a command of its own, a few hundred events in each. Nothing is
+//! remembered but in the store: how far the looks have come is moved by the very commit that prunes, so whoever looks next, after
+//! a kill or on another node, goes on from there. Old events that still wait to be delivered are passed over; the first of them
+//! is remembered, and a look can begin there again. Invariant: a look costs a bounded number of rows, wherever it begins.
+
+pub(crate) mod rule;
+
+use crate::engine::change::Sweep;
+use crate::engine::command::Envelope;
+use crate::error::Error;
+use crate::limits;
+use crate::model::{EventId, Timestamp};
+use crate::service::Service;
+use crate::store::retention::OldEvent;
+
+/// Where a look begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// Where the last one ended, whoever's it was.
+    Next,
+    /// At the first event that was passed over; at the next one where none was.
+    Waiting,
+    /// Here.
+    At(EventId),
+}
+
+/// What a look found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Events that wait for nothing.
+    pub events: u64,
+    /// Attempts to deliver them.
+    pub attempts: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// Events that are passed over: something of them may still be sent.
+    pub waiting: u64,
+    /// Where the next look begins; `None` when there is no other old event.
+    pub next: Option<EventId>,
+    prune: PruneEvents,
+}
+
+impl Found {
+    /// The command that prunes what was found and notes how far the looks have come; `None` when there is nothing to do.
+    #[must_use]
+    pub fn command(self, at: Timestamp) -> Option<Envelope<u64>> {
+        let idle = self.prune.events.is_empty() && self.prune.from == self.prune.to;
+        (!idle).then(|| Envelope::new(at, self.prune))
+    }
+}
+
+/// Deletes the bodies and attempts of old events that wait for nothing, as they were found by whoever looked. The reply is how
+/// many were pruned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PruneEvents {
+    /// Only events made before this instant.
+    pub(crate) before: Timestamp,
+    /// Which; those that are not as they were found are left as they are.
+    pub(crate) events: Vec<EventId>,
+    /// How far the looks had come.
+    pub(crate) from: Sweep,
+    /// How far they have come with this one. It counts only if none came in between.
+    pub(crate) to: Sweep,
+}
+
+/// Before when events are old at `now` that are kept for so many days.
+#[must_use]
+pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
+    now.plus_ms(-i64::from(days) * 24 * 60 * 60 * 1000)
+}
+
+/// Looks at events made before `before`, the oldest first. Blocks.
+///
+/// Errors: `unavailable` when the store does not answer.
+pub fn look(service: &Service, before: Timestamp, begin: Begin) -> Result<Found, Error> {
+    let mut reader = service.reader()?;
+    let sweep = reader.sweep().map_err(|e| service.fault(&e))?;
+    let from = match begin {
+        Begin::Next => sweep.next,
+        Begin::Waiting => sweep.waiting.unwrap_or(sweep.next),
+        Begin::At(event_id) => event_id,
+    };
+    let rows = limits::EVENTS_LOOKED_AT;
+    let seen = reader.old_events(&from, &EventId::earliest(before), rows);
+    let seen = seen.map_err(|e| service.fault(&e))?;
+    Ok(found(sweep, from, before, &seen))
+}
+
+fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> Found {
+    let mut found = Found {
+        events: 0,
+        attempts: 0,
+        bytes: 0,
+        waiting: 0,
+        next: None,
+        prune: PruneEvents {
+            before,
+            events: Vec::new(),
+            from: sweep,
+            to: sweep,
+        },
+    };
+    let (mut waiting, mut next) = (None, from);
+    for event in seen {
+        if found.prune.events.len() == limits::PRUNED || found.attempts >= limits::ATTEMPTS_PRUNED {
+            break;
+        }
+        next = event.event_id.successor();
+        let Some(bytes) = event.bytes else { continue };
+        if event.waiting > 0 {
+            found.waiting += 1;
+            waiting = waiting.or(Some(event.event_id));
+            continue;
+        }
+        found.events += 1;
+        found.attempts += event.attempts;
+        found.bytes += bytes;
+        found.prune.events.push(event.event_id);
+    }
+    let all = seen.last().is_none_or(|last| last.event_id < next);
+    let whole = all && seen.len() < limits::EVENTS_LOOKED_AT as usize;
+    found.next = (!whole).then_some(next);
+    // A look that began elsewhere says nothing of what lies before it.
+    if from == sweep.next {
+        found.prune.to = Sweep {
+            next,
+            waiting: sweep.waiting.or(waiting),
+        };
+    } else if Some(from) == sweep.waiting {
+        found.prune.to = Sweep { next, waiting };
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: Timestamp = Timestamp::EPOCH;
+
+    fn id(n: u64) -> EventId {
+        EventId::from_bytes(u128::from(n).to_be_bytes())
+    }
+
+    fn event(n: u64, waiting: u64, attempts: u64) -> OldEvent {
+        OldEvent {
+            event_id: id(n),
+            bytes: Some(10),
+            waiting,
+            attempts,
+        }
+    }
+
+    fn sweep(next: u64, waiting: Option<u64>) -> Sweep {
+        Sweep {
+            next: id(next),
+            waiting: waiting.map(id),
+        }
+    }
+
+    #[test]
+    fn what_waits_is_passed_over_and_its_first_remembered() {
+        let pruned = OldEvent {
+            bytes: None,
+            ..event(4, 0, 0)
+        };
+        let seen = [
+            event(2, 0, 3),
+            event(3, 1, 1),
+            pruned,
+            event(5, 2, 0),
+            event(7, 0, 0),
+        ];
+        for (begun, from, to) in [
+            (sweep(0, None), 0, sweep(8, Some(3))),
+            (sweep(2, Some(1)), 2, sweep(8, Some(1))),
+            (sweep(9, Some(2)), 2, sweep(8, Some(3))),
+            (sweep(9, Some(1)), 2, sweep(9, Some(1))),
+        ] {
+            let found = found(begun, id(from), BEFORE, &seen);
+            assert_eq!((found.events, found.attempts, found.bytes), (2, 3, 20));
+            assert_eq!((found.waiting, found.next), (2, None));
+            assert_eq!(found.prune.events, [id(2), id(7)]);
+            assert_eq!((found.prune.from, found.prune.to), (begun, to), "{begun:?}");
+        }
+    }
+
+    #[test]
+    fn a_look_is_cut_short_where_its_commit_would_be_long() {
+        let many: Vec<OldEvent> = (1..=300).map(|n| event(n, 0, 0)).collect();
+        let first = found(sweep(0, None), id(0), BEFORE, &many);
+        assert_eq!(first.prune.events.len(), limits::PRUNED);
+        assert_eq!(first.next, Some(id(limits::PRUNED as u64 + 1)));
+        assert_eq!(first.prune.to.next, id(limits::PRUNED as u64 + 1));
+
+        let long = [event(1, 0, limits::ATTEMPTS_PRUNED), event(2, 0, 1)];
+        let first = found(sweep(0, None), id(0), BEFORE, &long);
+        assert_eq!((first.events, first.next), (1, Some(id(2))));
+
+        let waiting: Vec<OldEvent> = (1..=u64::from(limits::EVENTS_LOOKED_AT))
+            .map(|n| event(n, 1, 0))
+            .collect();
+        let full = found(sweep(0, None), id(0), BEFORE, &waiting);
+        assert_eq!((full.events, full.next), (0, Some(id(1_001))));
+    }
+
+    #[test]
+    fn nothing_found_is_no_command() {
+        let none = found(sweep(5, None), id(5), BEFORE, &[]);
+        assert_eq!(none.next, None);
+        assert!(none.command(BEFORE).is_none());
+        let still = found(sweep(6, Some(5)), id(5), BEFORE, &[event(5, 1, 1)]);
+        assert!(still.command(BEFORE).is_none(), "it is as it was");
+        let over = found(sweep(5, None), id(5), BEFORE, &[event(5, 1, 1)]);
+        assert!(over.command(BEFORE).is_some(), "it is passed over");
+    }
+}

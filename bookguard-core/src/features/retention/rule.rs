@@ -1,0 +1,85 @@
+//! Old events lose their bodies and attempts; that they happened, and where their deliveries stand, stays.
+//!
+//! Which events are old is found by whoever looks (`features::retention`); each is judged here as it stands now. Invariant: what
+//! may still be sent is never pruned, so nothing of a pruned event is due.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::engine::batch::{BatchState, EventState};
+use crate::engine::change::{Change, Content, DeliveryState, Pruned};
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::features::retention::PruneEvents;
+use crate::limits;
+use crate::model::{EventId, Timestamp};
+
+impl Command for PruneEvents {
+    type Reply = u64;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.events.extend(&self.events);
+        needs.deliveries.extend(&self.events);
+        needs.deleted.extend(&self.events);
+        needs.sweep = true;
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<u64> {
+        let before = self.before.min(at.plus_ms(-limits::RETENTION_MS));
+        let mut to = self.to;
+        let mut changes = Vec::new();
+        let mut pruned = 0;
+        for event_id in &self.events {
+            let Some(event) = batch.events.get(event_id) else {
+                continue;
+            };
+            let Content::Whole(body) = &event.content else {
+                continue;
+            };
+            let given_up = given_up(batch, event_id, event);
+            let Some(given_up) = given_up.filter(|_| event_id.made_at() < before) else {
+                // Retried by hand, or recovered, since it was looked at.
+                to.waiting = Some(to.waiting.map_or(*event_id, |other| other.min(*event_id)));
+                continue;
+            };
+            changes.extend(given_up);
+            changes.push(Change::EventPruned {
+                event_id: *event_id,
+                pruned: Pruned {
+                    at,
+                    digest: Sha256::digest(body).into(),
+                },
+            });
+            pruned += 1;
+        }
+        let found = batch.sweep.unwrap_or_default();
+        changes.extend((found == self.from && to != found).then_some(Change::Swept(to)));
+        Ok((changes, pruned))
+    }
+}
+
+/// What of the event waits for endpoints that are deleted, over from now on; `None` when anything of it may still be sent.
+fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Option<Vec<Change>> {
+    let mut changes = Vec::new();
+    for endpoint_id in &event.endpoints {
+        let Some(state) = batch.deliveries.get(&(*event_id, *endpoint_id)) else {
+            continue;
+        };
+        if state.due.is_none() {
+            continue;
+        }
+        if !batch.deleted.contains(endpoint_id) {
+            return None;
+        }
+        changes.push(Change::DeliveryMoved {
+            event_id: *event_id,
+            endpoint_id: *endpoint_id,
+            state: DeliveryState {
+                due: None,
+                since: None,
+                lease: None,
+                ..*state
+            },
+        });
+    }
+    Some(changes)
+}
