@@ -36,7 +36,9 @@ pub struct Reply {
 impl Caller {
     /// Somebody without a key.
     pub fn new(base: impl Into<String>) -> Self {
+        let tls = bookguard_server::tls::system_trust().expect("the machine trusts somebody");
         let client = Client::builder()
+            .tls_backend_preconfigured(tls)
             .no_proxy()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
