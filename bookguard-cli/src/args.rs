@@ -116,8 +116,8 @@ pub struct SettingsArgs {
         help_heading = "Settings of the service"
     )]
     pub ledger_key: Option<PathBuf>,
-    /// The file that remembers what was last published of the ledger, whatever becomes of the database
-    /// [env: BOOKGUARD_GUARD_FILE] [default: beside the ledger key's file]
+    /// The file that remembers the last published head of the ledger, whatever becomes of the database
+    /// [env: BOOKGUARD_GUARD_FILE] [default: beside the ledger key's file, else beside the database]
     #[arg(
         long,
         value_name = "FILE",
@@ -125,7 +125,8 @@ pub struct SettingsArgs {
         help_heading = "Settings of the service"
     )]
     pub guard_file: Option<PathBuf>,
-    /// The address partners reach the service at [env: BOOKGUARD_PUBLIC_URL]
+    /// The address at which partners reach the service; evidence links begin with it, and /mcp answers to its host
+    /// [env: BOOKGUARD_PUBLIC_URL] [default: http:// and the listening address]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -133,7 +134,7 @@ pub struct SettingsArgs {
         help_heading = "Settings of the service"
     )]
     pub public_url: Option<String>,
-    /// For development: webhooks may go to this machine and over plain http [env: BOOKGUARD_DEV]
+    /// For development: webhooks may go to this machine and over plain http [env: BOOKGUARD_DEV] [default: false]
     #[arg(long, global = true, help_heading = "Settings of the service")]
     pub dev: bool,
 }
@@ -229,23 +230,25 @@ pub struct ServeArgs {
     /// Who may register: open, approval or closed [env: BOOKGUARD_REGISTRATION] [default: open]
     #[arg(long, value_name = "MODE")]
     pub registration: Option<String>,
-    /// Whether bookings without a policy get one from the library [env: BOOKGUARD_LIBRARY_POLICIES] [default: true]
+    /// Whether bookings without a policy get one of the library, by event type [env: BOOKGUARD_LIBRARY_POLICIES] [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub library_policies: Option<bool>,
     /// Seconds to wait for a PostgreSQL server that cannot be reached yet; 0 does not wait
     /// [env: BOOKGUARD_DATABASE_WAIT_SECONDS] [default: 30]
     #[arg(long, value_name = "N")]
     pub database_wait_seconds: Option<u32>,
-    /// Requests per second one partner may make, on each node; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND]
+    /// Requests per second that one partner may make on each node, all its keys together; a request that keeps a processor busy counts
+    /// for more; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND] [default: 1000]
     #[arg(long, value_name = "N")]
     pub rate_limit_per_second: Option<u32>,
-    /// Requests one partner may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST]
+    /// Requests that one partner may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST] [default: 2000]
     #[arg(long, value_name = "N")]
     pub rate_limit_burst: Option<u32>,
-    /// Registrations per minute from one network address, on each node; 0 is no limit [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE]
+    /// Registrations per minute from one network address, on each node; 0 is no limit
+    /// [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE] [default: 300]
     #[arg(long, value_name = "N")]
     pub registrations_per_minute: Option<u32>,
-    /// A proxy in front of the server, or its subnet: what it says of a client's address is believed; may be given several times
+    /// A proxy in front of the server, or its subnet, such as 10.0.0.0/8: it is believed who its client is; may be given several times
     /// [env: BOOKGUARD_TRUSTED_PROXIES, separated by commas]
     #[arg(long = "trusted-proxy", value_name = "SUBNET", value_delimiter = ',')]
     pub trusted_proxies: Vec<String>,
@@ -256,7 +259,7 @@ pub struct ServeArgs {
     /// Whether webhooks may go over plain http [env: BOOKGUARD_WEBHOOK_ALLOW_HTTP] [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub webhook_allow_http: Option<bool>,
-    /// A subnet webhooks may go to although it is not public; may be given several times
+    /// A subnet to which webhooks may go although it is not public; may be given several times
     /// [env: BOOKGUARD_WEBHOOK_ALLOW_SUBNETS, separated by commas]
     #[arg(
         long = "webhook-allow-subnet",
@@ -264,23 +267,23 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub webhook_allow_subnets: Vec<String>,
-    /// The proxy through which webhooks go; a password is better given in the environment or the configuration file
+    /// The proxy through which webhooks go, http://[user:password@]host:port; give a password in the environment or the file
     /// [env: BOOKGUARD_WEBHOOK_PROXY]
     #[arg(long, value_name = "http://HOST:PORT")]
     pub webhook_proxy: Option<String>,
-    /// What verifies a webhook endpoint, which gets six deliveries a minute at most until then: first_success, or off for nothing
+    /// What verifies a new webhook endpoint, which gets six deliveries a minute at most until then: first_success, or off
     /// [env: BOOKGUARD_WEBHOOK_VERIFICATION] [default: first_success; off with --dev]
     #[arg(long, value_name = "MODE")]
     pub webhook_verification: Option<String>,
-    /// Days after which payloads and attempts of events are deleted of which nothing waits any more; 0 keeps them for ever
+    /// Days for which events are kept whole; then payloads and attempts are deleted, once nothing of them waits; 0 is for ever
     /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
     #[arg(long, value_name = "N")]
     pub retention_days: Option<u32>,
-    /// How much of the disk of a database file must be free for new bookings, partners, policies and endpoints, such as 1GiB;
-    /// 0 for no such limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
+    /// How much of a database file's disk must be free for new bookings, partners, policies, endpoints and recoveries, such as
+    /// 1GiB; 0 is no limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub min_free_disk: Option<String>,
-    /// Bookings each partner may record unless it has a quota of its own; 0 for no limit, as with the other three
+    /// Bookings each partner may record unless it has a quota of its own; 0 is no limit, here and for the other quotas
     /// [env: BOOKGUARD_QUOTA_BOOKINGS] [default: 100000000]
     #[arg(long, value_name = "N")]
     pub quota_bookings: Option<u64>,
@@ -293,7 +296,7 @@ pub struct ServeArgs {
     /// Webhook endpoints it may have, 20 at most [env: BOOKGUARD_QUOTA_ENDPOINTS] [default: 20]
     #[arg(long, value_name = "N")]
     pub quota_endpoints: Option<u64>,
-    /// Where vulnerabilities are reported, such as mailto:security@example.com; may be given several times. With it
+    /// Where to report vulnerabilities, such as mailto:security@example.com; may be given several times; with it,
     /// /.well-known/security.txt is served [env: BOOKGUARD_SECURITY_CONTACTS, separated by commas]
     #[arg(
         long = "security-contact",
@@ -301,7 +304,7 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub security_contacts: Vec<String>,
-    /// Where the rules of reporting are, https [env: BOOKGUARD_SECURITY_POLICY]
+    /// Where the rules of reporting are, an https address [env: BOOKGUARD_SECURITY_POLICY]
     #[arg(long, value_name = "ADDRESS")]
     pub security_policy: Option<String>,
     /// Where the key is that reports may be encrypted with [env: BOOKGUARD_SECURITY_ENCRYPTION]

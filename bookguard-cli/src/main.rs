@@ -8,6 +8,8 @@ mod exit;
 mod failure;
 mod files;
 mod output;
+#[cfg(test)]
+mod reference;
 mod serve;
 mod settings;
 mod target;

@@ -13,6 +13,7 @@
 //! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, what discovery asks for, the ledger for mirrors |
 //! | [`mcp`] | the Model Context Protocol, for programs that let a model choose |
 //! | [`watch`] | answers with the next event, or when patience ends |
+//! | [`tls`] | TLS to others, as webhooks and the command line use it |
 //! | [`courier`] | takes webhook deliveries to their endpoints |
 //!
 //! Invariant: no rule of the product is decided here.
@@ -45,6 +46,7 @@ mod retention;
 mod router;
 mod server;
 mod skew;
+pub mod tls;
 pub mod watch;
 
 pub use documents::{openapi, openapi_json};

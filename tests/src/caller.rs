@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::interface;
+use crate::{codes, interface};
 
 /// Far above the ten seconds a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -36,7 +36,9 @@ pub struct Reply {
 impl Caller {
     /// Somebody without a key.
     pub fn new(base: impl Into<String>) -> Self {
+        let tls = bookguard_server::tls::system_trust().expect("the machine trusts somebody");
         let client = Client::builder()
+            .tls_backend_preconfigured(tls)
             .no_proxy()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
@@ -99,6 +101,9 @@ impl Caller {
             body: response.bytes().await?.to_vec(),
         };
         interface::assert_answer(method.as_str(), url.path(), reply.status, &reply.body);
+        if reply.status >= 400 {
+            codes::assert_explained(reply.status, &reply.body);
+        }
         Ok(reply)
     }
 

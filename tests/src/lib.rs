@@ -6,6 +6,7 @@
 //! | [`house`] | a server in this process, its clock set by hand |
 //! | [`program`] | the `bookguard` binary: one command, or a server that is a process of its own |
 //! | [`caller`] | a partner's HTTP client |
+//! | [`codes`] | the error codes that the documents explain |
 //! | [`interface`] | what the interface document says of an answer |
 //! | [`raw`] | requests that no proper client would send |
 //! | [`receiver`] | a webhook receiver that answers as told |
@@ -20,6 +21,7 @@
 //! Invariants: everything listens on 127.0.0.1 and a port of the system's choosing; everything ends when it is dropped.
 
 pub mod caller;
+pub mod codes;
 pub mod disk_faults;
 pub mod engine;
 pub mod forward_proxy;
@@ -33,3 +35,8 @@ pub mod raw;
 pub mod receiver;
 pub mod samples;
 pub mod waiting;
+
+/// The Rust of README.md is compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

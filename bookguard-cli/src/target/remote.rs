@@ -39,7 +39,10 @@ impl Remote {
     /// Errors: [`Failure::Usage`] for what is no address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
+        let tls = bookguard_server::tls::system_trust()
+            .map_err(|e| Failure::Unexpected(format!("TLS cannot be set up: {e}")))?;
         let mut client = Client::builder()
+            .tls_backend_preconfigured(tls)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT)
             .timeout(ANSWER);

@@ -33,10 +33,10 @@ use hyper::{Method, Request, Response, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
-use rustls_platform_verifier::BuilderVerifierExt;
 use sha2::{Digest, Sha256};
 use url::Url;
+
+use crate::tls;
 
 use super::address::AddressRules;
 use super::proxy::Proxy;
@@ -127,7 +127,10 @@ impl Sender {
     ) -> Result<Self, SenderError> {
         let rules = Arc::new(rules);
         let resolver = CheckedResolver::new(Arc::clone(&rules), report);
-        let connector = HttpsConnector::from((Dialer::new(resolver, proxy), tls()?));
+        let connector = HttpsConnector::from((
+            Dialer::new(resolver, proxy),
+            tls::system_trust().map_err(SenderError)?,
+        ));
         let connector = Connector(connector);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -220,18 +223,6 @@ impl Sender {
         }
         Ok(())
     }
-}
-
-/// TLS that trusts the certificates the operating system trusts.
-fn tls() -> Result<ClientConfig, SenderError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(BuilderVerifierExt::with_platform_verifier)
-        .map_err(SenderError)?
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
 }
 
 /// The request, unless the URL is none that can be requested.

@@ -120,6 +120,7 @@ async fn serve(db: &Path, delay_ms: u64) -> Fallible<()> {
 /// Posts the body as fast as it is answered, with the headers and the client of the courier but none of its work.
 async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) -> Fallible<()> {
     let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(bookguard_server::tls::system_trust()?)
         .no_proxy()
         .http1_only()
         .pool_max_idle_per_host(concurrency)
@@ -152,7 +153,11 @@ fn say(timing: &Timing) {
 
 /// Posts the body so many times a second; a turn is there and back.
 async fn paced_client(url: &str, per_second: u32, time: Duration, body: &str) -> Fallible<()> {
-    let client = reqwest::Client::builder().no_proxy().http1_only().build()?;
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(bookguard_server::tls::system_trust()?)
+        .no_proxy()
+        .http1_only()
+        .build()?;
     let (body, headers) = (bytes::Bytes::from(body.to_owned()), headers());
     let mut pace = tokio::time::interval(Duration::from_secs(1) / per_second);
     let began = Instant::now();

@@ -9,6 +9,7 @@
 //! | [`policy_vectors`], [`policy_http`], [`policy_schema`] | the worked policy cases: computed, over HTTP, and against the JSON Schema |
 //! | [`concurrency`], [`deliveries`] | many callers and many deliveries at once |
 //! | [`crash`], [`rollback`], [`nodes`] | processes killed, databases put back, and everything between nodes that can fail |
+//! | [`documents`] | README and docs: every command is run, every error code explained, every link leads somewhere |
 //! | [`verifiers`] | the receivers' code of the documents, and published webhook libraries |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -17,6 +18,7 @@ mod cli;
 mod concurrency;
 mod crash;
 mod deliveries;
+mod documents;
 mod journey;
 mod mcp;
 mod nodes;

@@ -141,7 +141,7 @@ fn complete(server: &mut Config, encrypted: bool, several: bool) {
 /// TLS that trusts the certificates of the file, or those that the operating system trusts.
 fn trusting(roots: Option<&str>) -> Result<MakeRustlsConnect, StoreError> {
     let failed = |why: String| StoreError::Failed(why);
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| failed(format!("TLS cannot be set up: {e}")))?;

@@ -86,12 +86,15 @@ pub(super) fn written(text: &mut String) {
     text.push_str(EVIDENCE);
 }
 
-/// A text of its own as a part of another: without its title, its headings one step lower.
+/// A text of its own as a part of another: without its title and its comments, its headings one step lower.
 fn below(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fenced = false;
     for line in text.lines() {
         fenced ^= line.starts_with("```");
+        if !fenced && line.starts_with("<!--") {
+            continue;
+        }
         let heading = !fenced && line.starts_with('#');
         if heading && line.starts_with("# ") {
             continue;
@@ -111,7 +114,7 @@ mod tests {
 
     #[test]
     fn headings_go_down_a_step_and_comments_of_code_stay() {
-        let text = "# Title\n\nText.\n\n## Part\n\n```sh\n# comment\n```\n";
+        let text = "# Title\n\nText.\n\n## Part\n\n<!-- remark -->\n```sh\n# comment\n```\n";
         assert_eq!(
             below(text),
             "\nText.\n\n### Part\n\n```sh\n# comment\n```\n"

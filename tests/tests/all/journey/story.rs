@@ -88,6 +88,10 @@ async fn registered(house: &House) -> Partner {
     expected["partnerId"] = json!(acme.id);
     expected["status"] = json!("active");
     expected["createdAt"] = json!("2026-09-21T14:13:20.000Z");
+    expected["quota"] = json!({
+        "bookings": {"used": 0, "limit": 100_000_000}, "bytes": {"used": 0, "limit": 128_i64 << 30},
+        "eventsPerDay": {"used": 0, "limit": 50_000_000}, "endpoints": {"used": 0, "limit": 20},
+    });
     assert_eq!(me, expected);
     acme
 }

@@ -306,26 +306,32 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
+    const BURST: u32 = 12;
     on_every_engine(async |engine| {
         let house = House::with(engine, |config| bookguard_server::config::Config {
             rate_limit_per_second: 1,
-            rate_limit_burst: 3,
+            rate_limit_burst: BURST,
             ..config
         })
         .await;
         let acme = house.partner("Acme").await;
-        // Listing costs nothing.
+        // So do the messages before the first call.
         let mut client = Client::over_http(&acme.caller).await;
-        client.call("list_bookings", json!({})).await.ok();
-        acme.caller.get("/v1/bookings").await.ok(200);
         client
             .call("verify_evidence", json!({"packet": {}}))
             .await
             .ok();
-        assert_eq!(
-            client.call("list_bookings", json!({})).await.code(),
-            "rate_limited"
-        );
+        acme.caller.get("/v1/bookings").await.ok(200);
+        let mut calls = 2;
+        loop {
+            let called = client.call("list_bookings", json!({})).await;
+            if called.refused {
+                assert_eq!(called.code(), "rate_limited");
+                break;
+            }
+            calls += 1;
+        }
+        assert!((3..BURST).contains(&calls), "{calls}");
         assert_eq!(acme.caller.get("/v1/bookings").await.status, 429);
     })
     .await;

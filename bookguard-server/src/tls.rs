@@ -1,0 +1,21 @@
+//! TLS to others: to webhook receivers, and of the command line to a server.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
+
+/// Trusts the certificates that the operating system trusts, and speaks HTTP/1.1.
+///
+/// # Errors
+///
+/// When the system has no certificates of authorities.
+pub fn system_trust() -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier)?
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}

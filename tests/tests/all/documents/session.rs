@@ -1,0 +1,196 @@
+//! The shell blocks of each page, run in their order in one shell, as a reader does who follows the page.
+//!
+//! A session has a folder, a home and a port of its own. Where a page says `:8080`, the port is that of the server the page has
+//! started. `cargo` does nothing there but what the pages ask of it: it leaves the `bookguard` built here in `target/release`. On
+//! the `PATH` that is only for the pages that take for granted that it is.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bookguard_tests::program::program;
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::pages::{self, Step};
+use super::shape::fits;
+
+/// Far above what a page takes, on a machine that does much else.
+const BOUND: Duration = Duration::from_secs(180);
+
+/// What `cargo` is asked for on the pages: the program is built already.
+const CARGO: &str = "#!/bin/sh
+set -e
+mkdir -p target/release
+ln -sf \"$BUILT\" target/release/bookguard
+case \"$*\" in
+'run --release -- demo') exec target/release/bookguard demo ;;
+'build --release') ;;
+*) echo \"the pages are tested without: cargo $*\" >&2; exit 64 ;;
+esac
+";
+
+/// Waits until a block that stays running has printed as many lines as the page shows, and finds the port it listens on.
+const STARTED: &str = "started() {
+    until [ \"$(wc -l < \"$OUT/$1\")\" -ge \"$2\" ]; do
+        kill -0 \"$3\" || { echo 'it has ended'; exit 1; }
+        sleep 0.05
+    done
+    port=$(sed -n 's|.*listening on http://[^ ]*:\\([0-9]*\\).*|\\1|p' \"$OUT/$1\")
+    PORT=${port:-${PORT-}}
+    printf %s \"$PORT\" > \"$OUT/port\"
+}
+";
+
+/// All steps as one script that keeps what each of them prints in a file of its own.
+fn script(steps: &[Step]) -> String {
+    let mut script = format!("set -euo pipefail\n{STARTED}");
+    for (index, step) in steps.iter().enumerate() {
+        let commands = step.commands.replace(":8080", ":$PORT");
+        let _ = write!(
+            script,
+            "echo {index} > \"$OUT/at\"\n{{\n{commands}}} > \"$OUT/{index}\" 2>&1"
+        );
+        if step.stays {
+            let lines = step.shown.as_deref().unwrap_or_default().lines().count();
+            let _ = write!(script, " &\nstarted {index} {lines} $!");
+        }
+        script.push('\n');
+    }
+    script
+}
+
+/// Runs the steps; says what went wrong, and where.
+async fn follow(steps: &[Step]) -> Result<(), String> {
+    let folder = TempDir::new().unwrap();
+    let place = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
+    let (work, out, bin) = (place("work"), place("out"), place("bin"));
+    let cargo = bin.join("cargo");
+    std::fs::write(&cargo, CARGO).unwrap();
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut path = format!(
+        "{}:{}",
+        bin.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let builds = steps.iter().any(|step| step.commands.contains("cargo "));
+    if !builds {
+        path = format!("{}:{path}", program().parent().unwrap().display());
+    }
+    let mut child = Command::new("bash")
+        .args(["-c", &script(steps)])
+        .current_dir(&work)
+        .env_clear()
+        .env("PATH", path)
+        .env("BUILT", program())
+        .env("HOME", &work)
+        .env("OUT", &out)
+        .env("BOOKGUARD_LISTEN", "127.0.0.1:0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let group = child.id().unwrap();
+    let ended = timeout(BOUND, child.wait()).await;
+    // What stays running ends with its page.
+    let stopped = Command::new("bash")
+        .args(["-c", &format!("kill -KILL -- -{group}")])
+        .stderr(Stdio::null())
+        .status();
+    let _ = stopped.await;
+    let succeeded = ended.is_ok_and(|status| status.unwrap().success());
+    compare(steps, &out, succeeded)
+}
+
+fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
+    let printed = |name: &str| {
+        let bytes = std::fs::read(out.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let at = printed("at").trim().parse::<usize>().unwrap_or(0);
+    let port = printed("port");
+    for (index, step) in steps.iter().enumerate() {
+        let output = printed(&index.to_string());
+        if index == at && !succeeded {
+            return Err(format!(
+                "line {} fails:\n{}\n{output}",
+                step.line, step.commands
+            ));
+        }
+        let shown = step.shown.as_deref();
+        let shown = shown.map(|shown| shown.replace(":8080", &format!(":{port}")));
+        if shown.as_ref().is_some_and(|shown| !fits(shown, &output)) {
+            let shown = shown.unwrap_or_default();
+            return Err(format!(
+                "line {} shows\n{shown}\nand prints\n{output}",
+                step.line
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether what the pages need beside `bookguard` is on this machine; it must be when all of it is required.
+async fn tools_are_there() -> bool {
+    let required = std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required");
+    for tool in ["curl", "jq", "openssl"] {
+        let asked = Command::new("bash")
+            .args(["-c", &format!("command -v {tool}")])
+            .stdout(Stdio::null())
+            .status();
+        if !asked.await.is_ok_and(|status| status.success()) {
+            assert!(!required, "{tool} is not on this machine");
+            println!("{tool} is not on this machine: the pages' commands were not run");
+            return false;
+        }
+    }
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_of_the_pages_does_what_its_page_shows() {
+    if !tools_are_there().await {
+        return;
+    }
+    let only = std::env::var("PAGE").unwrap_or_default();
+    let mut wrong = String::new();
+    for path in pages::all() {
+        let name = path.display().to_string();
+        let steps = pages::steps(&pages::text(&path));
+        if steps.is_empty() || !name.contains(&only) {
+            continue;
+        }
+        if let Err(why) = follow(&steps).await {
+            let _ = writeln!(wrong, "{name}, {why}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_page_that_does_not_hold_is_found() {
+    let page = |text: &str| pages::steps(text);
+    let follow = async |text: &str| follow(&page(text)).await;
+    assert_eq!(
+        follow("```sh\nA=1\n```\n\n```sh\necho $A\n```\n\n```text\n1\n```\n").await,
+        Ok(())
+    );
+    let another = follow("```sh\necho 1\n```\n\n```text\n2\n```\n").await;
+    assert!(another.unwrap_err().starts_with("line 1 shows"));
+    let fails = follow("```sh\necho 1\n```\n\n```sh\nfalse | cat\n```\n").await;
+    assert!(fails.unwrap_err().starts_with("line 5 fails"));
+    let unset = follow("```sh\necho $ID\n```\n").await;
+    assert!(unset.unwrap_err().contains("ID: unbound variable"));
+    let ended =
+        follow("<!-- stays running -->\n```sh\ntrue\n```\n\n```text\nlistening\n```\n").await;
+    assert!(ended.is_err());
+}
