@@ -10,12 +10,12 @@ use std::path::Path;
 
 /// From the ground up.
 const LAYERS: [&[&str]; 9] = [
-    &["clock", "entropy", "limits", "private", "text"],
+    &["entropy", "limits", "private", "text"],
     // Pure: nouns, policies, the ledger's bytes, packets, signatures, and the error they are refused with.
     &[
         "error", "evidence", "input", "ledger", "model", "policy", "webhook",
     ],
-    &["engine/lease", "engine/waiting"],
+    &["clock", "engine/lease", "engine/waiting"],
     // What a batch sees, asks and causes, and the store that loads and writes it.
     &[
         "engine/batch",
