@@ -7,6 +7,7 @@ mod demo;
 mod exit;
 mod failure;
 mod files;
+mod http;
 mod output;
 #[cfg(test)]
 mod reference;

@@ -37,6 +37,10 @@ impl Caller {
     /// Somebody without a key.
     pub fn new(base: impl Into<String>) -> Self {
         let tls = bookguard_server::tls::system_trust().expect("the machine trusts somebody");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it is given TLS on the next line"
+        )]
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .no_proxy()

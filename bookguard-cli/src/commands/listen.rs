@@ -20,6 +20,7 @@ use super::tail::Following;
 use super::verify::given_secret;
 use crate::args::{EventsArgs, Format, ListenArgs};
 use crate::failure::Failure;
+use crate::http;
 use crate::output::sheet::Style;
 use crate::output::{self, Screen, events};
 use crate::target::Target;
@@ -154,12 +155,7 @@ impl Poster {
                 plain(address)
             ))
         })?;
-        let client = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .timeout(ATTEMPT)
-            .build()
-            .map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))?;
+        let client = http::client(|client| client.no_proxy().timeout(ATTEMPT))?;
         Ok(Self {
             url,
             client,

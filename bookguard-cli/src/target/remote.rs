@@ -19,6 +19,7 @@ use super::Answer;
 use crate::exit::kind_of;
 use crate::failure::{ErrorBody, Failure, Refusal};
 use crate::files::DOCUMENT_BYTES;
+use crate::http;
 
 /// To be connected.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -39,19 +40,14 @@ impl Remote {
     /// Errors: [`Failure::Usage`] for what is no address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
-        let tls = bookguard_server::tls::system_trust()
-            .map_err(|e| Failure::Unexpected(format!("TLS cannot be set up: {e}")))?;
-        let mut client = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER);
-        if on_this_machine(&base) {
+        let client = http::client(|client| {
+            let client = client.connect_timeout(CONNECT).timeout(ANSWER);
             // A proxy of the environment cannot reach this machine's own addresses.
-            client = client.no_proxy();
-        }
-        let client = client.build().map_err(|e| {
-            Failure::Unexpected(format!("no HTTP client can be made: {}", chain(&e)))
+            if on_this_machine(&base) {
+                client.no_proxy()
+            } else {
+                client
+            }
         })?;
         let key = key
             .map(|key| {

@@ -15,6 +15,10 @@ fn config(folder: &tempfile::TempDir) -> Config {
 
 fn client() -> Client {
     let tls = crate::tls::system_trust().unwrap();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is given TLS on the next line"
+    )]
     let client = Client::builder().tls_backend_preconfigured(tls);
     client.build().unwrap()
 }

@@ -119,6 +119,10 @@ async fn serve(db: &Path, delay_ms: u64) -> Fallible<()> {
 
 /// Posts the body as fast as it is answered, with the headers and the client of the courier but none of its work.
 async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) -> Fallible<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is given TLS on the next line"
+    )]
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(bookguard_server::tls::system_trust()?)
         .no_proxy()
@@ -153,6 +157,10 @@ fn say(timing: &Timing) {
 
 /// Posts the body so many times a second; a turn is there and back.
 async fn paced_client(url: &str, per_second: u32, time: Duration, body: &str) -> Fallible<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is given TLS on the next line"
+    )]
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(bookguard_server::tls::system_trust()?)
         .no_proxy()

@@ -1,0 +1,27 @@
+//! The HTTP client of everything here that calls somebody: TLS as webhooks use it, and no redirects.
+
+use reqwest::{Client, ClientBuilder};
+
+use crate::failure::Failure;
+
+/// A client with these settings.
+///
+/// # Errors
+///
+/// [`Failure::Unexpected`] when TLS cannot be set up, which is when the system has no certificates of authorities.
+pub(crate) fn client(
+    settings: impl FnOnce(ClientBuilder) -> ClientBuilder,
+) -> Result<Client, Failure> {
+    let tls = bookguard_server::tls::system_trust()
+        .map_err(|e| Failure::Unexpected(format!("TLS cannot be set up: {e}")))?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is given TLS on the next line"
+    )]
+    let builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none());
+    settings(builder)
+        .build()
+        .map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))
+}
