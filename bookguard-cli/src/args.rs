@@ -196,7 +196,7 @@ pub enum Command {
     #[command(subcommand)]
     Webhook(WebhookCommand),
     /// Move everything to another database, from a file to PostgreSQL or back
-    Migrate(MigrateArgs),
+    Transfer(TransferArgs),
     /// Copy a database file into one file, also while a server runs on it
     Backup {
         /// The file to make; the ledger's key is not in it
@@ -317,12 +317,12 @@ pub struct ServeArgs {
 
 /// From where to where.
 #[derive(Debug, Args)]
-pub struct MigrateArgs {
-    /// The database to move: a file, or postgres://…; from then on it only answers reads [env: BOOKGUARD_MIGRATE_FROM]
+pub struct TransferArgs {
+    /// The database to move: a file, or postgres://…; from then on it only answers reads [env: BOOKGUARD_TRANSFER_FROM]
     #[arg(long, value_name = "DATABASE")]
     pub from: Option<Database>,
     /// Where to: an empty database, or a file yet to be made; with --reopen, where it was moved to, if its address needs a
-    /// password [env: BOOKGUARD_MIGRATE_TO]
+    /// password [env: BOOKGUARD_TRANSFER_TO]
     #[arg(long, value_name = "DATABASE")]
     pub to: Option<Database>,
     /// Take back a move that came to nothing: the database that was to be moved takes writes again, and the other none, if
@@ -444,8 +444,8 @@ mod tests {
             "mcp --partner ptn_1",
             "openapi",
             "completions bash",
-            "migrate --from a.db --to postgres://h/b --ledger-key k",
-            "migrate --reopen --from a.db --to b.db --yes --risk-two-histories",
+            "transfer --from a.db --to postgres://h/b --ledger-key k",
+            "transfer --reopen --from a.db --to b.db --yes --risk-two-histories",
             "backup copy.db --db a.db",
             "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
         ] {
@@ -517,11 +517,11 @@ mod tests {
             ),
             ("bookings list --output yaml", ErrorKind::InvalidValue),
             (
-                "migrate --from a.db --to b.db --yes",
+                "transfer --from a.db --to b.db --yes",
                 ErrorKind::MissingRequiredArgument,
             ),
             (
-                "migrate --from a.db --to b.db --risk-two-histories",
+                "transfer --from a.db --to b.db --risk-two-histories",
                 ErrorKind::MissingRequiredArgument,
             ),
             ("backup", ErrorKind::MissingRequiredArgument),

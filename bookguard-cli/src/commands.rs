@@ -9,12 +9,12 @@ mod cancel;
 mod endpoints;
 mod listen;
 mod mcp;
-mod migrate;
 mod new_booking;
 mod policies;
 mod prune;
 mod recover;
 mod tail;
+mod transfer;
 mod trigger;
 mod verify;
 mod verify_ledger;
@@ -61,7 +61,7 @@ pub async fn run(cli: Cli, screen: &Screen) -> Result<(), Failure> {
             verify::packet(&packet, &key, screen)
         }
         Command::Webhook(WebhookCommand::Verify(args)) => verify::webhook(&args, screen),
-        Command::Migrate(args) => migrate::run(&place, &args, screen),
+        Command::Transfer(args) => transfer::run(&place, &args, screen),
         Command::Backup { file } => backup::run(&place, &file, screen),
         Command::Policies(command) if policies::needs_nothing(&place, &command) => {
             policies::without_target(&command, screen)
@@ -118,7 +118,7 @@ async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), 
         | Command::Demo
         | Command::Evidence(EvidenceCommand::Verify { .. })
         | Command::Webhook(_)
-        | Command::Migrate(_)
+        | Command::Transfer(_)
         | Command::Backup { .. }
         | Command::Openapi
         | Command::Completions { .. } => {

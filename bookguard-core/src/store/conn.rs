@@ -315,7 +315,7 @@ impl fmt::Display for StoreError {
             Self::Moved(to) => write!(
                 f,
                 "its ledger was moved to {to}: what is here can be read and nothing is written; serve that database, or, if \
-                 the move came to nothing, end it with `bookguard migrate --reopen`"
+                 the move came to nothing, end it with `bookguard transfer --reopen`"
             ),
             Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
             Self::Unreachable(what) | Self::Failed(what) => f.write_str(what),

@@ -1,4 +1,4 @@
-//! Moves a whole database to another place, from either engine to either: what `bookguard migrate` does.
+//! Moves a whole database to another place, from either engine to either: what `bookguard transfer` does.
 //!
 //! The write turns of both are held from the first row to the last, so that nothing changes meanwhile. Everything is one
 //! transaction of the target: until that is committed, nothing is there, and a transfer that fails or is killed is simply
@@ -208,7 +208,7 @@ fn moved_elsewhere(from: &Database, before: &str) -> TransferError {
         "ledger_moved",
         format!(
             "the ledger of {from} was moved to {before} and goes on there: move that one. If it came to nothing there, take it \
-             back first: `bookguard migrate --reopen --from {from}`"
+             back first: `bookguard transfer --reopen --from {from}`"
         ),
     )
 }
@@ -429,12 +429,12 @@ fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {
         )),
         Trouble::Marking(error) => TransferError::Failed(format!(
             "{from}: {error}. Nothing was moved, but {from} may be marked as moved and then takes no writes. Run the same \
-             command again; or, to stay, `bookguard migrate --reopen --from {from}`"
+             command again; or, to stay, `bookguard transfer --reopen --from {from}`"
         )),
         Trouble::Committing(error) => TransferError::Failed(format!(
             "{to}: {error}. Whether everything or nothing is there is not known; {from} is whole, and is marked as moved and \
              takes no writes. Run the same command again: if it says that {to} is not empty, everything is there. To stay \
-             instead, only if nothing is there: `bookguard migrate --reopen --from {from}`"
+             instead, only if nothing is there: `bookguard transfer --reopen --from {from}`"
         )),
     }
 }

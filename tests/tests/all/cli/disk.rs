@@ -157,7 +157,7 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     let target = disk.folder.path().join("new.db");
     disk.fill().leave(600);
     let go = || {
-        bookguard(["migrate", "--from"])
+        bookguard(["transfer", "--from"])
             .arg(site.file())
             .arg("--to")
             .arg(&target)
@@ -172,7 +172,7 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     let elsewhere = tempfile::tempdir().unwrap();
     let moved = elsewhere.path().join("new.db");
     std::fs::copy(&target, &moved).unwrap();
-    let ran = bookguard(["migrate", "--from"]).arg(site.file());
+    let ran = bookguard(["transfer", "--from"]).arg(site.file());
     let ran = ran.arg("--to").arg(&moved).run().await;
     assert_eq!(ran.json()["tables"]["booking"], 151);
     assert_eq!(server.terminate().await.0, Some(0));

@@ -44,16 +44,16 @@ fn key(site: &Site) -> PathBuf {
     site.ledger_key().unwrap_or_else(beside)
 }
 
-fn migrate(from: &Site, to: &Site) -> CommandLine {
+fn transfer(from: &Site, to: &Site) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
-    bookguard(["migrate", "--from", &source, "--to", &target])
+    bookguard(["transfer", "--from", &source, "--to", &target])
         .arg("--ledger-key")
         .arg(key(from))
 }
 
 fn reopen(from: &Site, to: &Site) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
-    bookguard(["migrate", "--reopen", "--from", &source, "--to", &target])
+    bookguard(["transfer", "--reopen", "--from", &source, "--to", &target])
 }
 
 /// What the operator does with the key.
@@ -114,7 +114,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         let mirror = Mirror::download(&acme.caller, &vkey).await;
         assert_eq!(server.terminate().await.0, Some(0));
 
-        let moved = migrate(&from, &to).run().await.json();
+        let moved = transfer(&from, &to).run().await.json();
         assert_eq!(
             (&moved["tables"]["booking"], &moved["tables"]["entry"]),
             (&json!(2), &json!(5))
@@ -189,7 +189,7 @@ async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_wr
         let acme = Partner::register(&server.caller(), "Acme").await;
         let id = acme.book().await;
         assert_eq!(server.terminate().await.0, Some(0));
-        migrate(&from, &to).run().await.json();
+        transfer(&from, &to).run().await.json();
         take_key(&from, &to);
         // A server in the new place, which nobody asked for anything yet.
         let there = Serving::start(&to, &[]).await;
@@ -235,7 +235,7 @@ async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
             (made.load(Ordering::Acquire) > 50).then_some(())
         })
         .await;
-        let moved = migrate(&from, &to).run().await.json();
+        let moved = transfer(&from, &to).run().await.json();
         for writer in writers {
             moved_away(&writer.await.unwrap());
         }
@@ -293,12 +293,12 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
         assert_eq!(server.terminate().await.0, Some(0));
         from.tamper(ballast(engine));
         let first = Site::new(other);
-        let whole = migrate(&from, &first).run().await.json();
+        let whole = transfer(&from, &first).run().await.json();
         reopen(&from, &first).arg("--yes").run().await.json();
         let (to, mut killed) = (Site::new(other), 0);
         for kill in 0..KILLS {
             let mut seen = 0;
-            let line = migrate(&from, &to);
+            let line = transfer(&from, &to);
             let in_the_middle = || {
                 seen += u32::from(from.turn_is_taken());
                 seen > kill
@@ -313,7 +313,7 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
             }
         }
         assert!(killed > 0, "it was over before it could be killed");
-        let last = migrate(&from, &to).run().await;
+        let last = transfer(&from, &to).run().await;
         match last.code {
             Some(0) => assert_eq!(last.json()["tables"], whole["tables"]),
             _ => refused(&last, 5, &["target_not_empty", "it holds the ledger"]),
@@ -334,7 +334,7 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
             let server = Serving::start(site, &[]).await;
             assert_eq!(server.terminate().await.0, Some(0));
         }
-        let ran = migrate(&from, &third).run().await;
+        let ran = transfer(&from, &third).run().await;
         refused(
             &ran,
             5,
@@ -344,11 +344,11 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
                 "Nothing was moved",
             ],
         );
-        let ran = migrate(&from, &from).run().await;
+        let ran = transfer(&from, &from).run().await;
         refused(&ran, 5, &["same_database"]);
         let (source, target) = (text(from.db()), text(to.db()));
         let line = |key: PathBuf| {
-            bookguard(["migrate", "--from", &source, "--to", &target])
+            bookguard(["transfer", "--from", &source, "--to", &target])
                 .arg("--ledger-key")
                 .arg(key)
                 .run()
@@ -363,25 +363,25 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
             1,
             &["is missing", "--ledger-key"],
         );
-        let ran = from.command(["migrate", "--from", &source, "--to", &target]);
+        let ran = from.command(["transfer", "--from", &source, "--to", &target]);
         refused(&ran.run().await, 2, &["--from and --to"]);
-        let ran = bookguard(["migrate", "--from", &source]).run().await;
-        refused(&ran, 2, &["--to", "BOOKGUARD_MIGRATE_TO"]);
-        let ran = bookguard(["migrate", "--to", &target]).run().await;
-        refused(&ran, 2, &["--from", "BOOKGUARD_MIGRATE_FROM"]);
+        let ran = bookguard(["transfer", "--from", &source]).run().await;
+        refused(&ran, 2, &["--to", "BOOKGUARD_TRANSFER_TO"]);
+        let ran = bookguard(["transfer", "--to", &target]).run().await;
+        refused(&ran, 2, &["--from", "BOOKGUARD_TRANSFER_FROM"]);
         // None of it changed anything.
-        migrate(&from, &to).run().await.json();
+        transfer(&from, &to).run().await.json();
         let away = Site::new(other);
         refused(
-            &migrate(&from, &away).run().await,
+            &transfer(&from, &away).run().await,
             5,
             &["ledger_moved", "--reopen"],
         );
         // It may be moved on from where it is. Addresses with passwords come from the environment.
         take_key(&from, &to);
-        let line = bookguard(["migrate", "--ledger-key"]).arg(key(&to));
-        let line = line.env("BOOKGUARD_MIGRATE_FROM", text(to.db()));
-        let line = line.env("BOOKGUARD_MIGRATE_TO", text(away.db()));
+        let line = bookguard(["transfer", "--ledger-key"]).arg(key(&to));
+        let line = line.env("BOOKGUARD_TRANSFER_FROM", text(to.db()));
+        let line = line.env("BOOKGUARD_TRANSFER_TO", text(away.db()));
         line.run().await.json();
         take_key(&to, &away);
         away.verify(0).await;

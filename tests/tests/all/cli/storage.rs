@@ -265,7 +265,7 @@ mod owners {
         assert_eq!((ended, said.lines().count()), (Some(0), 1), "{said}");
 
         let target = tempfile::tempdir().unwrap();
-        let moved = bookguard(["migrate", "--from"])
+        let moved = bookguard(["transfer", "--from"])
             .arg(site.file())
             .arg("--to");
         let moved = moved.arg(target.path().join("new.db")).with_umask("000");

@@ -1,4 +1,4 @@
-//! `migrate`: everything to another database, with a bar for whoever watches; and the way back when it came to nothing.
+//! `transfer`: everything to another database, with a bar for whoever watches; and the way back when it came to nothing.
 //!
 //! What may be moved and how is the store's; here it is asked for and shown.
 
@@ -12,7 +12,7 @@ use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use crate::args::{Format, MigrateArgs, Place};
+use crate::args::{Format, Place, TransferArgs};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
@@ -25,17 +25,17 @@ use crate::settings::{self, environment};
 /// Errors: [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
 /// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
 /// everything that failed.
-pub fn run(place: &Place, args: &MigrateArgs, screen: &Screen) -> Result<(), Failure> {
+pub fn run(place: &Place, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
     if place.db.is_some() || place.url.is_some() || place.partner.is_some() {
         return Err(Failure::Usage(
-            "migrate works on the databases that --from and --to name; it takes no --db, --url or --partner".to_owned(),
+            "transfer works on the databases that --from and --to name; it takes no --db, --url or --partner".to_owned(),
         ));
     }
-    let from = named(&args.from, "--from", "BOOKGUARD_MIGRATE_FROM")?;
+    let from = named(&args.from, "--from", "BOOKGUARD_TRANSFER_FROM")?;
     if args.reopen {
         return reopen(&from, args, screen);
     }
-    let to = named(&args.to, "--to", "BOOKGUARD_MIGRATE_TO")?;
+    let to = named(&args.to, "--to", "BOOKGUARD_TRANSFER_TO")?;
     go(place, &from, &to, screen)
 }
 
@@ -155,9 +155,9 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn reopen(database: &Database, args: &MigrateArgs, screen: &Screen) -> Result<(), Failure> {
+fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
     let to = args.to.clone();
-    let to = to.or_else(|| environment("BOOKGUARD_MIGRATE_TO").map(Database::from));
+    let to = to.or_else(|| environment("BOOKGUARD_TRANSFER_TO").map(Database::from));
     let unseen = args.risk_two_histories;
     let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
     if let Some(place) = &moved_to {
