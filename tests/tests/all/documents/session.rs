@@ -5,7 +5,6 @@
 //! the `PATH` that is only for the pages that take for granted that it is.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -73,8 +72,18 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
     };
     let (work, out, bin) = (place("work"), place("out"), place("bin"));
     let cargo = bin.join("cargo");
-    std::fs::write(&cargo, CARGO).unwrap();
-    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // By another process: a program that a test beside this one starts would inherit the open file, and what is open for
+    // writing cannot be run.
+    let made = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"",
+            "sh",
+            CARGO,
+        ])
+        .arg(&cargo)
+        .status();
+    assert!(made.unwrap().success());
     let mut path = format!(
         "{}:{}",
         bin.display(),
