@@ -283,7 +283,7 @@ pub struct ServeArgs {
     /// 1GiB; 0 is no limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub min_free_disk: Option<String>,
-    /// Bookings each partner may record unless it has a quota of its own; 0 is no limit, here and for the other quotas
+    /// Bookings a partner without a quota of its own may record; 0 means no limit, here and for the other quotas
     /// [env: BOOKGUARD_QUOTA_BOOKINGS] [default: 100000000]
     #[arg(long, value_name = "N")]
     pub quota_bookings: Option<u64>,

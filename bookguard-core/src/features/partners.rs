@@ -330,7 +330,7 @@ impl Operation for SetQuota {
 }
 
 impl QuotaChanges {
-    /// Reads the body of [`SetQuota`]: what is left out stays, null is what the service gives everybody, 0 is no limit.
+    /// Reads the body of [`SetQuota`]: a member that is left out stays as it is, null takes the service's default, 0 means no limit.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, |form| {
             let mut part = |name, most| form.nullable(name, |v| limit(v, most));

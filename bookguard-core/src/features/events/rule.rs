@@ -1,4 +1,4 @@
-//! Manual retries: what is open is attempted now, else it goes to the endpoints of today.
+//! Manual retries: an open delivery is attempted now, or when its turn comes; without one, the event goes to the current endpoints.
 
 use crate::engine::batch::{BatchState, EventState, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryState, Phase};
@@ -143,8 +143,8 @@ impl Retry<'_> {
         ))
     }
 
-    /// An attempt by hand is not one of the schedule's: the chain goes on from the step it had reached. What is due already, and
-    /// waits for its turn, is pulled forward no further.
+    /// An attempt by hand is not one of the schedule's: the schedule goes on from the step it had reached. A delivery that is due
+    /// already and waits for its turn does not come sooner.
     fn take(
         &self,
         partner: &PartnerState,
@@ -213,8 +213,8 @@ impl Retry<'_> {
         woken.collect()
     }
 
-    /// Deliveries to the endpoints of today that have not had one; `None` when there is no such endpoint. All of an event's
-    /// deliveries, and how they ended, travel in every packet of its booking, so there is a most of them.
+    /// Deliveries to the current endpoints that have not had one; `None` when there is no such endpoint. All of an event's
+    /// deliveries, and how they ended, are in every packet of its booking, so their number has a maximum.
     fn deliver_anew(
         &self,
         partner: &PartnerState,

@@ -55,7 +55,7 @@ fn exceeded(part: QuotaUse, of: &str, way_out: &str) -> Error {
     Error::conflict(
         "quota_exceeded",
         format!(
-            "The partner's quota of {of} is {}, and {used} are used. Nothing was written. {way_out}",
+            "The partner's quota of {of} is {}, and it has used {used}. Nothing was written. {way_out}",
             limit.unwrap_or(u64::MAX)
         ),
     )

@@ -83,7 +83,7 @@ async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
                 (409, "quota_exceeded".to_owned())
             );
         }
-        refused(&acme, &["bookings is 5, and 5 are used", "operator"]).await;
+        refused(&acme, &["bookings is 5, and it has used 5", "operator"]).await;
         assert_eq!(
             quota(&acme).await["bookings"],
             json!({"used": 5, "limit": 5})
