@@ -205,8 +205,8 @@ impl Failure {
                 "Unauthorized",
                 own(
                     "no_api_key",
-                    "A server needs an API key and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file that \
-                     holds the key with --api-key-file.",
+                    "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file \
+                     that holds the key with --api-key-file.",
                 ),
             ),
             Self::NotVerified(message) => {
@@ -266,7 +266,7 @@ mod tests {
         let text = refused().text(Format::Table).unwrap();
         assert_eq!(
             text,
-            "error: 2 fields are not as they must be; see details. (invalid_request)\n  \
+            "error: 2 fields are not valid; see details. (invalid_request)\n  \
              /talent/id: is missing. Send it.\n  \
              /tal\u{fffd}[2Jent: is not known. Did you mean \"talent\"?"
         );

@@ -57,7 +57,7 @@ impl fmt::Display for Rollback {
         match cause {
             RollbackCause::Behind => write!(
                 f,
-                "the database holds {} entries of log {}, and {} were published",
+                "the database holds {} entries of log {}, but {} were published",
                 found.size, found.origin, seen.size
             ),
             RollbackCause::Forked => write!(
@@ -67,7 +67,7 @@ impl fmt::Display for Rollback {
             ),
             RollbackCause::OtherLog => write!(
                 f,
-                "the database holds log {} with {} entries, and published was log {} with {}",
+                "the database holds log {} with {} entries, but log {} with {} was published",
                 found.origin, found.size, seen.origin, seen.size
             ),
         }
@@ -133,8 +133,8 @@ impl Guard {
                     let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
                         "the guard file {} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
-                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard begins anew \
-                         with what the database holds",
+                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard starts \
+                         again with what the database holds",
                         path.display()
                     ));
                 }
@@ -212,7 +212,8 @@ impl Guard {
         match rollback {
             Some(rollback) => (self.report)(&format!(
                 "the ledger is rolled back: {rollback} (root {} according to {}). Reads go on, every write is refused. Bring back \
-                 the database that holds them; or accept the loss and go on as a new log with `bookguard ledger accept-rollback`",
+                 the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
+                 accept-rollback`",
                 rollback.seen.root,
                 self.path.display()
             )),
@@ -225,7 +226,7 @@ impl Guard {
             && before.origin != now.origin
         {
             (self.report)(&format!(
-                "the ledger goes on as {}: that entries of log {} were lost was accepted",
+                "the ledger continues as {}: the loss of entries of log {} was accepted",
                 now.origin, before.origin
             ));
         }
@@ -234,8 +235,8 @@ impl Guard {
     fn tell(&self, state: &mut State, error: &io::Error) {
         if !std::mem::replace(&mut state.told, true) {
             (self.report)(&format!(
-                "the guard file {} cannot be written: {error}. Writes are taken all the same, but a database that is rolled back \
-                 is noticed only while this process runs; let this user write the file, or name another with --guard-file",
+                "the guard file {} cannot be written: {error}. Writes are still taken, but a rolled-back database is noticed \
+                 only while this process runs; let this user write the file, or name another with --guard-file",
                 self.path.display()
             ));
         }

@@ -149,7 +149,7 @@ impl<'a> Value<'a, '_> {
             Ok(text) => Some(text),
             Err(_) => self.fault(
                 "invalid_string",
-                "holds an escape that is no Unicode character",
+                "holds an escape that is not a Unicode character",
                 "Send surrogate pairs whole, or the characters themselves as UTF-8.",
             ),
         }
@@ -184,7 +184,7 @@ impl<'a> Value<'a, '_> {
             Some(c) => self.fault(
                 "hidden_character",
                 format!(
-                    "holds U+{:04X}, which shows nothing there, or changes how the text around it reads",
+                    "holds U+{:04X}, which is invisible there or changes how the text around it reads",
                     u32::from(c)
                 ),
                 "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
@@ -257,7 +257,7 @@ impl<'a> Value<'a, '_> {
             Err(_) => {
                 return value.fault(
                     "invalid_string",
-                    "has a field name that is no Unicode text",
+                    "has a field name that is not Unicode text",
                     "Send surrogate pairs whole, or the characters themselves as UTF-8.",
                 );
             }
@@ -540,7 +540,7 @@ impl<'a> Form<'a, '_> {
             self.fault_at(
                 &name,
                 "duplicate_key",
-                "is there more than once",
+                "appears more than once",
                 "Send each field once.",
             );
         }
@@ -727,7 +727,7 @@ impl<'de> Deserialize<'de> for Strict {
                 while let Some((name, Strict(value))) = map.next_entry::<String, Strict>()? {
                     if object.contains_key(&name) {
                         return Err(serde::de::Error::custom(format_args!(
-                            "\"{}\" is there twice",
+                            "\"{}\" appears twice",
                             shorten(&name)
                         )));
                     }

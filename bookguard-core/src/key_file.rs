@@ -111,7 +111,8 @@ impl LedgerKey {
             LedgerKeySource::File(path) => Self::load(path),
             LedgerKeySource::Text(text) => Self::parse(text.reveal()).map(Some).map_err(|why| {
                 format!(
-                    "BOOKGUARD_LEDGER_KEY holds no whole ledger key: {why}. It must hold the one line of the key's file, \
+                    "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key: {why}. It must hold the one line of the key's \
+                     file, \
                      or the file's path"
                 )
             }),

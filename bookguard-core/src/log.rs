@@ -57,7 +57,7 @@ impl Log {
             return Ok(Arc::clone(signer));
         }
         let signer = self.key.signer_as(origin).map_err(|why| {
-            StoreError::Corrupt(format!("the ledger has a name that is none: {why}"))
+            StoreError::Corrupt(format!("the name of the ledger is not valid: {why}"))
         })?;
         let signer = Arc::new(signer);
         *kept = Some(Arc::clone(&signer));

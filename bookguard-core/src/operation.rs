@@ -244,7 +244,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
             faults.push(FieldError {
                 pointer,
                 code: "duplicate_query_parameter".to_owned(),
-                message: "is there more than once".to_owned(),
+                message: "appears more than once".to_owned(),
                 fix: "Send it once.".to_owned(),
             });
         }

@@ -175,7 +175,7 @@ impl JobQueue {
         };
         let thread = std::thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(work).map(drop);
-        started.map_err(|e| format!("no threads to read with: {e}"))
+        started.map_err(|e| format!("cannot start reader threads: {e}"))
     }
 
     fn add(&self, payer: Payer, job: Job, most: usize) -> bool {

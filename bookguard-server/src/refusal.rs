@@ -163,7 +163,7 @@ impl Refusal {
 
     /// 503 where there are as many connections as there may be.
     pub fn full() -> Self {
-        let message = "There are as many connections as this server takes, or takes from one network address. Reuse \
+        let message = "This server has reached its limit of connections, or of connections from one network address. Reuse \
                        connections, close those you do not need, and try again.";
         let error = Error::new(Kind::Unavailable, "too_many_connections", message);
         Self {
@@ -203,7 +203,7 @@ impl Refusal {
         let mut fault = None;
         let message = if error.kind == Kind::Internal {
             fault = Some(Fault(error.message));
-            "A fault of ours; it is logged under the x-request-id of this answer.".to_owned()
+            "Internal error; it is logged under the x-request-id of this answer.".to_owned()
         } else {
             error.message
         };

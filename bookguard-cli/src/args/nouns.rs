@@ -167,7 +167,7 @@ pub enum EventsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
-    /// Deliver once more what was not received in some time
+    /// Deliver again what was not received in a period
     Recover(RecoverArgs),
     /// How far recoveries are
     #[command(subcommand)]

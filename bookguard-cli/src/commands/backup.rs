@@ -61,7 +61,7 @@ fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
     format!(
         "{file}: {} bytes in {:.2} s.\n\
          The ledger {} with {} entries and the root {}.\n\
-         Keep {key} in another place: it is not in the backup, which is of no use without it. To check the backup:\n  \
+         Keep {key} in another place: it is not in the backup, and the backup is useless without it. To check the backup:\n  \
          bookguard ledger verify --backup --db {file}{flag}",
         grouped(made.bytes),
         made.elapsed.as_secs_f64(),

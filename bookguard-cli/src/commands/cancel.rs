@@ -109,7 +109,7 @@ pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<
                 let Some(fresh) = to_agree_to(args, &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
-                crate::output::say("It has changed meanwhile, and nothing was done yet.");
+                crate::output::say("The result has changed in the meantime. Nothing was done yet.");
                 consent(&fresh, screen.style)?;
                 shown = Some(fresh);
             }
@@ -150,7 +150,7 @@ async fn preview(target: &Target, args: &CancelArgs) -> Result<Answer<PolicyEval
 
 fn consent(evaluation: &Evaluation, style: Style) -> Result<(), Failure> {
     let question = format!(
-        "{}\n\nThis cancels the booking for good, and is recorded in the ledger.",
+        "{}\n\nThis cancels the booking for good and records it in the ledger.",
         cancellation::evaluation(evaluation, style)
     );
     consent::ask(&question, false)

@@ -45,7 +45,7 @@ const INTERNAL_ERROR: i32 = -32603;
 
 /// Answers until the input ends.
 ///
-/// Errors: [`Failure::Unexpected`] when there are no threads to work with; [`Failure::Closed`] when nobody reads any more.
+/// Errors: [`Failure::Unexpected`] when threads cannot be started; [`Failure::Closed`] when nobody reads any more.
 pub async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
         Target::Local(local) => {
@@ -254,7 +254,7 @@ impl Bridge {
         let _waiting = match glance.waits().then(|| self.waiting.try_acquire()) {
             Some(Err(_)) => {
                 let message = format!(
-                    "{WAITING} calls are waiting already. Call again when one was answered, or without wait."
+                    "{WAITING} calls are already waiting. Call again when one of them is answered, or call without wait."
                 );
                 return Some(fault(id, INTERNAL_ERROR, &message, None));
             }
@@ -275,7 +275,7 @@ impl Bridge {
                     text
                 }
                 Some(_) => {
-                    let why = "The server answered another request than this one. Is there a proxy in between?";
+                    let why = "The answer belongs to another request. Is there a proxy in between?";
                     fault(id, INTERNAL_ERROR, why, None)
                 }
                 None => foreign(id, status, &body),

@@ -89,7 +89,7 @@ pub(super) fn digits(flag: &str, text: &str) -> Result<Box<RawValue>, Failure> {
         .flatten()
         .ok_or_else(|| {
             Failure::Usage(format!(
-                "{flag} is \"{text}\", which is no number; write it like 1200 or 1200.50"
+                "{flag} is \"{text}\", which is not a number; write it like 1200 or 1200.50"
             ))
         })
 }

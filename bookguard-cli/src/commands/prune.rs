@@ -81,7 +81,7 @@ async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, F
                 Answer::Fresh(events) => pruning.events += events,
                 Answer::Replayed(_) => {
                     return Err(Failure::Unexpected(
-                        "the writer answered something else than was asked".to_owned(),
+                        "the writer answered another request".to_owned(),
                     ));
                 }
             }
@@ -110,8 +110,8 @@ impl Pruning {
             false => ("were deleted", "were"),
         };
         let mut text = format!(
-            "Of {} events from before {} the payloads ({} bytes) and {} attempts {done}; that they happened, their hashes and the \
-             evidence stay.",
+            "Of {} events from before {} the payloads ({} bytes) and {} attempts {done}; the events themselves, their hashes \
+             and the evidence stay.",
             grouped(self.events),
             time(self.before),
             grouped(self.payload_bytes),
@@ -119,7 +119,7 @@ impl Pruning {
         );
         if self.waiting > 0 {
             text.push_str(&format!(
-                "\n{} more as old {kept} kept: they still wait to be delivered. Delete or enable their endpoints.",
+                "\n{} more of that age {kept} kept: they still wait to be delivered. Delete or enable their endpoints.",
                 grouped(self.waiting)
             ));
         }

@@ -41,7 +41,7 @@ pub(super) async fn run(
     screen.show(&answer, recoveries::recovery)?;
     if matches!(target, Target::Local(_)) && answer.output.status == RecoveryStatus::Running {
         output::say(&format!(
-            "The first {} events were looked at; the rest are when a server runs on this database, or at once with --wait.",
+            "The first {} events were examined. A server on this database examines the rest; --wait does it at once.",
             answer.output.reached_seq - answer.output.after_seq
         ));
     }

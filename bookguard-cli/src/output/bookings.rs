@@ -152,7 +152,7 @@ pub fn evidence(packet: &Packet, style: Style) -> String {
         ("summary", Some(packet.summary.headline.clone())),
     ];
     format!(
-        "{}\n{timeline}\n\nThis is what the packet says, not the packet: keep that with --output json > packet.json",
+        "{}\n{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
         record(style, &fields)
     )
 }

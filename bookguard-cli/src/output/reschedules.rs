@@ -26,7 +26,7 @@ pub fn rescheduled(moved: &Rescheduled, style: Style) -> String {
             "recorded",
             Some(match receipt {
                 Some(_) => time(moved.rescheduled_at),
-                None => "no, this is what would come of it".to_owned(),
+                None => "no, this is what would happen".to_owned(),
             }),
         ),
         ("log", receipt.map(|receipt| receipt.log_origin.clone())),

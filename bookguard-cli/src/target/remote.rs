@@ -52,7 +52,7 @@ impl Remote {
         let key = key
             .map(|key| {
                 let mut value = HeaderValue::from_str(&key).map_err(|_| {
-                    Failure::Usage("the API key holds what no key holds".to_owned())
+                    Failure::Usage("the API key holds characters that no key has".to_owned())
                 })?;
                 value.set_sensitive(true);
                 Ok::<_, Failure>(value)
@@ -101,8 +101,12 @@ impl Remote {
             builder = builder.header("idempotency-key", value);
         }
         let body = self.send(builder).await?;
-        super::read::<O>(body)
-            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Is the address right, and the server of this version?")))
+        super::read::<O>(body).map_err(|why| {
+            Failure::BadAnswer(format!(
+                "{url} did not answer as Bookguard does ({why}). Check the address, and \
+                 that the server runs this version."
+            ))
+        })
     }
 
     /// A text that is no operation's, such as the checkpoint.
@@ -238,9 +242,9 @@ fn base_url(address: &str) -> Result<Url, Failure> {
             "\"{address}\" {why}; write the server's address like https://bookings.example.com"
         ))
     };
-    let url = Url::parse(address).map_err(|e| wrong(&format!("is no address ({e})")))?;
+    let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("is no http or https address"));
+        return Err(wrong("is not an http or https address"));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("has more than scheme, host, port and path"));

@@ -60,6 +60,7 @@ fn key_reused() -> Error {
     Error::new(
         Kind::KeyReused,
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another request in the last 24 hours. Send a new key, or exactly the first request again.",
+        "This Idempotency-Key was used with another request in the last 24 hours. Send a new key, or repeat the first request \
+         exactly.",
     )
 }

@@ -77,7 +77,7 @@ impl<T> History<T> {
             Some((kind, _)) => {
                 return Err(format!("The first entry is {kind}, not booking.created."));
             }
-            None => return Err("There is no entry at all.".to_owned()),
+            None => return Err("There are no entries.".to_owned()),
         };
         let mut so_far = SoFar {
             history: Self {

@@ -380,7 +380,7 @@ fn end(booking: &mut Booking, ending: &Ending<&DisclosedFact>) -> Result<Ended, 
 /// The resolution that took the place of one that was left open.
 fn decided_of(fact: &DisclosedFact, pending: &Resolution) -> Result<Resolution, String> {
     let decided = resolution_of(fact)?;
-    let refused = || "The second resolution is no decision of what the first left open.".to_owned();
+    let refused = || "The second resolution does not decide what the first left open.".to_owned();
     let decision = decided.decision.clone().ok_or_else(refused)?;
     not_after(fact, "decidedAt", decision.decided_at)?;
     let expected = pending.decided_as(decision, decided.resolution_id, decided.evaluation.clone());

@@ -200,7 +200,7 @@ fn a_file_that_cannot_be_written_is_said_once_and_until_it_can() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     for word in [
         "b.key.seen cannot be written",
-        "Writes are taken",
+        "Writes are still taken",
         "--guard-file",
     ] {
         assert!(lines[0].contains(word), "{word}: {lines:?}");

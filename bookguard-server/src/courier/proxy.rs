@@ -46,10 +46,11 @@ impl Proxy {
     pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "write it like http://user:password@proxy.example:3128";
         let wrong = |what: &str| format!("webhook_proxy {what}; {FORM}");
-        let url = Url::parse(text).map_err(|e| wrong(&format!("is no address ({e})")))?;
+        let url = Url::parse(text).map_err(|e| wrong(&format!("is not an address ({e})")))?;
         if url.scheme() != "http" {
             return Err(wrong(
-                "is no http address: the way to the proxy is plain, what goes through it is as secure as its receiver makes it",
+                "is not an http address: the connection to the proxy is plain, and what passes through it is encrypted by the \
+                 receiver's own https",
             ));
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
@@ -87,7 +88,9 @@ impl Proxy {
                 what: format!("opened no connection ({status})"),
                 whole: false,
             }),
-            None => Err(ProxyFault::whole("answered what is no HTTP".to_owned())),
+            None => Err(ProxyFault::whole(
+                "answered something other than HTTP".to_owned(),
+            )),
         }
     }
 

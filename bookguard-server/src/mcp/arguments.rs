@@ -59,7 +59,7 @@ impl Parts {
                     faults.push(fault(
                         &name,
                         "duplicate_key",
-                        "is there more than once",
+                        "appears more than once",
                         "Send it once.",
                     ));
                     continue;
@@ -133,7 +133,7 @@ fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldErr
             fault(
                 name,
                 "invalid_string",
-                "holds an escape that is no Unicode character",
+                "holds an escape that is not a Unicode character",
                 fix,
             )
         }),

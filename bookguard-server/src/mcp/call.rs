@@ -150,9 +150,7 @@ impl Tools {
         let large = body.len() > BODY_BYTES;
         let read = move || match serde_json::from_str(&body) {
             Ok(said) => Ok((body, said)),
-            Err(e) => Err(Error::internal(format!(
-                "an answer of ours is no JSON: {e}"
-            ))),
+            Err(e) => Err(Error::internal(format!("our own answer is not JSON: {e}"))),
         };
         let read = match large {
             true => self.app.read(tab, ReadClass::Long, read).await,
@@ -204,7 +202,7 @@ fn request(route: &Route, parts: Parts, headers: &HeaderMap) -> Result<Request, 
     let uri = Uri::try_from(parts.uri).map_err(|_| {
         Error::invalid(
             "query_too_long",
-            "The arguments are longer than any of them can be.",
+            "The arguments are longer than any valid arguments.",
         )
     })?;
     let mut request = Request::builder()

@@ -42,7 +42,7 @@ impl LargeMessages {
         let mut taken = self.taken();
         let own = taken.messages.entry(partner).or_default();
         if *own >= EACH {
-            let message = "Large messages of yours are being read already. Send the next when one of them was answered.";
+            let message = "Large messages of yours are already being read. Send the next when one of them is answered.";
             return Err(Error::unavailable(message).into());
         }
         *own += 1;

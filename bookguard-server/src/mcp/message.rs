@@ -148,7 +148,7 @@ fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Resul
         return Err(invalid("\"jsonrpc\" is not \"2.0\"."));
     }
     let method = words(envelope.method).ok_or_else(|| {
-        invalid("\"method\" is missing or no string. This server asks nothing, so there is nothing to answer it either.")
+        invalid("\"method\" is missing or not a string. This server sends no requests, so it expects no answers.")
     })?;
     let params = envelope.params.map(RawValue::get);
     if params.is_some_and(|params| !params.starts_with('{')) {

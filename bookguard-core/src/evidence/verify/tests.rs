@@ -519,7 +519,7 @@ fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_r
             Lie::Early,
             12,
             "booking",
-            "nothing that was recorded before it is what the event tells",
+            "nothing recorded before it is what the event tells",
         ),
         (
             Lie::Text,

@@ -452,7 +452,7 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");
-            assert!(error.message.contains("canceled already"), "{error}");
+            assert!(error.message.contains("already canceled"), "{error}");
             assert!(error.obstacle.unwrap().resolution_id.is_some());
             continue;
         }

@@ -79,7 +79,7 @@ impl From<tokio_postgres::Error> for Fault {
                     .is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied);
                 if denied && shown == "database does not allow writes" {
                     return Self::Unreached(
-                        "has no server that takes writes at present: all that answer are standbys"
+                        "has no server that takes writes at present: every server that answers is a standby"
                             .to_owned(),
                     );
                 }

@@ -616,7 +616,7 @@ fn a_source_somebody_writes_all_the_time_is_waited_for_only_so_long() {
     other.begin(&[]).unwrap();
     let refused = bench.go("old.db", "new.db").unwrap_err();
     assert!(
-        matches!(&refused, TransferError::Failed(why) if why.contains("write turn")),
+        matches!(&refused, TransferError::Failed(why) if why.contains("write lock")),
         "{refused:?}"
     );
     other.rollback();

@@ -196,7 +196,7 @@ async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_wr
         refused(
             &reopen(&from, &to).run().await,
             2,
-            &["--yes", "none from then on"],
+            &["--yes", "takes writes again and"],
         );
         let back = reopen(&from, &to).arg("--yes").run().await.json();
         assert!(back["wasMovedTo"].is_string(), "{back}");
