@@ -46,7 +46,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// The kind of error a server's status means; `None` when the status is no error of Bookguard's.
+/// The kind of error a server's status means; `None` when the status is not an error of Bookguard's.
 pub fn kind_of(status: u16) -> Option<Kind> {
     match status {
         401 => Some(Kind::Unauthorized),

@@ -30,7 +30,7 @@ pub enum Failure {
     NotDelivered(String),
     /// The server cannot be reached, or the database's server.
     Unreachable(String),
-    /// What answers is no Bookguard, or a broken one.
+    /// What answers is not Bookguard, or a broken one.
     BadAnswer(String),
     /// This machine's fault, or nobody's.
     Unexpected(String),

@@ -50,7 +50,8 @@ impl Log {
 
     /// Signs for the log under this name.
     ///
-    /// Errors: `Corrupt` for a name no log can have.
+    /// # Errors
+    /// `Corrupt` for a name no log can have.
     pub fn signer(&self, origin: &str) -> Result<Arc<Signer>, StoreError> {
         let mut kept = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(signer) = kept.as_ref().filter(|signer| signer.name() == origin) {

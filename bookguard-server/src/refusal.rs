@@ -142,7 +142,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of what is no HTTP request.
+    /// The refusal of what is not an HTTP request.
     pub fn unread(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::URI_TOO_LONG => (
@@ -247,7 +247,7 @@ impl Refusal {
         response
     }
 
-    /// The same byte by byte, for a client whose message is no request.
+    /// The same byte by byte, for a client whose message is not a request.
     pub(crate) fn bytes(self, id: &HeaderValue) -> Vec<u8> {
         let mut response = self.respond();
         let status = response.status();
@@ -312,7 +312,7 @@ impl Form {
         }
     }
 
-    /// A response in this form; what is no refusal stays as it is.
+    /// A response in this form; what is not a refusal stays as it is.
     pub(crate) fn give(self, mut response: Response) -> Response {
         let status = response.status();
         if self.misplaced_key && status == StatusCode::UNAUTHORIZED {

@@ -21,7 +21,8 @@ const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 
 /// Begins a recovery, and waits for its end if that is wanted.
 ///
-/// Errors: those of the operation.
+/// # Errors
+/// Those of the operation.
 pub(super) async fn run(
     target: &Target,
     args: RecoverArgs,

@@ -103,7 +103,7 @@ pub fn bookings(page: &Page<Booking>, style: Style) -> String {
 }
 
 fn value(booking: &Booking) -> String {
-    // A server that answers what is no amount is shown as it is.
+    // A server that answers what is not an amount is shown as it is.
     booking.value().map_or_else(
         || format!("{} {}", booking.currency, booking.booking_value),
         money,

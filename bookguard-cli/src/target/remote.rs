@@ -37,7 +37,8 @@ pub struct Remote {
 impl Remote {
     /// The server at `address`, called with `key`.
     ///
-    /// Errors: [`Failure::Usage`] for what is no address.
+    /// # Errors
+    /// [`Failure::Usage`] for what is not an address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
         let client = http::client(|client| {
@@ -63,7 +64,8 @@ impl Remote {
 
     /// A secret of the key's own, which tells nothing of the key.
     ///
-    /// Errors: [`Failure::NoKey`].
+    /// # Errors
+    /// [`Failure::NoKey`].
     pub fn derived_secret(&self) -> Result<Secret, Failure> {
         let key = self.key.as_ref().and_then(|key| key.to_str().ok());
         let key = key.ok_or(Failure::NoKey)?;
@@ -109,7 +111,7 @@ impl Remote {
         })
     }
 
-    /// A text that is no operation's, such as the checkpoint.
+    /// A text that does not belong to an operation, such as the checkpoint.
     pub async fn text(&self, path: &str) -> Result<String, Failure> {
         let url = self.address(path, &[], &[]).ok_or_else(unknown)?;
         let body = self.send(self.client.get(url.clone())).await?;
@@ -122,7 +124,8 @@ impl Remote {
 
     /// A message of the Model Context Protocol: a status, and a body that may be empty.
     ///
-    /// Errors: [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
     pub async fn message(
         &self,
         headers: HeaderMap,
@@ -139,7 +142,7 @@ impl Remote {
         Ok((status, self.body(response).await?))
     }
 
-    /// Fills a route's path; `None` when a parameter can be no id of Bookguard's, which could name another route.
+    /// Fills a route's path; `None` when a parameter cannot be an id of Bookguard's, which could name another route.
     fn address(&self, route: &str, path: &[String], query: &[(String, String)]) -> Option<Url> {
         let mut url = self.base.clone();
         let mut parameters = path.iter();
@@ -264,7 +267,7 @@ fn on_this_machine(url: &Url) -> bool {
     }
 }
 
-/// What can be no id is answered like an id that nobody has.
+/// What cannot be an id is answered like an id that nobody has.
 fn unknown() -> Failure {
     bookguard_core::Error::not_found("resource").into()
 }

@@ -97,7 +97,7 @@ impl Verification {
     /// Records a check; whether it held.
     fn check(&mut self, name: &'static str, place: &str, outcome: Outcome) -> bool {
         let passed = outcome.is_ok();
-        // What is wrong with a packet may quote it, and a packet that is no packet holds anything.
+        // What is wrong with a packet may quote it, and a packet that is not a packet holds anything.
         let detail = outcome.unwrap_or_else(|why| cut(&why, DETAIL_CHARS));
         self.report.checks.push(Check {
             name,

@@ -78,7 +78,7 @@ impl Scopes {
         }
     }
 
-    /// From words; `Err` names the first word that is no scope.
+    /// From words; `Err` names the first word that is not a scope.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let mut scopes = Self {
             words: Vec::with_capacity(words.len()),

@@ -186,7 +186,8 @@ impl Tools {
 
     /// Counts what comes to no operation, which would have counted it.
     ///
-    /// Refuses: as an operation refuses whoever calls it.
+    /// # Errors
+    /// As an operation refuses whoever calls it.
     async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut request = Request::default();
         request.headers_mut().clone_from(headers);
@@ -220,7 +221,7 @@ fn request(route: &Route, parts: Parts, headers: &HeaderMap) -> Result<Request, 
         }
     }
     if let Some(key) = parts.idempotency_key {
-        // One that can be no header is one the core refuses.
+        // One that cannot be a header is one the core refuses.
         let value = HeaderValue::try_from(key).unwrap_or(HeaderValue::from_static(""));
         to.insert("idempotency-key", value);
     }

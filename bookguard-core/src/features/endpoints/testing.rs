@@ -1,6 +1,6 @@
 //! A test of a webhook endpoint: one real delivery, now, and what came of it.
 //!
-//! What is sent is no event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
+//! What is sent is not an event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
 //! about the endpoint. Sending it is the courier's.
 
 use std::sync::Arc;

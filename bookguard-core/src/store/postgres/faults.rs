@@ -54,7 +54,7 @@ impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         if let Some(refusal) = error.as_db_error() {
             let code = refusal.code();
-            // Class 57P: the server ends the session, whatever was asked; 08: what it heard was no message.
+            // Class 57P: the server ends the session, whatever was asked; 08: what it heard was not a message.
             if code.code().starts_with("57P")
                 || code.code().starts_with("08")
                 || code.code() == "25P03"

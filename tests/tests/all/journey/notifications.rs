@@ -80,7 +80,7 @@ async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_ans
         let text = packet["summary"]["timeline"][1]["text"].as_str().unwrap();
         let told = format!("The notification booking.created (event 1) was accepted by endpoint {endpoint} (200, attempt 1). Entry 1 of");
         assert!(text.starts_with(&told), "{text}");
-        // The address may hold a token, and is no part of what is recorded.
+        // The address may hold a token, and is not part of what is recorded.
         assert!(!packet["entries"].to_string().contains("127.0.0.1"));
         server.close().await.verify(1).await;
     })

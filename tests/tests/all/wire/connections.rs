@@ -15,7 +15,7 @@ const LIMITS: Connections = Connections {
     reserve: 8,
 };
 
-/// A server with little room, on an engine: who may connect is no matter of the database.
+/// A server with little room, on an engine: who may connect is not a matter of the database.
 async fn crowded() -> (TestServer, SocketAddr) {
     let server = TestServer::with(Engine::Sqlite, |config| Config {
         connections: Some(LIMITS),
@@ -188,7 +188,7 @@ async fn who_a_proxy_is_trusted_to_name_has_limits_of_their_own() {
         (200, "x-forwarded-for: 2001:db8::1\r\n", 201),
         (200, "x-forwarded-for: 2001:db8::2\r\n", 201),
         (200, "x-forwarded-for: 2001:db8::3\r\n", 429),
-        // Who is no proxy is taken at their own address, whatever they send.
+        // A client that is not a trusted proxy counts by its own address, whatever it sends.
         (1, "x-forwarded-for: 203.0.113.3\r\n", 201),
         (1, "x-forwarded-for: 203.0.113.4\r\n", 201),
         (1, "x-forwarded-for: 203.0.113.5\r\n", 429),

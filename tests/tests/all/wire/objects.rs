@@ -1,4 +1,4 @@
-//! Bodies that are no JSON object at all, and the bodies that are no bookings.
+//! Bodies that are not JSON objects, and bodies that are not bookings.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::samples;

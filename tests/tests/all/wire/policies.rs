@@ -517,7 +517,7 @@ async fn what_a_partner_cannot_decide_is_named() {
             "too_many",
         )
         .await;
-        // Nothing to change is no fault.
+        // Nothing to change is not a fault.
         let me = acme
             .caller
             .patch("/v1/partners/me", &json!({}))
