@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_refusal_and_the_same_one_from_a_server_end_alike() {
+    fn local_and_remote_refusals_end_alike() {
         for (status, kind, exit) in [
             (400, Kind::Invalid, Exit::Refused),
             (401, Kind::Unauthorized, Exit::Auth),

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked, and how that is said on standard error.
+//! Why a command failed, and how that is shown on standard error.
 //!
 //! One form for people and one for programs; the latter is the JSON a server answers. Invariant: text that came from
 //! elsewhere reaches a terminal only through [`plain`].

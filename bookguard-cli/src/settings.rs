@@ -1,6 +1,6 @@
 //! Where a command works and under which settings: flags first, then the environment, then the configuration file.
 //!
-//! What a setting may hold is the server's `Settings` to say. Invariant: an environment variable that is set to
+//! The server's `Settings` say what a setting may hold. Invariant: an environment variable that is set to
 //! nothing counts as not set.
 
 use std::ffi::OsString;

@@ -1,10 +1,10 @@
-//! The rollback guard: the last head that was published or seen, kept in a second place than the database.
+//! The rollback guard: the last head that was published or seen, kept in a second place beside the database.
 //!
 //! A database that was put back (an old backup, a standby that lagged) signs other entries under numbers that were
 //! given out already, unless somebody remembers. [`Guard`] remembers, in memory and in a small file beside the ledger
 //! key; that a database has a head this one is part of is judged by [`crate::log`]. The file is written after a commit
 //! and before its answers leave, and flushed every second: a killed process loses nothing, a power cut the last second.
-//! Invariants: the guard never moves backwards; a file that cannot be written is said once and stops no write.
+//! Invariants: the guard never moves backwards; a file that cannot be written is reported once and blocks no write.
 
 mod slots;
 

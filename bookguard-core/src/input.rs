@@ -1,7 +1,7 @@
 //! Reads a JSON request body and reports every fault in it at once, each by JSON pointer with a fix.
 //!
-//! serde stops at the first fault, accepts nothing about duplicates and turns numbers into floats; a partner
-//! integrating deserves the whole list, and money needs the digits as they were written. The grammar itself is
+//! serde stops at the first fault, does not notice duplicates and turns numbers into floats; a partner who integrates
+//! deserves the whole list, and money needs the digits as they were written. The grammar itself is
 //! serde_json's: a [`Value`] is a slice it has already accepted.
 //!
 //! Reading a form: bind every field first, then build, so that one fault does not hide the next.
@@ -765,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_name_the_client_made_up_no_more_is_repeated_than_names_it() {
+    fn an_unknown_name_is_repeated_only_in_part() {
         let long = "x".repeat(60_000);
         for body in [
             format!(r#"{{"name":"a","{long}":1}}"#),

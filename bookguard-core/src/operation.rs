@@ -1,7 +1,7 @@
-//! What an operation is: what the HTTP server and the command line both call. The operations themselves are in `features`.
+//! What an operation is, for the HTTP server and the command line alike. The operations themselves are in `features`.
 //!
-//! An operation knows its route, reads its request, and says what is to be done: a read, or a command for the
-//! writer. How a request arrives and how an answer leaves belongs to the frontends; no rule does.
+//! An operation knows its route, reads its request, and says what to do: a read, or a command for the writer. The
+//! frontends decide how a request arrives and an answer leaves, and hold no rule.
 
 mod parameters;
 

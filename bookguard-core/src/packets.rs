@@ -1,4 +1,4 @@
-//! What this node keeps of the evidence packets it made.
+//! A cache of the evidence packets this node made.
 //!
 //! A packet takes long to make and is asked for again while nothing happened to its booking. Whoever asks has just read what the
 //! booking comes to and names it; what is kept under another name, or for longer than [`limits::PACKET_KEPT_MS`], is not an answer.

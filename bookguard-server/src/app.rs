@@ -1,4 +1,4 @@
-//! What every request needs: the service, who is calling, how much they may.
+//! What every request needs: the service, the caller and the caller's limits.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

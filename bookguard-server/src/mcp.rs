@@ -2,7 +2,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `endpoint` | who may knock, and with how much |
+//! | `endpoint` | who may send a message, and how large it may be |
 //! | `callers` | Host and Origin |
 //! | `arrival` | how a message is received |
 //! | `large_messages` | how many large messages there are at a time |

@@ -9,7 +9,7 @@ use super::{OnceArgs, PageArgs};
 /// What is delivered once more.
 #[derive(Debug, Args)]
 pub struct RecoverArgs {
-    /// Events since then: so long ago, as 90s, 30m, 2h or 7d, or an instant as 2027-06-01T09:00:00Z
+    /// Events since then: so long ago, as 90s, 30m, 2h or 7d, or an instant as 2031-06-01T09:00:00Z
     #[arg(long, value_name = "TIME", value_parser = instant)]
     pub since: Timestamp,
     /// And not after this, said in the same ways [default: now]
@@ -48,7 +48,7 @@ pub enum RecoveriesCommand {
 fn instant(text: &str) -> Result<Timestamp, String> {
     let ago = ago_ms(text).map(|ms| Clock::System.now().plus_ms(-ms));
     ago.or_else(|| Timestamp::parse(text)).ok_or_else(|| {
-        "write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2027-06-01T09:00:00Z".to_owned()
+        "write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z".to_owned()
     })
 }
 

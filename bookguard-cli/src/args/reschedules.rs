@@ -1,4 +1,4 @@
-//! The commands of changes of date, and of what the terms say and who accepted them.
+//! The commands of reschedules, of the terms in words and of their acceptances.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `ledger accept-rollback`: shows what the database lost of what was published, asks, and lets the log go on.
+//! `ledger accept-rollback`: shows which published entries the database lost, asks, and lets the log continue.
 //!
 //! The rule is the core's; here it is shown and asked. Invariant: nothing is accepted that was not shown.
 

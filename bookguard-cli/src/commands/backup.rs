@@ -1,6 +1,6 @@
-//! `backup`: a database file into another file, while whoever uses it goes on.
+//! `backup`: copies a database file into another file, while it stays in use.
 //!
-//! How is the store's; here it is asked for and shown.
+//! The store does it; here it is asked for and shown.
 
 use std::path::Path;
 

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_come_from_the_protocol_is_an_error_of_it_with_the_request_s_id() {
+    fn answers_that_are_not_of_the_protocol_become_errors_with_the_requests_id() {
         let id: Box<RawValue> = serde_json::from_str(r#""a""#).unwrap();
         let refused = br#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
         for (status, body, code, message) in [

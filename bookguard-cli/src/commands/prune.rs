@@ -1,6 +1,6 @@
 //! `webhook-events prune`: deletes payloads and attempts of old events now, or counts what would be deleted.
 //!
-//! What may go is the core's to say; here it is asked for until there is no more, and counted.
+//! The core says what may go; here it is asked for until nothing is left, and counted.
 
 use bookguard_core::engine::command::Answer;
 use bookguard_core::features::retention::{Begin, look, old_before};

@@ -1,4 +1,4 @@
-//! `transfer`: everything to another database, with a bar for whoever watches; and the way back when it came to nothing.
+//! `transfer`: moves everything to another database, with a progress bar; and undoes a move that failed.
 //!
 //! What may be moved and how is the store's; here it is asked for and shown.
 

@@ -1,4 +1,4 @@
-//! Bookings, their protection and their packets: how they are shown.
+//! How bookings, their protection and their packets are shown.
 
 use bookguard_core::evidence::Packet;
 use bookguard_core::features::bookings::{BookingCreated, Protected};

@@ -1,4 +1,4 @@
-//! Changes of date, the terms in words and who accepted them: how they are shown.
+//! How reschedules, terms in words and acceptances are shown.
 
 use bookguard_core::engine::command::Receipt;
 use bookguard_core::evidence::Acceptance;

@@ -1,4 +1,4 @@
-//! One HTTP client for every operation: the route says where, the answer is read or its error is.
+//! One HTTP client for every operation: the route says where to send it, and the answer or its error is read.
 //!
 //! The key goes to the address that was named and nowhere else: redirects are not followed. Invariant: whatever
 //! answers (a proxy's page, half a body, no end of a body), the command ends with a sentence that says so.

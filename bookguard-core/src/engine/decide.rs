@@ -1,4 +1,4 @@
-//! The rulebook: what each command causes, or why it is refused. Pure: no clock, no dice, no I/O.
+//! Decides a command on the state of its batch: what it causes, or why it is refused. Pure: no clock, no randomness, no I/O.
 //!
 //! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
 

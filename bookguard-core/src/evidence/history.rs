@@ -1,4 +1,4 @@
-//! The order in which a booking's facts can follow each other, told once for all who read them.
+//! The order in which a booking's facts can follow each other, defined once for all readers.
 //!
 //! ```text
 //! created → (protected | rescheduled | accepted)* → (canceled → resolved → decided?)?

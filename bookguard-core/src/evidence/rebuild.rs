@@ -1,8 +1,8 @@
-//! The booking that a booking's ledger entries say, rebuilt from their disclosed values alone.
+//! Rebuilds a booking from the disclosed values of its ledger entries alone.
 //!
 //! Packet verification compares it with the booking a packet shows, the check of a database with the booking's row.
-//! That the values are the ones committed to is for the caller to have checked. Invariant: a fact this program does not
-//! know all fields of is refused, never read in part.
+//! The caller has checked that the values are the committed ones. Invariant: a fact with a field this program does not
+//! know is refused, never read in part.
 
 use std::collections::BTreeMap;
 

@@ -217,7 +217,7 @@ pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
         v.fault(
             "invalid_date",
             format!("\"{}\" is not a valid date-time", input::shorten(&text)),
-            "Send RFC 3339 with an offset (2027-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
+            "Send RFC 3339 with an offset (2031-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
         )
     })
 }
@@ -482,7 +482,7 @@ pub(super) fn query_instant(
             name,
             "invalid_date",
             "is not an RFC 3339 date-time",
-            "Send one such as 2027-06-20T19:00:00Z; write + as %2B.",
+            "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
         ));
     }
     found

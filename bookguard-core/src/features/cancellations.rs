@@ -279,7 +279,7 @@ pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
         v.fault(
             "invalid_date",
             format!("\"{}\" is not a valid instant", input::shorten(&text)),
-            "Send RFC 3339 with an offset, such as 2027-06-01T09:00:00Z.",
+            "Send RFC 3339 with an offset, such as 2031-06-01T09:00:00Z.",
         )
     })
 }

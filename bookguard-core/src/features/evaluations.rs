@@ -1,4 +1,4 @@
-//! What a cancellation would mean, asked before anybody cancels; afterwards, what it meant.
+//! What a cancellation would cost, before anybody cancels; and afterwards, what it did cost.
 
 use serde::{Deserialize, Serialize};
 

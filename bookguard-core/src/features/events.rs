@@ -1,4 +1,4 @@
-//! Webhook events: what happened, where it was delivered, and delivering it once more by hand.
+//! Webhook events: what happened, where it was delivered, and retries by hand.
 
 pub mod log;
 pub(crate) mod rule;

@@ -1,5 +1,5 @@
-//! The evidence packet of a booking, made from one moment of the store, and handed out again while a packet made anew would
-//! tell the same. Invariant: what is handed out tells of every entry and every attempt that the store held when it was asked for.
+//! The evidence packet of a booking, made from one snapshot of the store, and reused while a new packet would say the same.
+//! Invariant: a packet shows every entry and every attempt that the store held when it was asked for.
 
 use std::collections::{BTreeMap, HashMap};
 

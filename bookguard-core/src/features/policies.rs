@@ -1,4 +1,4 @@
-//! A partner's own policies and their versions. The library, and what is to be said about a policy before it is used, are in
+//! A partner's own policies and their versions. The library, and the check of a policy before it is used, are in
 //! `policies/check.rs`.
 
 mod check;

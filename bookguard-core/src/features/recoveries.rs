@@ -1,4 +1,4 @@
-//! Recoveries: what a receiver missed while it was away, delivered once more without asking for each event.
+//! Recoveries: deliver again what a receiver missed, without asking for each event.
 
 pub(crate) mod rule;
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_until_now_both_statuses_every_endpoint_and_for_real() {
+    fn omitted_members_of_a_recovery_have_their_defaults() {
         let since = Timestamp::parse("2027-01-01T00:00:00Z").unwrap();
         let now = Timestamp::parse(NOW).unwrap();
         let least = Asked {

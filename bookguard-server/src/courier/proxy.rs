@@ -1,4 +1,4 @@
-//! The operator's own proxy, through which webhooks go where nothing else leads out.
+//! The operator's own proxy, for webhooks in a network without another way out.
 //!
 //! Every connection is a tunnel (`CONNECT`, RFC 9110 section 9.3.6) to an address that was resolved and checked here, never to a
 //! name: a proxy that resolved the name itself could be led elsewhere than where was looked. So http goes through a tunnel too.

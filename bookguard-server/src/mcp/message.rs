@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_with_the_protocol_s_number_and_the_id_where_there_is_one() {
+    fn malformed_messages_get_the_protocols_error_code_and_the_id_if_there_is_one() {
         let one = Some("1".to_owned());
         for (text, id, code) in [
             ("", None, -32700),

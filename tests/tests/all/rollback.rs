@@ -126,7 +126,7 @@ fn stop_and_code((code, _): (Option<i32>, String)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() {
+async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;

@@ -420,7 +420,7 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
 }
 
 #[test]
-fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
+fn an_unexpected_result_is_shown_and_changes_nothing() {
     let firm = Policy::template("firm").unwrap().hash();
     let other = Policy::template("moderate").unwrap().hash();
     let expecting = |minor, path, hash: Option<&str>| CancelRequest {

@@ -33,7 +33,7 @@ async fn register(server: &Serving, client: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_hang_up_has_the_server_read_its_trusted_proxies_anew_and_ends_nothing() {
+async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
     let database = TestDatabase::new(Engine::Sqlite);
     let file = database.folder().join("bookguard.toml");
     std::fs::write(&file, "").unwrap();

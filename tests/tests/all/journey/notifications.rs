@@ -59,7 +59,7 @@ async fn retry(partner: &Partner, event: &Value) -> String {
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_answered() {
+async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -88,7 +88,7 @@ async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_ans
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
+async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -140,7 +140,7 @@ async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
+async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

@@ -209,7 +209,7 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faulty_arguments_are_few_in_the_answer_and_large_ones_only_a_packet_s() {
+async fn few_argument_faults_are_listed_and_only_packets_may_be_large() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

@@ -86,7 +86,7 @@ async fn idle_connections_of_one_address_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_full_server_ends_who_has_waited_longest_and_no_request_in_progress() {
+async fn a_full_server_closes_the_longest_idle_connection_and_no_request() {
     let (_house, addr) = crowded().await;
     let body = samples::partner("Slow").to_string();
     let mut slow = known(1, addr).await;
@@ -110,7 +110,7 @@ async fn a_full_server_ends_who_has_waited_longest_and_no_request_in_progress() 
 }
 
 #[tokio::test]
-async fn where_everybody_is_busy_the_health_check_is_answered_all_the_same() {
+async fn the_health_check_is_answered_under_full_load() {
     let (_house, addr) = crowded().await;
     let body = samples::partner("Slow").to_string();
     let mut busy = Vec::new();
@@ -159,7 +159,7 @@ async fn a_proxy_s_connections_are_not_one_client_s() {
 }
 
 #[tokio::test]
-async fn who_a_proxy_is_trusted_to_name_has_limits_of_their_own() {
+async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
     let (_house, addr) = crowded().await;
     let register = async |peer: u8, headers: &str| {
         let body = samples::partner("Acme").to_string();
