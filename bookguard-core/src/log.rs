@@ -1,8 +1,8 @@
-//! This node's part in the log: the key it signs with, under whatever name the log has, and what it saw of it.
+//! This node's part in the log: the key it signs with, under the log's current name, and the head it last saw.
 //!
-//! Here is judged whether what a database holds goes on from what was published ([`Log::check`]). A rolled back database
-//! is read and not written until it is whole again, or until the loss is accepted: then the same tree goes on under a new
-//! name, and its first entry under that name says so ([`Continuation`]). Invariant: a head is noted by the guard only
+//! [`Log::check`] decides whether a database continues what was published. A rolled-back database is read but not written
+//! until it is whole again, or until the loss is accepted: then the same tree continues under a new name, and its first
+//! entry under that name says so ([`Continuation`]). Invariant: a head is noted by the guard only
 //! when the head last seen is part of it.
 
 mod continuation;
@@ -50,14 +50,15 @@ impl Log {
 
     /// Signs for the log under this name.
     ///
-    /// Errors: `Corrupt` for a name no log can have.
+    /// # Errors
+    /// `Corrupt` for a name no log can have.
     pub fn signer(&self, origin: &str) -> Result<Arc<Signer>, StoreError> {
         let mut kept = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(signer) = kept.as_ref().filter(|signer| signer.name() == origin) {
             return Ok(Arc::clone(signer));
         }
         let signer = self.key.signer_as(origin).map_err(|why| {
-            StoreError::Corrupt(format!("the ledger has a name that is none: {why}"))
+            StoreError::Corrupt(format!("the name of the ledger is not valid: {why}"))
         })?;
         let signer = Arc::new(signer);
         *kept = Some(Arc::clone(&signer));

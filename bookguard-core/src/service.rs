@@ -385,7 +385,8 @@ impl Service {
     /// Makes this node's presence known, for whoever has to notice its end, and says which others are gone that held
     /// deliveries: `None`, where leases are only taken back when they end. To be called every half second. Blocks.
     ///
-    /// Errors: `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unavailable` when the store does not answer.
     pub fn gone(&self) -> Result<Option<Vec<Node>>, Error> {
         let holders = || Reader::new(self.store.reader()?, &self.seal, None).holders();
         self.presence.look(holders).map_err(|e| self.fault(&e))
@@ -393,7 +394,8 @@ impl Service {
 
     /// How many servers run on the database; `None` where it keeps no list of them, as a file. Blocks.
     ///
-    /// Errors: `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unavailable` when the store does not answer.
     pub fn servers(&self) -> Result<Option<usize>, Error> {
         self.presence.count().map_err(|e| self.fault(&e))
     }
@@ -417,7 +419,8 @@ impl Service {
     /// many of how many steps are done. Takes as long as reading and hashing everything does. A `backup` may lack what was
     /// published after it was made.
     ///
-    /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
+    /// # Errors
+    /// `unavailable` when the database cannot be read at all; damage is in the report.
     pub fn verify_ledger(
         &self,
         backup: bool,
@@ -544,7 +547,7 @@ fn open_key(
             }
         }
         (Some(head), None) => Err(format!(
-            "{source} is missing and the ledger (log {}) cannot go on without it; restore the file, or give this node a \
+            "{source} is missing and the ledger (log {}) cannot continue without it; restore the file, or give this node a \
              copy of the key the log was begun with: its file with --ledger-key, or its text in BOOKGUARD_LEDGER_KEY",
             head.origin
         )),

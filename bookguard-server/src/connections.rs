@@ -112,7 +112,7 @@ pub(crate) async fn serve(
     .await;
     if finished.is_err() {
         report(&format!(
-            "{} connections did not finish in {} s and were cut",
+            "{} connections did not finish within {} s and were closed",
             open.len(),
             FAREWELL.as_secs()
         ));

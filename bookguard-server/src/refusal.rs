@@ -142,7 +142,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of what is no HTTP request.
+    /// The refusal of what is not an HTTP request.
     pub fn unread(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::URI_TOO_LONG => (
@@ -163,7 +163,7 @@ impl Refusal {
 
     /// 503 where there are as many connections as there may be.
     pub fn full() -> Self {
-        let message = "There are as many connections as this server takes, or takes from one network address. Reuse \
+        let message = "This server has reached its limit of connections, or of connections from one network address. Reuse \
                        connections, close those you do not need, and try again.";
         let error = Error::new(Kind::Unavailable, "too_many_connections", message);
         Self {
@@ -203,7 +203,7 @@ impl Refusal {
         let mut fault = None;
         let message = if error.kind == Kind::Internal {
             fault = Some(Fault(error.message));
-            "A fault of ours; it is logged under the x-request-id of this answer.".to_owned()
+            "Internal error; it is logged under the x-request-id of this answer.".to_owned()
         } else {
             error.message
         };
@@ -247,7 +247,7 @@ impl Refusal {
         response
     }
 
-    /// The same byte by byte, for a client whose message is no request.
+    /// The same byte by byte, for a client whose message is not a request.
     pub(crate) fn bytes(self, id: &HeaderValue) -> Vec<u8> {
         let mut response = self.respond();
         let status = response.status();
@@ -312,7 +312,7 @@ impl Form {
         }
     }
 
-    /// A response in this form; what is no refusal stays as it is.
+    /// A response in this form; what is not a refusal stays as it is.
     pub(crate) fn give(self, mut response: Response) -> Response {
         let status = response.status();
         if self.misplaced_key && status == StatusCode::UNAUTHORIZED {

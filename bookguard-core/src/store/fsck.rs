@@ -73,7 +73,7 @@ impl fmt::Display for Guarded {
         match (&self.seen, &self.rollback, &self.behind) {
             (None, ..) => write!(
                 f,
-                "no guard file ({file}): whether entries were lost cannot be said"
+                "no guard file ({file}): it is not known whether entries were lost"
             ),
             (_, Some(rollback), _) => write!(f, "ledger_rolled_back: {rollback}"),
             (_, _, Some(behind)) => write!(f, "a backup of an earlier moment: {behind}"),
@@ -149,7 +149,8 @@ impl LedgerReport {
 
 /// Checks the whole database; of a `backup` it is no finding that it lacks what came after it. `progress` is told how many of how many steps are done, a few times a second at most.
 ///
-/// Errors: when the database cannot be read at all; damage of any other kind is in the report.
+/// # Errors
+/// When the database cannot be read at all; damage of any other kind is in the report.
 pub(crate) fn verify(
     store: &Store,
     seal: &Seal,
@@ -294,7 +295,7 @@ impl Check<'_> {
     /// Damage that ends one part of the check is a finding, and the next part goes on.
     fn guard(&mut self, place: &str, part: Result<(), StoreError>) -> Result<(), StoreError> {
         if let Err(StoreError::Corrupt(what)) = part {
-            let detail = format!("what is stored cannot be read any further: {what}");
+            let detail = format!("the rest cannot be read: {what}");
             self.findings.add("file", place, detail);
             return Ok(());
         }

@@ -33,7 +33,8 @@ const WHOLE: u16 = 1000;
 /// Refuses a message that another server on its way could read otherwise: without exactly one sane Host (RFC 9112 section
 /// 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
 ///
-/// Errors: `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
+/// # Errors
+/// `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
 pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     let headers = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
@@ -113,7 +114,8 @@ pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
 
 /// The pairs of a query string, decoded.
 ///
-/// Errors: `query_too_long`, `invalid_query` for a broken percent-encoding.
+/// # Errors
+/// `query_too_long`, `invalid_query` for a broken percent-encoding.
 pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
@@ -163,7 +165,7 @@ fn digit(byte: u8) -> Option<u8> {
         .and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// The Idempotency-Key header. One that is no text, or was sent twice, becomes one the core refuses.
+/// The Idempotency-Key header. One that is not text, or was sent twice, becomes one the core refuses.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all("idempotency-key").iter();
     let mut key = String::from_utf8_lossy(values.next()?.as_bytes()).into_owned();
@@ -207,7 +209,7 @@ fn preference(headers: &HeaderMap, media_type: &str) -> Option<(i8, u16)> {
     // How precisely the best range names the type, and how much it wants it; -1 for ranges of other types.
     let mut best: Option<(i8, u16)> = None;
     for value in headers.get_all(ACCEPT) {
-        // What is no text says nothing.
+        // What is not text says nothing.
         let Ok(text) = value.to_str() else {
             return None;
         };
@@ -248,7 +250,8 @@ fn thousandths(weight: &str) -> u16 {
 
 /// Reads the body of at most `most` bytes, whatever its framing.
 ///
-/// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
+/// # Errors
+/// 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
