@@ -66,6 +66,8 @@ pub mod policy;
 #[cfg(feature = "store")]
 pub mod private;
 #[cfg(feature = "store")]
+mod seal;
+#[cfg(feature = "store")]
 pub mod service;
 #[cfg(feature = "store")]
 pub mod session;

@@ -49,6 +49,8 @@ mod event_date;
 mod explain;
 mod lint;
 mod matrix;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod outcome;
 mod question;
 mod read;

@@ -8,6 +8,7 @@
 pub mod backup;
 pub(crate) mod commit;
 pub(crate) mod conn;
+mod continuity;
 pub mod database;
 mod endpoints;
 pub mod events;
@@ -20,7 +21,6 @@ mod postgres;
 pub mod read;
 pub mod recoveries;
 pub mod retention;
-pub(crate) mod seal;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -34,11 +34,10 @@ use std::sync::Arc;
 pub use conn::StoreError;
 use conn::{Conn, Rows, Statement};
 pub use database::Database;
-pub use seal::Seal;
 
 use crate::engine::command::Head;
 use crate::engine::lease::Node;
-use crate::guard::Seen;
+use crate::ledger::rollback::Seen;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::model::Timestamp;

@@ -215,7 +215,7 @@ impl Refusal {
             details: error.details,
             resolution_id: obstacle.resolution_id,
             disclosure_hash: obstacle.disclosure_hash,
-            evaluation: obstacle.evaluation,
+            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
         };
         let mut response = Response::from(refused.bytes(status));
         response.set_status(status);

@@ -36,7 +36,7 @@ pub fn run(place: &Place, file: &Path, screen: &Screen) -> Result<(), Failure> {
     })?;
     let key = config
         .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
+        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
     match screen.format {
         Format::Json => screen.json(
             &json!({

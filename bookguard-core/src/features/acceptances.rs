@@ -27,7 +27,7 @@ use crate::policy::{
     Actor, Amendment, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
 };
 use crate::session::{Access, Session};
-use crate::store::read::StoredEntry;
+use crate::evidence::StoredEntry;
 
 /// `GET /v1/bookings/{bookingId}/disclosure`
 pub struct GetDisclosure;

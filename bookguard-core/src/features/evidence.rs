@@ -25,7 +25,8 @@ use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
-use crate::store::read::{Chain, Reader, StoredEntry};
+use crate::evidence::StoredEntry;
+use crate::store::read::{Chain, Reader};
 use crate::store::{StoreError, StoredHead};
 
 /// `GET /v1/bookings/{bookingId}/evidence`

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
-use super::seal::Seal;
 use super::{endpoints, keys, policies, recoveries, retention};
+use crate::seal::Seal;
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};

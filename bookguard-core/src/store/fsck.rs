@@ -31,9 +31,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::conn::{Conn, Row, Statement, StoreError};
-use super::{Seal, Store};
-use crate::guard::{Rollback, Seen};
+use super::Store;
+use crate::ledger::rollback::{Rollback, Seen};
 use crate::log::Log;
+use crate::seal::Seal;
 use crate::model::{EndpointId, EventId, Timestamp};
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.

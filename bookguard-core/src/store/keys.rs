@@ -7,7 +7,7 @@
 
 use super::commit::json;
 use super::conn::{Row, Statement, StoreError};
-use super::seal::Seal;
+use crate::seal::Seal;
 use crate::engine::command::NewKey;
 use crate::model::{ApiKey, ApiKeyId, PartnerId, Timestamp};
 

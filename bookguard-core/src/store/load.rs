@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
-use super::seal::Seal;
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
+use crate::seal::Seal;
 use crate::engine::batch::{
     BatchState, BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior,
 };

@@ -8,7 +8,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::ledger::ContinueLog;
 use crate::ledger::LeafKind;
-use crate::log::{Continuation, Found};
+use crate::evidence::{Continuation, Found};
 use crate::model::Timestamp;
 
 impl Command for ContinueLog {

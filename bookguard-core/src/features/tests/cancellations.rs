@@ -460,7 +460,7 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
         assert_eq!(error.code, "quote_changed", "{expected:?}");
         let obstacle = error.obstacle.unwrap();
         assert_eq!(obstacle.resolution_id, None);
-        let fresh = obstacle.evaluation.unwrap();
+        let fresh = serde_json::from_str::<crate::policy::Evaluation>(&obstacle.evaluation.unwrap()).unwrap();
         assert_eq!(fresh.refund.unwrap().minor(), 60_025);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::features::ledger::ContinueLog;
-use crate::guard::{Lapse, Rollback, Seen};
+use crate::ledger::rollback::{Lapse, Rollback, Seen};
 use crate::ledger::{Hash, LeafKind, leaf_hash};
-use crate::log::Continuation;
+use crate::evidence::Continuation;
 
 fn head(origin: &str, size: u64) -> Seen {
     Seen {
