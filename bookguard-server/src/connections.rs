@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::app::network_of;
+use crate::payer::network_of;
 use crate::config::Connections;
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;

@@ -14,7 +14,8 @@ use bookguard_core::service::Registration;
 use bookguard_core::session::Access;
 
 use super::links::link;
-use super::{SUMMARY, openapi_json, rules};
+use super::{SUMMARY, rules};
+use crate::api::openapi_json;
 use crate::api::Entry;
 use crate::mcp;
 

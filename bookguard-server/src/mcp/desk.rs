@@ -9,7 +9,8 @@ use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 
 use super::door::Door;
-use crate::app::{App, Payer};
+use crate::app::App;
+use crate::payer::Payer;
 use crate::courier::Courier;
 use crate::refusal::Refusal;
 
