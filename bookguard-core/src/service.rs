@@ -17,21 +17,21 @@ use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Desk, Inbox};
 use crate::error::Error;
 use crate::guard::{self, Guard};
-use crate::ledger::rollback::Rollback;
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::rollback::Rollback;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{PartnerId, Quota};
 use crate::packets::Packets;
 use crate::policy::Shelf;
 use crate::private;
+use crate::seal::Seal;
 use crate::shelves::Shelves;
 use crate::storage::Storage;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
-use crate::seal::Seal;
 use crate::store::{Database, Store, StoreError, StoredHead};
 
 /// Who may register.

@@ -37,9 +37,9 @@ pub use database::Database;
 
 use crate::engine::command::Head;
 use crate::engine::lease::Node;
-use crate::ledger::rollback::Seen;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::rollback::Seen;
 use crate::model::Timestamp;
 
 /// The migrations, oldest first; their number is the schema's.

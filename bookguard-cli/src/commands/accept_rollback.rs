@@ -4,8 +4,8 @@
 
 use bookguard_core::Error;
 use bookguard_core::engine::command::Answer;
-use bookguard_core::features;
 use bookguard_core::evidence::Continuation;
+use bookguard_core::features;
 use bookguard_core::ledger::rollback::{Lapse, Rollback, Seen};
 use bookguard_core::service::Service;
 use serde_json::{Value, json};

@@ -63,3 +63,6 @@ fn key_reused() -> Error {
         "This Idempotency-Key was used with another request in the last 24 hours. Send a new key, or exactly the first request again.",
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::acceptances::Told;
 use crate::engine::batch::BookingState;
 use crate::error::Error;
+use crate::evidence::StoredEntry;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
@@ -25,7 +26,6 @@ use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
-use crate::evidence::StoredEntry;
 use crate::store::read::{Chain, Reader};
 use crate::store::{StoreError, StoredHead};
 

@@ -10,7 +10,9 @@ use super::id::Noun;
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::limits;
 
-pub(crate) fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
+pub(crate) fn from_serde<T: serde::de::DeserializeOwned + Type>(
+    value: Option<Value>,
+) -> ParseResult<T> {
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
 }
 

@@ -30,12 +30,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::conn::{Conn, Row, Statement, StoreError};
 use super::Store;
+use super::conn::{Conn, Row, Statement, StoreError};
 use crate::ledger::rollback::{Rollback, Seen};
 use crate::log::Log;
-use crate::seal::Seal;
 use crate::model::{EndpointId, EventId, Timestamp};
+use crate::seal::Seal;
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;

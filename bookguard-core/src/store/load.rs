@@ -11,7 +11,6 @@ use super::keys::{self, keys_where};
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
-use crate::seal::Seal;
 use crate::engine::batch::{
     BatchState, BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior,
 };
@@ -27,6 +26,7 @@ use crate::model::{
     Usage,
 };
 use crate::policy::Resolution;
+use crate::seal::Seal;
 
 /// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
 /// `growing`, also the answer to [`tree::growing`].

@@ -9,12 +9,11 @@ use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
 use super::{StoredHead, head_statement, read_head};
-use crate::seal::Seal;
 use crate::engine::batch::BookingState;
 use crate::engine::lease::Node;
-use crate::ledger::rollback::{Rollback, Seen};
 use crate::evidence::StoredEntry;
 use crate::ledger::Disclosure;
+use crate::ledger::rollback::{Rollback, Seen};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
@@ -22,6 +21,7 @@ use crate::model::{
     PartnerStatus, Quota, QuotaReport, ResolutionId, Timestamp,
 };
 use crate::policy::Resolution;
+use crate::seal::Seal;
 use crate::store::tree::{tile_bytes, tile_statement};
 
 /// A connection that reads.

@@ -15,8 +15,8 @@ use bookguard_core::session::Access;
 
 use super::links::link;
 use super::{SUMMARY, rules};
-use crate::api::openapi_json;
 use crate::api::Entry;
+use crate::api::openapi_json;
 use crate::mcp;
 
 /// How either text is made: from the operations, the public address and who may register.

@@ -10,8 +10,8 @@ use poem::http::header::HeaderMap;
 
 use super::door::Door;
 use crate::app::App;
-use crate::payer::Payer;
 use crate::courier::Courier;
+use crate::payer::Payer;
 use crate::refusal::Refusal;
 
 /// A service that answers messages in this process.

@@ -320,3 +320,6 @@ fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Err
         }])
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -311,3 +311,6 @@ fn secret_owner(
     }
     Ok(*endpoint_id.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

@@ -278,3 +278,6 @@ fn answer(batch: &BatchState, moved: &Moved, terms: &Terms) -> Result<Reschedule
         receipt: Some(Receipt::of(&batch.origin, moved.leaf)),
     })
 }
+
+#[cfg(test)]
+mod tests;

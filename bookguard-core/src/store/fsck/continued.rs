@@ -5,8 +5,8 @@
 
 use super::entry;
 use super::{Check, Findings};
-use crate::ledger::{Hash, VerifierKey};
 use crate::evidence::Continuation;
+use crate::ledger::{Hash, VerifierKey};
 use crate::log::Log;
 use crate::store::conn::{Row, StoreError};
 use crate::store::read;
