@@ -35,18 +35,18 @@ mod openapi;
 pub mod packet;
 pub mod rebuild;
 pub mod report;
-pub mod rescheduling;
+pub mod reschedule;
 pub mod summary;
 pub mod verify;
 
 pub use acceptance::Acceptance;
 #[cfg(feature = "store")]
-pub use continuation::{Continuation, Found};
+pub use continuation::{Continuation, FoundLog};
 #[cfg(feature = "store")]
 pub use entry::StoredEntry;
 pub use frozen::FrozenTerms;
 pub use notification::{Notification, NotificationOutcome};
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};
-pub use rescheduling::{Rescheduling, Stage};
+pub use reschedule::{RescheduleRecord, TermsVersion};
 pub use verify::verify;

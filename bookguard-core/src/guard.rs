@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::rollback::{Rollback, Seen};
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use slots::Slot;
 
 /// The guard's file when nothing else is said: beside the key's file, or for a key that has none beside the database's
@@ -36,7 +36,7 @@ pub struct Guard {
 
 #[derive(Default)]
 struct State {
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<PublishedHead>>,
     file: Option<Arc<File>>,
     /// The file as it was last read.
     bytes: Option<Box<slots::Bytes>>,
@@ -95,12 +95,12 @@ impl Guard {
     }
 
     /// What this process last saw. To be asked before the database is: whatever was seen then is in it, if all is well.
-    pub fn seen(&self) -> Option<Arc<Seen>> {
+    pub fn seen(&self) -> Option<Arc<PublishedHead>> {
         self.state().seen.clone()
     }
 
     /// What any process that shares the file last saw.
-    pub fn latest(&self) -> Option<Arc<Seen>> {
+    pub fn latest(&self) -> Option<Arc<PublishedHead>> {
         let mut state = self.state();
         if state.file.is_none() {
             state.file = slots::open(&self.path).ok().map(Arc::new);
@@ -113,7 +113,7 @@ impl Guard {
     }
 
     /// Notes a head that is about to be shown. It was found to go on from `checked`, where that was another log's.
-    pub fn note(&self, checked: Option<&Seen>, head: Seen) {
+    pub fn note(&self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let mut state = self.state();
         let before = state.seen.clone();
         match state.note(&self.path, checked, head) {
@@ -162,7 +162,7 @@ impl Guard {
         }
     }
 
-    fn say_renamed(&self, before: Option<&Seen>, state: &State) {
+    fn say_renamed(&self, before: Option<&PublishedHead>, state: &State) {
         if let (Some(before), Some(now)) = (before, state.seen.as_deref())
             && before.origin != now.origin
         {
@@ -212,7 +212,12 @@ impl State {
         Ok(())
     }
 
-    fn note(&mut self, path: &Path, checked: Option<&Seen>, head: Seen) -> io::Result<()> {
+    fn note(
+        &mut self,
+        path: &Path,
+        checked: Option<&PublishedHead>,
+        head: PublishedHead,
+    ) -> io::Result<()> {
         if self.file.is_none() {
             let opened = match slots::open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => slots::make(path, &head),
@@ -235,7 +240,7 @@ impl State {
     }
 
     /// Moves to `head`, unless that is behind what is known or of a log that what is known does not lead to.
-    fn advance(&mut self, checked: Option<&Seen>, head: Seen) {
+    fn advance(&mut self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let forward = match self.seen.as_deref() {
             None => true,
             Some(seen) if seen.origin == head.origin => head.size > seen.size,
@@ -257,7 +262,7 @@ impl State {
         }
         let slot = Slot {
             turn: written.map_or(1, |(_, slot)| slot.turn + 1),
-            seen: Seen::clone(seen),
+            seen: PublishedHead::clone(seen),
         };
         let bytes = self.bytes.get_or_insert_with(|| Box::new([0; slots::FILE]));
         let at = slots::write(file, written.map(|(at, _)| *at), &slot, bytes).map_err(|error| {

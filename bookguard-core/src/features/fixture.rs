@@ -4,17 +4,17 @@ pub(crate) use std::collections::{BTreeMap, HashMap};
 pub(crate) use std::fmt::Debug;
 pub(crate) use std::sync::Arc;
 
-pub(crate) use crate::engine::answers::{AmendAnswer, ForgetAnswers};
+pub(crate) use crate::engine::answers::{ForgetAnswers, ReplaceAnswer};
 use crate::engine::batch::BookingState;
 pub(crate) use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, PartnerState, Prior,
 };
 use crate::engine::change::Entry;
-pub(crate) use crate::engine::change::{Change, Content, DeliveryState, Phase};
-pub(crate) use crate::engine::command::{Command, Envelope, NewKey, Parcel, Remember};
+pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
+pub(crate) use crate::engine::command::{Command, Envelope, LeasedDelivery, NewKey, Remember};
 pub(crate) use crate::engine::decide::{Decision, decide};
 pub(crate) use crate::error::{Error, Kind};
-use crate::evidence::verify::tests::desk;
+use crate::evidence::verify::tests::fixture;
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 pub(crate) use crate::features::bookings::ProtectBooking;
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
@@ -29,7 +29,7 @@ use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Resched
 pub(crate) use crate::ledger::Hash;
 pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
-pub(crate) use crate::policy::Edition;
+pub(crate) use crate::policy::PolicySetVersion;
 use crate::policy::{
     Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, Resolution, Terms,
 };
@@ -78,7 +78,7 @@ pub(crate) fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> Partne
         quota: Quota::default(),
         live_keys: 0,
         endpoints,
-        edition: Edition::default(),
+        policy_set_version: PolicySetVersion::default(),
         policies: BTreeMap::new(),
     }
 }
@@ -118,11 +118,15 @@ pub(crate) fn refusal(decided: Result<Decision<impl Debug>, Error>) -> String {
     decided.unwrap_err().code.into_owned()
 }
 
-pub(crate) fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState {
+pub(crate) fn delivery(
+    phase: DeliveryPhase,
+    due: Option<i64>,
+    lease: Option<i64>,
+) -> DeliveryState {
     DeliveryState {
         phase,
         attempts: 1,
-        charged: 1,
+        counted_attempts: 1,
         due: due.map(|ms| NOW.plus_ms(ms)),
         lease,
         settled_leaf: None,
@@ -193,7 +197,7 @@ pub(crate) fn settling(
     number: u32,
     class: Option<FailureClass>,
 ) -> SettleDelivery {
-    let parcel = Parcel {
+    let delivery = LeasedDelivery {
         event_id: id(5),
         partner_id: id(1),
         endpoint_id: id(7),
@@ -209,7 +213,7 @@ pub(crate) fn settling(
     };
     SettleDelivery {
         jitter: 1 << 63,
-        ..SettleDelivery::of(&parcel, attempt(class), at).unwrap()
+        ..SettleDelivery::of(&delivery, attempt(class), at).unwrap()
     }
 }
 
@@ -241,7 +245,7 @@ pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
         created_at,
     };
     let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
-    let mut booking = desk::booking(BOOKING, created_at, &terms, Some("America/New_York"));
+    let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
     if status == BookingStatus::Protected {
         booking.protect(created_at.plus_ms(1000));
     }
@@ -250,7 +254,7 @@ pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
         terms,
         stream: CHAIN.stream,
         protected_leaf: None,
-        moved: None,
+        latest_reschedule: None,
         resolution: None,
     }
 }

@@ -6,7 +6,7 @@ use super::Hash;
 
 /// A head of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct PublishedHead {
     /// The log's name.
     pub origin: String,
     /// Entries in it.
@@ -17,7 +17,7 @@ pub struct Seen {
 
 /// Why the head a database has is not one that the head last seen is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lapse {
+pub enum RollbackCause {
     /// It has fewer entries.
     Behind,
     /// It has as many or more, and among the first others.
@@ -30,28 +30,28 @@ pub enum Lapse {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
     /// The head found in the database.
-    pub found: Seen,
+    pub found: PublishedHead,
     /// The head last seen.
-    pub seen: Seen,
+    pub seen: PublishedHead,
     /// Why the two do not go together.
-    pub lapse: Lapse,
+    pub cause: RollbackCause,
 }
 
 impl fmt::Display for Rollback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, seen, lapse } = self;
-        match lapse {
-            Lapse::Behind => write!(
+        let Self { found, seen, cause } = self;
+        match cause {
+            RollbackCause::Behind => write!(
                 f,
                 "the database holds {} entries of log {}, and {} were published",
                 found.size, found.origin, seen.size
             ),
-            Lapse::Forked => write!(
+            RollbackCause::Forked => write!(
                 f,
                 "the first {} entries that the database holds of log {} are not the {0} that were published",
                 seen.size, found.origin
             ),
-            Lapse::OtherLog => write!(
+            RollbackCause::OtherLog => write!(
                 f,
                 "the database holds log {} with {} entries, and published was log {} with {}",
                 found.origin, found.size, seen.origin, seen.size

@@ -10,7 +10,7 @@ use super::read::continuations;
 use super::tree::{read_tile, root_at};
 use crate::evidence::{Continuation, StoredEntry};
 use crate::ledger::proof::{prove_inclusion, verify_inclusion};
-use crate::ledger::rollback::{Lapse, Rollback, Seen};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::ledger::tile::ReadError;
 use crate::ledger::{Checkpoint, Hash, Tree, leaf_hash};
 use crate::log::Log;
@@ -22,20 +22,20 @@ impl Log {
         &self,
         conn: &mut dyn Conn,
         tree: Option<&Tree>,
-        seen: Option<&Seen>,
+        seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
         let Some(seen) = seen else {
             return Ok(None);
         };
         let (size, root) = (stored.head.size, stored.head.root);
-        let lapse = if seen.origin != stored.origin {
+        let cause = if seen.origin != stored.origin {
             match self.leads(conn, seen, stored)? {
                 true => return Ok(None),
-                false => Lapse::OtherLog,
+                false => RollbackCause::OtherLog,
             }
         } else if size < seen.size {
-            Lapse::Behind
+            RollbackCause::Behind
         } else {
             let known = match size == seen.size {
                 true => Some(root),
@@ -44,13 +44,13 @@ impl Log {
             let then = known.map_or_else(|| root_at(conn, seen.size), Ok)?;
             match then == seen.root {
                 true => return Ok(None),
-                false => Lapse::Forked,
+                false => RollbackCause::Forked,
             }
         };
         Ok(Some(Rollback {
             found: stored.seen(),
             seen: seen.clone(),
-            lapse,
+            cause,
         }))
     }
 
@@ -59,7 +59,7 @@ impl Log {
     pub(crate) fn publish(
         &self,
         conn: &mut dyn Conn,
-        seen: Option<&Seen>,
+        seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
         let rollback = self.check(conn, None, seen, stored)?;
@@ -71,7 +71,7 @@ impl Log {
     }
 
     /// Notes a head that was found to go on from `seen`.
-    pub(crate) fn note(&self, seen: Option<&Seen>, head: Seen) {
+    pub(crate) fn note(&self, seen: Option<&PublishedHead>, head: PublishedHead) {
         if seen != Some(&head) {
             self.guard().note(seen, head);
         }
@@ -82,7 +82,7 @@ impl Log {
     fn leads(
         &self,
         conn: &mut dyn Conn,
-        seen: &Seen,
+        seen: &PublishedHead,
         stored: &StoredHead,
     ) -> Result<bool, StoreError> {
         let signer = self.signer(&stored.origin).map_err(StoreError::Corrupt)?;

@@ -23,7 +23,7 @@ use super::conn::{Arg, Conn, Statement, StoreError};
 use super::{Database, Store, StoredHead, head};
 use crate::error::Error;
 use crate::ledger::Hash;
-use crate::ledger::rollback::{Rollback, Seen};
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
 pub use back::{Reopened, reopen};
 use table::TABLES;
@@ -78,7 +78,7 @@ pub enum TransferError {
 struct Carried {
     stored: StoredHead,
     /// What was last seen of the log, which this head goes on from.
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<PublishedHead>>,
     tables: Vec<(&'static str, u64)>,
 }
 

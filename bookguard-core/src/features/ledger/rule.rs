@@ -6,7 +6,7 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::evidence::{Continuation, Found};
+use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::ContinueLog;
 use crate::ledger::LeafKind;
 use crate::model::Timestamp;
@@ -39,7 +39,7 @@ impl Command for ContinueLog {
         let continuation = Continuation {
             origin: self.origin.clone(),
             vkey: self.vkey.clone(),
-            found: Found {
+            found: FoundLog {
                 head: rollback.found.clone(),
                 vkey: batch.vkey.clone(),
             },

@@ -19,31 +19,31 @@ fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
         ));
         changes
             .iter()
-            .any(|c| matches!(c, Change::DeliveryMoved { state, .. } if state.lease == Some(99)))
+            .any(|c| matches!(c, Change::DeliveryUpdated { state, .. } if state.lease == Some(99)))
     };
     assert!(
-        taken(delivery(Phase::Failed, Some(9_000), None)),
+        taken(delivery(DeliveryPhase::Failed, Some(9_000), None)),
         "a scheduled attempt is pulled forward"
     );
     assert!(
-        taken(delivery(Phase::Failed, None, None)),
+        taken(delivery(DeliveryPhase::Failed, None, None)),
         "one that was given up is tried again"
     );
     assert!(
-        taken(delivery(Phase::Pending, Some(-1), Some(5))),
+        taken(delivery(DeliveryPhase::Pending, Some(-1), Some(5))),
         "a lease that ran out is taken over"
     );
     assert!(
-        !taken(delivery(Phase::Pending, Some(1), Some(5))),
+        !taken(delivery(DeliveryPhase::Pending, Some(1), Some(5))),
         "one in flight is waited for"
     );
-    let delivered = with_delivery(delivery(Phase::Delivered, None, None));
+    let delivered = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     assert_eq!(
         refusal(decide(&delivered, &retry(id(1)))),
         "event_already_delivered"
     );
     assert_eq!(refusal(decide(&delivered, &retry(id(2)))), "not_found");
-    let mut deleted = with_delivery(delivery(Phase::Failed, None, None));
+    let mut deleted = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     deleted.partners.get_mut(&id(1)).unwrap().endpoints.clear();
     assert_eq!(refusal(decide(&deleted, &retry(id(1)))), "no_endpoints");
 }
@@ -55,7 +55,7 @@ fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Pending, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Pending, None, None));
     state.events.get_mut(&id(5)).unwrap().endpoints.clear();
     state.deliveries.clear();
     let added = changes(decide(&state, &retry));
@@ -72,7 +72,7 @@ fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
     let added = changes(decide(&state, &retry));
     assert!(
@@ -88,8 +88,8 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
         lease: 99,
     });
     let mut state = with_delivery(DeliveryState {
-        charged: 4,
-        ..delivery(Phase::Failed, Some(9_000), None)
+        counted_attempts: 4,
+        ..delivery(DeliveryPhase::Failed, Some(9_000), None)
     });
     for manual in 1..=20 {
         changes(decide(&state, &retry))
@@ -101,7 +101,7 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
             .iter()
             .for_each(|change| state.apply(change));
         let after = state.deliveries[&(id(5), id(7))];
-        assert_eq!((after.charged, after.attempts), (4, 1 + manual));
+        assert_eq!((after.counted_attempts, after.attempts), (4, 1 + manual));
         assert!(
             after.due.is_some(),
             "the chain goes on after {manual} attempts by hand"
@@ -116,7 +116,7 @@ fn retries_by_hand_have_a_maximum() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
     assert_eq!(refusal(decide(&state, &retry)), "too_many_retries");
 }
@@ -128,10 +128,10 @@ fn a_retry_without_room_waits_its_turn_like_any_other() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, Some(9_000), None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(9_000), None));
     state.room.insert(id(7), 0);
     let moved = changes(decide(&state, &retry));
-    let Change::DeliveryMoved { state: after, .. } = &moved[0] else {
+    let Change::DeliveryUpdated { state: after, .. } = &moved[0] else {
         panic!("{moved:?}")
     };
     assert_eq!((after.due, after.lease), (Some(NOW), None));
