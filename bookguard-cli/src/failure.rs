@@ -95,7 +95,7 @@ impl From<Error> for Failure {
             details: error.details,
             resolution_id: obstacle.resolution_id,
             disclosure_hash: obstacle.disclosure_hash,
-            evaluation: obstacle.evaluation.map(Box::new),
+            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
         };
         Self::Refused(Box::new(Refusal {
             kind: error.kind,

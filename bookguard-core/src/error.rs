@@ -9,7 +9,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::ResolutionId;
-use crate::policy::Evaluation;
 
 /// What went wrong, in the coarsest terms a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,8 +54,9 @@ pub struct Obstacle {
     pub resolution_id: Option<ResolutionId>,
     /// The hash of the terms' text in force, which is not the one accepted.
     pub disclosure_hash: Option<String>,
-    /// What a cancellation comes to now, which is not what the caller expected.
-    pub evaluation: Option<Evaluation>,
+    /// What a cancellation comes to now, which is not what the caller expected: an evaluation's JSON, since an error knows no
+    /// policy.
+    pub evaluation: Option<String>,
 }
 
 /// Why an operation did not happen.

@@ -2,82 +2,24 @@
 //!
 //! A database that was put back (an old backup, a standby that lagged) signs other entries under numbers that were
 //! given out already, unless somebody remembers. [`Guard`] remembers, in memory and in a small file beside the ledger
-//! key; that a database has a head this one is part of is judged by [`crate::log`]. The file is written after a commit
+//! key; that a database has a head this one is part of is judged by `store::continuity`. The file is written after a commit
 //! and before its answers leave, and flushed every second: a killed process loses nothing, a power cut the last second.
 //! Invariants: the guard never moves backwards; a file that cannot be written is reported once and blocks no write.
 
 mod slots;
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::Hash;
-use crate::store::Database;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use slots::Slot;
 
-/// A head of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishedHead {
-    /// The log's name.
-    pub origin: String,
-    /// Entries in it.
-    pub size: u64,
-    /// The root over them.
-    pub root: Hash,
-}
-
-/// Why the head a database has is not one that the head last seen is part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RollbackCause {
-    /// It has fewer entries.
-    Behind,
-    /// It has as many or more, and among the first others.
-    Forked,
-    /// It is of another log, which does not go on from the one seen.
-    OtherLog,
-}
-
-/// A database that does not hold what was published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollback {
-    /// The head found in the database.
-    pub found: PublishedHead,
-    /// The head last seen.
-    pub seen: PublishedHead,
-    /// Why the two do not go together.
-    pub cause: RollbackCause,
-}
-
-impl fmt::Display for Rollback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, seen, cause } = self;
-        match cause {
-            RollbackCause::Behind => write!(
-                f,
-                "the database holds {} entries of log {}, but {} were published",
-                found.size, found.origin, seen.size
-            ),
-            RollbackCause::Forked => write!(
-                f,
-                "the first {} entries that the database holds of log {} are not the {0} that were published",
-                seen.size, found.origin
-            ),
-            RollbackCause::OtherLog => write!(
-                f,
-                "the database holds log {} with {} entries, but log {} with {} was published",
-                found.origin, found.size, seen.origin, seen.size
-            ),
-        }
-    }
-}
-
-/// The guard's file when nothing else is said: beside the key's file, or for a key that has none beside a database
+/// The guard's file when nothing else is said: beside the key's file, or for a key that has none beside the database's
 /// file, else in the folder the program works in.
-pub fn default_path(key_file: Option<&Path>, db: &Database) -> PathBuf {
-    let Some(file) = key_file.or(db.file()) else {
+pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf {
+    let Some(file) = key_file.or(db_file) else {
         return PathBuf::from("bookguard.seen");
     };
     let mut name = file.as_os_str().to_owned();

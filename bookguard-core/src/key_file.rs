@@ -16,12 +16,11 @@ use base64::engine::general_purpose::STANDARD;
 use crate::entropy;
 use crate::ledger::Signer;
 use crate::private;
-use crate::store::Database;
 pub use source::{KeyNotFile, KeyText, LedgerKeySource};
 
-/// The key's file when nothing else is said: beside a database file, else in the folder the program works in.
-pub fn default_path(db: &Database) -> PathBuf {
-    let Some(file) = db.file() else {
+/// The key's file when nothing else is said: beside the database's file, else in the folder the program works in.
+pub fn default_path(db_file: Option<&Path>) -> PathBuf {
+    let Some(file) = db_file else {
         return PathBuf::from("bookguard.key");
     };
     let mut name = file.as_os_str().to_owned();
@@ -188,7 +187,7 @@ mod tests {
     #[test]
     fn a_key_survives_its_file_and_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let path = default_path(&folder.path().join("b.db").into());
+        let path = default_path(Some(&folder.path().join("b.db")));
         assert!(LedgerKey::load(&path).unwrap().is_none());
         let key = LedgerKey::generate();
         assert!(key.save(&path).unwrap());

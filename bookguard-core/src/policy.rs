@@ -48,6 +48,8 @@ mod event_date;
 mod explain;
 mod lint;
 mod matrix;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod outcome;
 mod policy_set;
 mod question;

@@ -16,9 +16,10 @@ use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Inbox, WriterDeps};
 use crate::error::Error;
-use crate::guard::{self, Guard, Rollback};
+use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::rollback::Rollback;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{PartnerId, Quota};
@@ -26,11 +27,12 @@ use crate::packets::Packets;
 use crate::policy::PolicySet;
 use crate::policy_cache::PolicyCache;
 use crate::private;
+use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
-use crate::store::{Database, Seal, Store, StoreError, StoredHead};
+use crate::store::{Database, Store, StoreError, StoredHead};
 
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -177,13 +179,13 @@ impl Service {
         let source = config
             .ledger_key
             .clone()
-            .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
+            .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
         let (key, made_key) =
             open_key(&store, &source).map_err(|why| format!("{}: {why}", config.db))?;
         let guard_file = config
             .guard_file
             .clone()
-            .unwrap_or_else(|| guard::default_path(source.path(), &config.db));
+            .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
         if config.create {
             let warnings = private::warnings(&kept_files(&config.db, &source, &guard_file));
             warnings.iter().for_each(|line| (config.report)(line));
@@ -492,7 +494,7 @@ impl Service {
 
     /// Signs with the log's key for a log of this name.
     pub(crate) fn signer(&self, origin: &str) -> Result<Arc<Signer>, Error> {
-        self.log.signer(origin).map_err(|e| self.fault(&e))
+        (self.log.signer(origin)).map_err(|why| self.fault(&StoreError::Corrupt(why)))
     }
 
     /// The database.

@@ -8,6 +8,7 @@
 pub mod backup;
 pub(crate) mod commit;
 pub(crate) mod conn;
+mod continuity;
 pub mod database;
 mod endpoints;
 pub mod events;
@@ -20,7 +21,6 @@ mod postgres;
 pub mod read;
 pub mod recoveries;
 pub mod retention;
-pub(crate) mod seal;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -34,13 +34,12 @@ use std::sync::Arc;
 pub use conn::StoreError;
 use conn::{Conn, Rows, Statement};
 pub use database::Database;
-pub use seal::Seal;
 
 use crate::engine::command::Head;
 use crate::engine::lease::Node;
-use crate::guard::PublishedHead;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::rollback::PublishedHead;
 use crate::model::Timestamp;
 
 /// The migrations, oldest first; their number is the schema's.

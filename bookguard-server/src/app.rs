@@ -18,6 +18,7 @@ use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
+use crate::payer::{Payer, network_of};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
 use crate::refusal::rate_limited;
@@ -38,17 +39,6 @@ pub(crate) struct App {
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
     registrations: Option<Limiter<IpAddr>>,
-}
-
-/// Who a request's work is for: whose turn it takes, and who is charged for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Payer {
-    /// A partner, whichever of its keys it shows.
-    Partner(PartnerId),
-    /// A stranger, by its network.
-    Network(IpAddr),
-    /// Whoever holds the database.
-    Operator,
 }
 
 /// What one request takes of processors, wherever that is: charged as one when nothing works for it any more, whether or not
@@ -88,22 +78,6 @@ impl Drop for Tab {
     fn drop(&mut self) {
         let spent = Duration::from_nanos(*self.spent.get_mut());
         self.budgets.charge(self.payer, spent);
-    }
-}
-
-impl Payer {
-    /// Somebody of whom nothing is known.
-    pub(crate) const STRANGER: Self = Self::Network(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-
-    pub(crate) fn of(authority: &Authority) -> Self {
-        match authority {
-            Authority::Partner { partner_id, .. } => Self::Partner(*partner_id),
-            Authority::Administrator { .. } => Self::Operator,
-            Authority::Anonymous { address } => {
-                let address = address.parse();
-                Self::Network(network_of(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
-            }
-        }
     }
 }
 
@@ -319,25 +293,4 @@ fn caller_address(request: &Request) -> IpAddr {
         .as_socket_addr()
         .map(|address| address.ip().to_canonical());
     address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
-/// What one subscriber holds: an IPv4 address, or the /64 of an IPv6 one.
-pub(crate) fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_ipv6_subscriber_cannot_multiply_by_changing_addresses() {
-        let network = |text: &str| network_of(text.parse().unwrap());
-        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
-        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
-        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
-    }
 }

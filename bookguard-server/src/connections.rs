@@ -26,8 +26,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::app::network_of;
 use crate::config::Connections;
+use crate::payer::network_of;
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;

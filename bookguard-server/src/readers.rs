@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use bookguard_core::error::Error;
 use tokio::sync::oneshot;
 
-use crate::app::Payer;
+use crate::payer::Payer;
 use crate::refusal::rate_limited;
 
 /// At least and at most as many threads, twice the processors in between; the store has eight connections that read.

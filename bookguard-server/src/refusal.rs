@@ -17,7 +17,7 @@ use poem::http::header::{
 };
 use serde::Serialize;
 
-use crate::api::incoming;
+use crate::negotiation::{names, wish};
 
 /// Body of every refusal but 401.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
@@ -215,7 +215,7 @@ impl Refusal {
             details: error.details,
             resolution_id: obstacle.resolution_id,
             disclosure_hash: obstacle.disclosure_hash,
-            evaluation: obstacle.evaluation,
+            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
         };
         let mut response = Response::from(refused.bytes(status));
         response.set_status(status);
@@ -302,8 +302,8 @@ pub(crate) struct Form {
 impl Form {
     /// The form these headers ask for.
     pub(crate) fn asked(headers: &HeaderMap) -> Self {
-        let problem = incoming::names(headers, PROBLEM)
-            .is_some_and(|weight| weight >= incoming::wish(headers, "application/json"));
+        let problem = names(headers, PROBLEM)
+            .is_some_and(|weight| weight >= wish(headers, "application/json"));
         let key = |value: &HeaderValue| value.as_bytes().windows(4).any(|part| part == b"bgk_");
         Self {
             problem,

@@ -4,9 +4,9 @@
 
 use bookguard_core::Error;
 use bookguard_core::engine::command::Answer;
+use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
-use bookguard_core::guard::{PublishedHead, Rollback, RollbackCause};
-use bookguard_core::log::Continuation;
+use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use bookguard_core::service::Service;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;

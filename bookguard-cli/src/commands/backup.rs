@@ -37,7 +37,7 @@ pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failu
     })?;
     let key = config
         .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
+        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
     match screen.format {
         Format::Json => screen.json(
             &json!({

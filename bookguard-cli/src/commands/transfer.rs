@@ -55,12 +55,12 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     let config = settings::config(place, None, &environment)?;
     let at = config
         .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from)));
+        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from.file())));
     let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
     let key = key.ok_or_else(|| no_key(from, &at))?;
     let guard = config
         .guard_file
-        .unwrap_or_else(|| guard::default_path(at.path(), from));
+        .unwrap_or_else(|| guard::default_path(at.path(), from.file()));
     let guard = Guard::open(guard, config.report).map_err(Failure::Unexpected)?;
     let log = Log::new(key, guard);
     let mut bar = Bar::new();

@@ -64,3 +64,6 @@ fn key_reused() -> Error {
          exactly.",
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use super::reschedules::sides;
 use crate::engine::batch::BookingState;
 use crate::entropy;
 use crate::error::Error;
+use crate::evidence::StoredEntry;
 use crate::evidence::facts::NOTIFICATION;
 use crate::evidence::{Acceptance, Notification, RescheduleRecord, TermsVersion};
 use crate::input::{self, Value};
@@ -27,7 +28,6 @@ use crate::policy::{
     Actor, PastReschedule, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
 };
 use crate::session::{Access, Session};
-use crate::store::read::StoredEntry;
 
 /// `GET /v1/bookings/{bookingId}/disclosure`
 pub struct GetDisclosure;

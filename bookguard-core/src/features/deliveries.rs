@@ -472,3 +472,6 @@ pub fn reclaim_all(service: &Service) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

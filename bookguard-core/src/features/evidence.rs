@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::acceptances::TermsHistory;
 use crate::engine::batch::BookingState;
 use crate::error::Error;
+use crate::evidence::StoredEntry;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
@@ -25,7 +26,7 @@ use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
-use crate::store::read::{Reader, StoredChain, StoredEntry};
+use crate::store::read::{Reader, StoredChain};
 use crate::store::{StoreError, StoredHead};
 
 /// `GET /v1/bookings/{bookingId}/evidence`

@@ -30,11 +30,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::Store;
 use super::conn::{Conn, Row, Statement, StoreError};
-use super::{Seal, Store};
-use crate::guard::{PublishedHead, Rollback};
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
 use crate::model::{EndpointId, EventId, Timestamp};
+use crate::seal::Seal;
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;

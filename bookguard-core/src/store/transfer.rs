@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use super::conn::{Arg, Conn, Statement, StoreError};
 use super::{Database, Store, StoredHead, head};
 use crate::error::Error;
-use crate::guard::{PublishedHead, Rollback};
 use crate::ledger::Hash;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
 pub use back::{Reopened, reopen};
 use table::TABLES;
@@ -187,7 +187,8 @@ fn may_go(
             ),
         ));
     };
-    let signer = (errand.log.signer(&stored.origin)).map_err(|e| failed(from, &e))?;
+    let signer = (errand.log.signer(&stored.origin))
+        .map_err(|why| failed(from, &StoreError::Corrupt(why)))?;
     if signer.verifier().to_string() != stored.vkey {
         return Err(refused(
             "wrong_ledger_key",

@@ -11,8 +11,8 @@ use poem::http::StatusCode;
 use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use poem::{Body, EndpointExt as _, Request, Response};
 
-use crate::api::incoming::{accepts, decode};
 use crate::app::App;
+use crate::incoming::{accepts, decode};
 use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";

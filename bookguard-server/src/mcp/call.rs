@@ -19,9 +19,9 @@ use super::MESSAGE_BYTES;
 use super::arguments::Parts;
 use super::tools::{IDEMPOTENCY_KEY, TABLE};
 use super::verification::VerifyEvidence;
-use crate::api::{self, Entry, endpoint::Served, incoming};
+use crate::api::{self, Entry, endpoint::Served};
 use crate::app::{App, Tab, Turned};
-use crate::documents;
+use crate::incoming;
 use crate::readers::ReadClass;
 use crate::refusal::{REQUEST_ID, Refusal};
 use crate::router::{Router, Routes};
@@ -94,7 +94,7 @@ impl Tools {
     /// As they are listed. Made when first asked for: a server that no model uses does not hold their schemas.
     pub(super) fn definitions(&self) -> Vec<Definition> {
         let made = self.definitions.get_or_init(|| {
-            let document = documents::read_openapi();
+            let document = api::read_openapi();
             TABLE.iter().map(|tool| tool.define(&document)).collect()
         });
         made.clone()

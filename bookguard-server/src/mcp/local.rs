@@ -9,8 +9,9 @@ use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 
 use super::endpoint::McpEndpoint;
-use crate::app::{App, Payer};
+use crate::app::App;
 use crate::courier::Courier;
+use crate::payer::Payer;
 use crate::refusal::Refusal;
 
 /// A service that answers messages in this process.

@@ -142,3 +142,6 @@ fn answer(batch: &BatchState, leaf: (u64, Hash), acceptance: &Acceptance) -> Acc
         receipt: Receipt::of(&batch.origin, leaf),
     }
 }
+
+#[cfg(test)]
+mod tests;

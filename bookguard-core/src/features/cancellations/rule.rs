@@ -243,7 +243,7 @@ fn guard(
     };
     Err(Error::conflict("quote_changed", message).showing(Obstacle {
         resolution_id: recorded.map(|resolution| resolution.resolution_id),
-        evaluation: Some(evaluation.clone()),
+        evaluation: serde_json::to_string(evaluation).ok(),
         ..Obstacle::default()
     }))
 }
@@ -320,3 +320,6 @@ fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Err
         }])
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -312,3 +312,6 @@ fn secret_owner(
     }
     Ok(*endpoint_id.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

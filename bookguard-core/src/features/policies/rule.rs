@@ -117,3 +117,6 @@ fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
     };
     Error::conflict("policy_version_conflict", message)
 }
+
+#[cfg(test)]
+mod tests;

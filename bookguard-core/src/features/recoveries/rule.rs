@@ -333,3 +333,6 @@ fn find<'p>(partner: &'p PartnerState, endpoint_id: &EndpointId) -> Option<&'p E
     let mut endpoints = partner.endpoints.iter();
     endpoints.find(|endpoint| endpoint.endpoint_id == *endpoint_id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -288,3 +288,6 @@ fn answer(
         receipt: Some(Receipt::of(&batch.origin, latest_reschedule.leaf)),
     })
 }
+
+#[cfg(test)]
+mod tests;

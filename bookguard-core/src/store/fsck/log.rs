@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::continued::Names;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
-use crate::guard::RollbackCause;
+use crate::ledger::rollback::RollbackCause;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};

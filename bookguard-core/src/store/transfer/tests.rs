@@ -22,7 +22,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("old.db");
         fixture::everything(&db);
-        let key = LedgerKey::load(&key_file::default_path(&db.as_path().into()));
+        let key = LedgerKey::load(&key_file::default_path(Some(&db)));
         Self {
             folder,
             key: key.unwrap().unwrap(),

@@ -1,8 +1,8 @@
 //! Deliveries that are given back, and those that are taken back.
 
-use super::*;
 use crate::engine::command::{HeldDelivery, Reclaim};
 use crate::engine::lease::{self, Node};
+use crate::features::fixture::*;
 use crate::limits::{LEASE_MS, LEASE_SKEW_MS};
 
 /// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.

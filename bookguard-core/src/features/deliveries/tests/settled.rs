@@ -1,10 +1,7 @@
 //! The end of a delivery is an entry of its booking: when there is one, and where it stands.
 
-use super::cancellations::{
-    ask_to_cancel, at, booking_id, canceling, partner_id, state, work_with,
-};
-use super::*;
 use crate::engine::change::Entry;
+use crate::features::fixture::*;
 use crate::ledger::{Leaf, LeafKind};
 use crate::policy::Actor;
 

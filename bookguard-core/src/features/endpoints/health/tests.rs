@@ -1,8 +1,8 @@
 //! Endpoints that fail, are suspended, tried again and resumed.
 
-use super::*;
 use crate::engine::command::NewEvent;
 use crate::features::endpoints::EndpointUpdate;
+use crate::features::fixture::*;
 use crate::limits::{
     LEASE_MS, MOVED_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS,
     UNVERIFIED_MS, WARNING_FAILURES,

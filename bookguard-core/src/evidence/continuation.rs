@@ -6,11 +6,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::evidence::facts::Field;
-use crate::guard::PublishedHead;
+use super::entry::StoredEntry;
+use super::facts::Field;
+use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::model::Timestamp;
-use crate::store::read::StoredEntry;
 
 /// The log that was found, and the key it was signed with.
 #[derive(Debug, Clone, PartialEq, Eq)]

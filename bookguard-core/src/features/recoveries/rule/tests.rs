@@ -2,8 +2,8 @@
 
 mod steps;
 
-use super::*;
 use crate::engine::batch::LoggedEvent;
+use crate::features::fixture::*;
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits::{
     DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_MS, RECOVERIES_PER_DAY,
