@@ -79,3 +79,6 @@ pub mod text;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ impl Bench {
         let service = open(&db, &clock).unwrap();
         std::fs::copy(&db, folder.path().join("whole.db")).unwrap();
         let raw = Connection::open(&db).unwrap();
-        raw.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+        raw.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF")
             .unwrap();
         raw.execute_batch(&format!(
             "ATTACH '{}' AS whole",
