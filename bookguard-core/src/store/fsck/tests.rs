@@ -11,7 +11,7 @@ use crate::tests::shared_out;
 
 mod bench;
 mod changes;
-pub(in crate::store) mod desk;
+pub(in crate::store) mod fixture;
 
 use bench::Bench;
 use changes::others;
