@@ -71,19 +71,15 @@ impl Router {
         response
     }
 
-    /// The answer to a request. Never fails, and never panics.
-    pub(crate) async fn respond(&self, request: Request) -> Response {
-        self.answer(request, None).await
-    }
-
     /// The refusal of a message that is no request, whole, as the last of its connection.
     pub(crate) fn refuse_unread(&self, status: StatusCode) -> Vec<u8> {
         Refusal::unread(status).bytes(&self.request_id(&HeaderMap::new()))
     }
 
+    /// Never fails, and never panics.
     async fn answer(&self, mut request: Request, refusal: Option<Refusal>) -> Response {
         let id = self.request_id(request.headers());
-        // Whoever asks further in this process does it under the same id.
+        // What is logged further in is logged under the same id.
         request.headers_mut().insert(REQUEST_ID, id.clone());
         let answer = async {
             match refusal {
@@ -93,7 +89,7 @@ impl Router {
         };
         let mut response = match unwound(answer).await {
             Ok(response) => response,
-            Err(message) => Refusal::from(Error::internal(format!("a panic: {message}"))).respond(),
+            Err(panic) => Refusal::from(panic).respond(),
         };
         if let Some(Fault(why)) = response.extensions_mut().remove::<Fault>() {
             (self.report)(&format!("{}: {why}", id.to_str().unwrap_or_default()));
@@ -147,14 +143,6 @@ impl Router {
     }
 }
 
-impl Endpoint for Router {
-    type Output = Response;
-
-    async fn call(&self, request: Request) -> poem::Result<Response> {
-        Ok(self.respond(request).await)
-    }
-}
-
 async fn refuse(request: &mut Request, refusal: Refusal) -> Response {
     let body = request.take_body();
     incoming::discard(request.headers(), body).await;
@@ -170,18 +158,18 @@ fn allow(methods: &Methods) -> String {
     names.join(", ")
 }
 
-/// Runs a future to its end; `Err` is the message of its panic.
-async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, String> {
+/// Runs a future to its end; `Err` is what its panic comes to.
+pub(crate) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Error> {
     let mut future = pin!(future);
     std::future::poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(panic) => {
-                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                Poll::Ready(Err(text
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_default()))
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let message = text.unwrap_or_default();
+                Poll::Ready(Err(Error::internal(format!("a panic: {message}"))))
             }
         },
     )
@@ -269,9 +257,8 @@ mod tests {
     }
 
     async fn ask(method: Method, path: &str) -> Response {
-        router()
-            .respond(Request::builder().method(method).uri_str(path).finish())
-            .await
+        let request = Request::builder().method(method).uri_str(path).finish();
+        router().answer(request, None).await
     }
 
     #[tokio::test]
@@ -355,7 +342,7 @@ mod tests {
                 .uri_str("/v1/a")
                 .header("x-request-id", sent)
                 .finish();
-            let response = router().respond(request).await;
+            let response = router().answer(request, None).await;
             assert_eq!(
                 response.header("x-request-id") == Some(sent),
                 kept,

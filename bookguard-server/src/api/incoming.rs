@@ -118,13 +118,7 @@ pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> 
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
     };
-    if text.len() > QUERY_BYTES {
-        let message = format!(
-            "The query has {} bytes; at most {QUERY_BYTES} are read.",
-            text.len()
-        );
-        return Err(Error::invalid("query_too_long", message));
-    }
+    check_query_bytes(text.len())?;
     let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         Some((decode(name, true)?, decode(value, true)?))
@@ -135,6 +129,15 @@ pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> 
             "The query is not percent-encoded UTF-8. Write each special character as %XX.",
         )
     })
+}
+
+/// Errors: `query_too_long`.
+pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
+    if bytes <= QUERY_BYTES {
+        return Ok(());
+    }
+    let message = format!("The query has {bytes} bytes; at most {QUERY_BYTES} are read.");
+    Err(Error::invalid("query_too_long", message))
 }
 
 /// Undoes percent-encoding; `None` when it is broken or gives no UTF-8.
