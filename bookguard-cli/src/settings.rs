@@ -1,6 +1,7 @@
 //! Where a command works and under which settings: flags first, then the environment, then the configuration file.
 //!
-//! What a setting may hold is the server's `Settings` to say. Invariant: an environment variable that is set to
+//! What a setting may hold is the server's `Settings` to say. clap's own `env` is not used: it takes a variable that is set to
+//! nothing as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an environment variable that is set to
 //! nothing counts as not set.
 
 use std::ffi::OsString;

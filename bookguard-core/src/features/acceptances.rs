@@ -167,8 +167,7 @@ impl Operation for AcceptTerms {
         summary: "Record that a party accepted a booking's terms",
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
                       of every evidence packet from then on. Another text than the one in force is 409 `disclosure_changed` with the \
-                      `disclosureHash` that is; the same party, method, instant and text again answer with what is recorded. `ip` and \
-                      `userAgent` are values of their own in the ledger, which can be erased.",
+                      `disclosureHash` that is; the same party, method, instant and text again answer with what is recorded.",
     };
     type Output = Accepted;
 

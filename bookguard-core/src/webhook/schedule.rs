@@ -4,8 +4,7 @@
 //! attempts charged to an endpoint never exceeds the number of delays of the schedule.
 
 use std::fmt;
-
-use chrono::{DateTime, NaiveDateTime};
+use std::time::UNIX_EPOCH;
 
 use super::attempt::{Attempt, FailureClass};
 use crate::limits::{RETRY_AFTER_MS, SCHEDULE_ATTEMPTS, SCHEDULE_DELAY_MS};
@@ -70,11 +69,6 @@ impl Schedule {
         self.delays_ms.len()
     }
 
-    /// The wait before the first attempt, in milliseconds; `random` is any uniformly distributed number.
-    pub fn first_delay(&self, random: u64) -> u64 {
-        spread(self.delays_ms[0], random)
-    }
-
     /// The wait after `last` until the next automatic attempt, in milliseconds; `None` when there is none.
     ///
     /// `attempts_made` counts the attempts charged so far, `last` included if it [is](Attempt::uncharged);
@@ -114,23 +108,10 @@ pub fn retry_after_ms(value: &str, now_ms: i64) -> Option<u64> {
         let seconds: u64 = value.parse().unwrap_or(u64::MAX);
         return Some(seconds.saturating_mul(SECOND).min(RETRY_AFTER_MS));
     }
-    let until_ms = http_date(value)?.and_utc().timestamp_millis();
-    let wait = u64::try_from(until_ms.saturating_sub(now_ms)).unwrap_or(0);
-    Some(wait.min(RETRY_AFTER_MS))
-}
-
-fn http_date(value: &str) -> Option<NaiveDateTime> {
-    const FORMS: [&str; 3] = [
-        "%a, %d %b %Y %H:%M:%S GMT", // Sun, 06 Nov 1994 08:49:37 GMT
-        "%A, %d-%b-%y %H:%M:%S GMT", // Sunday, 06-Nov-94 08:49:37 GMT
-        "%a %b %e %H:%M:%S %Y",      // Sun Nov  6 08:49:37 1994
-    ];
-    // Years of five digits and more parse too; they are outside what an HTTP date can say.
-    let latest = DateTime::from_timestamp(253_402_300_799, 0)?.naive_utc();
-    FORMS
-        .iter()
-        .find_map(|form| NaiveDateTime::parse_from_str(value, form).ok())
-        .filter(|date| *date <= latest)
+    let until = httpdate::parse_http_date(value).ok()?;
+    let until = until.duration_since(UNIX_EPOCH).ok()?.as_millis();
+    let wait = i128::try_from(until).ok()? - i128::from(now_ms);
+    Some(u64::try_from(wait.max(0)).ok()?.min(RETRY_AFTER_MS))
 }
 
 /// `delay_ms` moved by up to a fifth in either direction, evenly over `random`.
@@ -201,7 +182,6 @@ mod tests {
     fn ten_attempts_over_three_days_and_then_no_more() {
         let schedule = Schedule::default();
         let timeout = failed(FailureClass::Timeout, None, None);
-        assert_eq!(schedule.first_delay(EVEN), 0);
         let after = |made| schedule.next_delay(made, &timeout, EVEN);
         let seconds = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
         for (made, seconds) in (1..).zip(seconds) {
@@ -226,11 +206,6 @@ mod tests {
                 _ => Some(5000),
             };
             assert_eq!(next, expected, "{class}");
-            assert_eq!(
-                class.disables_endpoint(),
-                class == FailureClass::Gone,
-                "{class}"
-            );
         }
     }
 
@@ -331,7 +306,6 @@ mod tests {
             })
         );
         let schedule = Schedule::new(vec![1000, SCHEDULE_DELAY_MS]).unwrap();
-        assert_eq!(schedule.first_delay(EVEN), 1000);
         assert_eq!(
             schedule.next_delay(1, &failed(FailureClass::Timeout, None, None), EVEN),
             Some(SCHEDULE_DELAY_MS)

@@ -3,9 +3,11 @@
 //! Field rules are the core's. Invariant: nothing here holds more than the body limit for one request, however the
 //! client sends it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use percent_encoding::percent_decode_str;
 use poem::http::StatusCode;
 use poem::http::Version;
 use poem::http::header::{
@@ -140,30 +142,21 @@ pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
     Err(Error::invalid("query_too_long", message))
 }
 
-/// Undoes percent-encoding; `None` when it is broken or gives no UTF-8.
+/// Undoes percent-encoding; `None` when it is broken, which the crate lets stand, or gives no UTF-8.
 pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    if !text.contains(['%', '+']) {
-        return Some(text.to_owned());
+    let is_byte = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_byte) {
+        return None;
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => {
-                let (high, low) = (bytes.next().and_then(digit)?, bytes.next().and_then(digit)?);
-                high << 4 | low
-            }
-            b'+' if plus_is_space => b' ',
-            other => other,
-        });
-    }
-    String::from_utf8(out).ok()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte)
-        .to_digit(16)
-        .and_then(|digit| u8::try_from(digit).ok())
+    let spaced = match plus_is_space {
+        true => Cow::Owned(text.replace('+', " ")),
+        false => Cow::Borrowed(text),
+    };
+    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
+    Some(decoded.into_owned())
 }
 
 /// The Idempotency-Key header. One that is no text, or was sent twice, becomes one the core refuses.

@@ -556,7 +556,6 @@ impl Desk {
             body: entry.body.clone(),
             salt: URL_SAFE_NO_PAD.encode(entry.salt),
             disclosures: entry.disclosures.clone(),
-            erased: Vec::new(),
             proof: self.proof(entry.index, self.size()),
         });
         let landmarks: Vec<Landmark> = kept.entries.iter().map(|entry| entry.landmark).collect();
@@ -619,7 +618,6 @@ impl Desk {
             evaluation,
             resolution: kept.resolution.clone(),
             deliveries,
-            items: Vec::new(),
             summary,
             signature: String::new(),
         }
