@@ -3,7 +3,6 @@
 //! Invariants: a reader that goes away ends the command quietly, never with a panic; nothing that came from elsewhere
 //! steers the terminal; colour is for a terminal, unless its user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
-pub mod amendments;
 pub mod bar;
 pub mod bookings;
 pub mod cancellation;
@@ -11,7 +10,8 @@ pub mod events;
 pub mod nouns;
 pub mod policies;
 pub mod recoveries;
-pub mod sheet;
+pub mod reschedules;
+pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -22,7 +22,7 @@ use crate::args::Format;
 use crate::failure::Failure;
 use crate::target::Answer;
 use crate::text::laid_out;
-use sheet::Style;
+use table::Style;
 
 /// Where answers go.
 #[derive(Debug, Clone, Copy)]

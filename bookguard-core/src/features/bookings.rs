@@ -25,7 +25,9 @@ use crate::operation::{
     ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
     write,
 };
-use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Refusal, Shelf, Terms};
+use crate::policy::{
+    Booked, EventDate, MissingZone, Policy, PolicySet, PolicySource, Refusal, Terms,
+};
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
 use crate::store::terms;
@@ -79,21 +81,25 @@ impl Operation for CreateBooking {
     type Output = BookingCreated;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<BookingCreated>, Error> {
-        let shelf = match named_partner(session, &request.body) {
+        let policy_set = match named_partner(session, &request.body) {
             Some(partner_id) if request.from_memory => {
-                let remembered = session.service.remembered_shelf(&partner_id);
+                let remembered = session.service.remembered_policy_set(&partner_id);
                 Some(remembered.ok_or_else(Error::outdated)?)
             }
-            Some(partner_id) => Some(session.service.shelf(partner_id)?),
+            Some(partner_id) => Some(session.service.policy_set(partner_id)?),
             None => None,
         };
-        let new = new_booking(session, &request.body, &shelf.clone().unwrap_or_default());
+        let new = new_booking(
+            session,
+            &request.body,
+            &policy_set.clone().unwrap_or_default(),
+        );
         let mut new = match new {
             // What is remembered may lack what another node was told.
             Err(_) if request.from_memory => return Err(Error::outdated()),
             new => new?,
         };
-        new.shelf = shelf.filter(|_| request.from_memory);
+        new.policy_set = policy_set.filter(|_| request.from_memory);
         Ok(write(new.booking.created_at, Self(Arc::new(new))))
     }
 
@@ -145,8 +151,8 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
 }
 
 impl BookingRequest {
-    /// Reads the body of a booking's creation, reporting every fault. `shelf` holds the policies it may name.
-    pub fn read(body: &[u8], shelf: &Shelf) -> Result<Self, Error> {
+    /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
+    pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
         input::read(body, |form| {
             let partner_id = form.optional("partnerId", |v| v.text(limits::PARTY_ID_CHARS));
             let talent = form.required_object("talent", party);
@@ -161,7 +167,7 @@ impl BookingRequest {
             let paid = form.optional("amountPaid", |v| amount(v, currency));
             let time_zone = form.optional("timeZone", |v| v.text(64));
             let inline = form.optional_object("policy", Policy::read);
-            let named = form.optional("policyId", |v| named_policy(v, shelf));
+            let named = form.optional("policyId", |v| named_policy(v, policy_set));
             let metadata = form.optional("metadata", |v| {
                 v.reborrow().text_map(
                     limits::METADATA_PAIRS,
@@ -244,31 +250,35 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
         .ok()
 }
 
-fn named_policy(v: &mut Value<'_, '_>, shelf: &Shelf) -> Option<Policy> {
+fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {
     let text = v.string()?;
-    if let Some(policy) = shelf.named(&text) {
+    if let Some(policy) = policy_set.named(&text) {
         return Some(policy.clone());
     }
     v.fault(
         "policy_unknown",
         format!("there is no policy \"{}\"", input::shorten(&text)),
-        shelf.fix_for(&text),
+        policy_set.fix_for(&text),
     )
 }
 
 /// Everything of a new booking that its batch does not decide.
-fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooking, Error> {
-    let wanted = BookingRequest::read(body, shelf)?;
+fn new_booking(
+    session: &Session,
+    body: &[u8],
+    policy_set: &PolicySet,
+) -> Result<NewBooking, Error> {
+    let wanted = BookingRequest::read(body, policy_set)?;
     let partner_id = owner(session, wanted.partner_id.as_deref())?;
     let at = session.service.clock().now();
     let policy = match wanted.policy {
         Some(chosen) => Some(chosen),
-        None => shelf.default_for(&wanted.event_type, session.service.library_policies())?,
+        None => policy_set.default_for(&wanted.event_type, session.service.library_policies())?,
     };
     let booked = Booked {
         event_date: wanted.event_date,
         time_zone: wanted.time_zone.as_deref(),
-        partner_time_zone: shelf.settings.time_zone.as_deref(),
+        partner_time_zone: policy_set.settings.time_zone.as_deref(),
         value: wanted.value,
         paid: wanted.paid,
         created_at: at,
@@ -318,7 +328,7 @@ fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooki
         },
         booking,
         terms,
-        shelf: None,
+        policy_set: None,
     })
 }
 

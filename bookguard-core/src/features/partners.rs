@@ -24,7 +24,7 @@ use crate::operation::{
     paging, path_id, query, query_choice, query_one, read, write,
 };
 use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
-use crate::service::Registration as Mode;
+use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Session};
 use crate::text::is_invisible;
 use crate::webhook::Secret;

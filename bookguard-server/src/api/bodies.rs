@@ -136,7 +136,7 @@ mod tests {
     use bookguard_core::features::partners::NewPartner;
     use bookguard_core::features::partners::PartnerUpdate;
     use bookguard_core::features::reschedules::RescheduleRequest;
-    use bookguard_core::policy::Shelf;
+    use bookguard_core::policy::PolicySet;
     use poem_openapi::registry::Registry;
     use poem_openapi::types::Type;
 
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_documented_bodies_are_the_ones_the_core_reads() {
-        documented::<BookingBody>(&|body| BookingRequest::read(body, &Shelf::default()).err());
+        documented::<BookingBody>(&|body| BookingRequest::read(body, &PolicySet::default()).err());
         documented::<AcceptanceBody>(&|body| AcceptanceRequest::read(body).err());
         documented::<RescheduleBody>(&|body| RescheduleRequest::read(body).err());
         documented::<CancelBody>(&|body| CancelRequest::read(body).err());

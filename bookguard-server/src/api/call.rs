@@ -20,7 +20,7 @@ use bookguard_core::session::Session;
 use poem::http::header::HeaderMap;
 
 use crate::app::{App, Tab};
-use crate::readers::Lane;
+use crate::readers::ReadClass;
 use crate::watch;
 
 /// How long the answer to a manual retry waits for its outcome.
@@ -79,22 +79,22 @@ impl Caller<'_> {
     /// Does what is asked; from memory, without leaving this task before the writer is needed.
     async fn attempt<O: Operation>(&self, input: Arc<Request>) -> Result<Finished, Error> {
         // What is larger than other bodies takes its time from the first byte on.
-        let lane = match input.body.len() {
-            0..=limits::BODY_BYTES => Lane::Short,
-            _ => Lane::Long,
+        let class = match input.body.len() {
+            0..=limits::BODY_BYTES => ReadClass::Short,
+            _ => ReadClass::Long,
         };
         let session = self.session.clone();
         let step = if input.from_memory {
             self.tab.at_once(|| step::<O>(session, &input))?
         } else {
             let read = move || step::<O>(session, &input);
-            self.app.read(self.tab, lane, read).await?
+            self.app.read(self.tab, class, read).await?
         };
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
                 let read = move || Ok(operation::finish::<O>(&read(&session)?));
-                self.app.read(self.tab, Lane::Long, read).await
+                self.app.read(self.tab, ReadClass::Long, read).await
             }
             Step::Watch(session, watch) => {
                 let found = self.watch::<O>(session, watch).await?;
@@ -111,13 +111,13 @@ impl Caller<'_> {
         session: Session,
         watch: Watch<O::Output>,
     ) -> Result<Finished, Error> {
-        let lane = match watch.is_long {
-            true => Lane::Long,
-            false => Lane::Short,
+        let class = match watch.is_long {
+            true => ReadClass::Long,
+            false => ReadClass::Short,
         };
         let look = || {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.read(self.tab, lane, move || look(&session))
+            self.app.read(self.tab, class, move || look(&session))
         };
         let found = watch::watch(session.service.news(), &watch, look).await?;
         Ok(operation::finish::<O>(&found))
@@ -144,8 +144,8 @@ impl Caller<'_> {
             finished.body = body;
             if let Some(key) = remembered {
                 // Before it leaves: a repetition must find what was sent.
-                let amend = events::amend(session, key, &finished.body);
-                session.service.submit_patiently(amend).await?;
+                let replacement = events::replace_answer(session, key, &finished.body);
+                session.service.submit_patiently(replacement).await?;
             }
         }
         Ok(finished)

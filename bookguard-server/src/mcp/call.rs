@@ -22,7 +22,7 @@ use crate::api::call::{Call, Caller, call};
 use crate::api::{self, incoming};
 use crate::app::{Admitted, App, Tab};
 use crate::documents;
-use crate::readers::Lane;
+use crate::readers::ReadClass;
 use crate::refusal::{Fault, REQUEST_ID, Refusal};
 use crate::router::unwound;
 
@@ -142,7 +142,7 @@ impl Tools {
             ))),
         };
         let read = match large {
-            true => self.app.read(tab, Lane::Long, read).await,
+            true => self.app.read(tab, ReadClass::Long, read).await,
             false => tab.at_once(read),
         };
         read.map_err(|error| self.refuse(error.into(), headers))
@@ -162,7 +162,7 @@ impl Tools {
         let read = move || arguments::read(&route, remembered, &text);
         let input = match arguments.len() {
             0..=BODY_BYTES => read(),
-            _ => self.app.read(tab, Lane::Long, read).await,
+            _ => self.app.read(tab, ReadClass::Long, read).await,
         };
         Ok(Request {
             from_memory: bound.from_memory,
