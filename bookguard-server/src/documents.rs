@@ -58,6 +58,16 @@ pub(crate) fn read_openapi() -> Value {
     serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
 
+/// What stands where a reference of the document leads, which is what is said once for many operations; anything else is itself.
+pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
+    let place = value["$ref"]
+        .as_str()
+        .and_then(|reference| reference.strip_prefix('#'));
+    place
+        .and_then(|place| document.pointer(place))
+        .unwrap_or(value)
+}
+
 const TEXT: &str = "text/plain; charset=utf-8";
 /// Browsers ask for it by themselves; most take a drawing there.
 const ICON: &str = include_str!("documents/pages/icon.svg");

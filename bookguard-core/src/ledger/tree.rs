@@ -43,12 +43,6 @@ impl Frontier {
         self.size
     }
 
-    /// The roots of the perfect subtrees, biggest first.
-    #[must_use]
-    pub fn parts(&self) -> &[Hash] {
-        &self.parts
-    }
-
     /// The Merkle tree hash (RFC 6962 §2.1). Costs one hash per 1-bit of the size.
     #[must_use]
     pub fn root(&self) -> Hash {

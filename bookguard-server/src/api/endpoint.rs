@@ -55,7 +55,7 @@ impl Served {
         incoming::accepts(request.headers(), "application/json")?;
         let body = incoming::body(request, limits::BODY_BYTES).await?;
         Ok(operation::Request {
-            path: incoming::parameters(self.route.path, request.uri().path()),
+            path: incoming::parameters(&self.route, request),
             query: incoming::query(request.uri().query())?,
             body,
             idempotency_key: incoming::idempotency_key(request.headers()),

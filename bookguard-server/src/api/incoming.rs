@@ -1,12 +1,14 @@
 //! Reads the HTTP message around an operation's request: path, query, body, the headers that matter.
 //!
-//! Field rules are the core's. Invariant: nothing here holds more than the body limit for one request, however the
+//! Field rules are the core's. poem's extractors would refuse in words of their own, and its `Accept` knows no weights.
+//! Invariant: nothing here holds more than the body limit for one request, however the
 //! client sends it.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::operation::Route;
 use percent_encoding::percent_decode_str;
 use poem::http::StatusCode;
 use poem::http::Version;
@@ -100,17 +102,10 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The values of a route's parameters in a path that the router matched to it.
-pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
-    if !route.contains('{') {
-        return Vec::new();
-    }
-    let pairs = route.split('/').zip(path.split('/'));
-    // A segment that does not decode names nothing, as any other unknown id.
-    pairs
-        .filter(|(name, _)| name.starts_with('{'))
-        .map(|(_, value)| decode(value, false).unwrap_or_default())
-        .collect()
+/// The values of a route's parameters. One that is no UTF-8 names nothing, as any other unknown id.
+pub(crate) fn parameters(route: &Route, request: &Request) -> Vec<String> {
+    let value = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
+    route.parameters().map(value).collect()
 }
 
 /// The pairs of a query string, decoded.

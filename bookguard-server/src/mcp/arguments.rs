@@ -12,7 +12,7 @@ use bookguard_core::operation::{Body, Request, Route};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::tools::{IDEMPOTENCY_KEY, path_parameters};
+use super::tools::IDEMPOTENCY_KEY;
 use crate::api::incoming;
 
 /// Reads the arguments. What is neither in the path nor the query is the body's, or the query's where there is no body: the
@@ -21,7 +21,7 @@ use crate::api::incoming;
 /// Errors: `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's; `query_too_long`.
 pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<Request, Error> {
     let mut path: Vec<(&str, Option<String>)> =
-        path_parameters(route).map(|name| (name, None)).collect();
+        route.parameters().map(|name| (name, None)).collect();
     let mut query = Vec::new();
     let mut idempotency_key = None;
     let mut body = Vec::new();
