@@ -168,7 +168,7 @@ impl Operation for AcceptTerms {
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
                       of every evidence packet from then on. A text other than the one in force is 409 `disclosure_changed`, \
                       with the `disclosureHash` in force; the same party, method, instant and text again answer with what is \
-                      recorded. `ip` and `userAgent` are separate values in the ledger, which can be erased.",
+                      recorded.",
     };
     type Output = Accepted;
 
