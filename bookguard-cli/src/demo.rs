@@ -415,7 +415,7 @@ async fn call<O: Operation>(
 fn go_on() -> String {
     let program = program();
     format!(
-        r#"To go on by hand, on a database of your own in this directory:
+        r#"To continue by hand, on a database of your own in this directory:
 
   export BOOKGUARD_DB=./bookguard.db
   PARTNER=$({program} partners register --name 'My platform' --business-type marketplace --contact-email me@example.com --output json | sed 's/.*"partnerId":"\([^"]*\)".*/\1/')

@@ -61,7 +61,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "/dev/zero holds more than 1000 bytes, which is more than this can be"
+            "/dev/zero holds more than 1000 bytes, the most that is allowed here"
         );
         assert!(bytes(Path::new("/dev/null"), 1000).unwrap().is_empty());
         assert!(

@@ -152,21 +152,21 @@ pub const QUEUED_PER_ENDPOINT: usize = 512;
 pub const QUEUED_PER_SLOW_ENDPOINT: usize = 16;
 /// The same for an endpoint in trouble: the one in flight, and one that follows it at once.
 pub const QUEUED_PER_TROUBLED_ENDPOINT: usize = 2;
-/// Deliveries held in memory on each node for all endpoints that fare well: some 20 MB with their bodies. The share of one partner
+/// Deliveries held in memory on each node for all healthy endpoints: some 20 MB with their bodies. The share of one partner
 /// alone is a sixth, which is what its endpoints can hold.
 pub const QUEUED: usize = 65_536;
 /// The same for all new endpoints: twice what is in flight, so that what waits has its turn before its lease is too short.
 pub const QUEUED_NEW: usize = 2 * IN_FLIGHT_NEW;
 /// The same for all endpoints in trouble, for the same reason; the rest waits in the store, under no lease.
 pub const QUEUED_TROUBLED: usize = 2 * IN_FLIGHT_TROUBLED;
-/// Endpoints whose ways a node remembers while nothing is held for them, of those that fare well and of those in trouble each: some
+/// Endpoints whose health a node remembers while nothing is held for them, of healthy and of troubled ones each: some
 /// 100 bytes each. One that is forgotten is new again.
 pub const ENDPOINTS_REMEMBERED: usize = 16_384;
 /// Milliseconds in which what is held for an endpoint should have been sent: half a lease.
 pub const QUEUE_MS: u64 = 30_000;
 /// Deliveries of one endpoint taken from the store in one claim: keeps the commit that claims them short.
 pub const CLAIMED_PER_ENDPOINT: usize = 128;
-/// Deliveries in flight on one node to endpoints that fare well.
+/// Deliveries in flight on one node to healthy endpoints.
 pub const IN_FLIGHT: usize = 1_024;
 /// The same to new endpoints, beside those: 250 partners that registered nothing but dead ones at once leave a place for others.
 pub const IN_FLIGHT_NEW: usize = 512;

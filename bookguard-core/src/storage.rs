@@ -225,7 +225,7 @@ impl Storage {
         drop(state);
         if let Some(news) = news {
             (self.report)(&format!(
-                "{news}. What is written is kept in the log, which grows until this is mended: look at the disk (more of the \
+                "{news}. Writes are kept in the log, which grows until this is repaired: check the disk (more of the \
                  same are counted, not reported)"
             ));
         }

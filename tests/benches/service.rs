@@ -98,7 +98,7 @@ fn run() -> Fallible<()> {
         .split(',')
         .find(|name| !name.is_empty() && !PARTS.iter().any(|(known, _)| known == name))
     {
-        return Err(format!("BOOKGUARD_BENCH_ONLY names {unknown}, which is no part").into());
+        return Err(format!("BOOKGUARD_BENCH_ONLY names {unknown}, which is not a part").into());
     }
     let mut report = Report::default();
     for (name, part) in PARTS {

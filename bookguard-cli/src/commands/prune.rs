@@ -182,7 +182,7 @@ mod tests {
         };
         let text = pruning.told();
         assert!(
-            text.contains("were deleted") && text.contains("5 more as old were kept"),
+            text.contains("were deleted") && text.contains("5 more of that age were kept"),
             "{text}"
         );
     }

@@ -135,7 +135,7 @@ fn told(
         moved.root.to_base64()
     ));
     lines.push(screen.style.good(&format!(
-        "Moved: the ledger goes on in {to}; {from} takes no more writes."
+        "Moved: the ledger continues in {to}; {from} takes no more writes."
     )));
     lines.push(format!(
         "Servers on {from} still answer reads, as of now; stop them once the others run."

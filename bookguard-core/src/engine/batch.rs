@@ -45,7 +45,7 @@ pub struct BatchState {
     pub sweep: Option<Sweep>,
     /// Limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
-    /// How the endpoints fare of which deliveries are claimed or settled; those that are deleted are not there.
+    /// The health of the endpoints whose deliveries are claimed or settled; deleted ones are left out.
     pub health: HashMap<EndpointId, EndpointHealth>,
     /// The terms of secrets that commands replace, in the order they were made, by owner.
     pub secrets: HashMap<[u8; 16], Vec<SecretTerm>>,

@@ -189,11 +189,11 @@ pub enum Change {
         /// Since when it takes what it takes now, if that is what changed.
         since: Option<Timestamp>,
     },
-    /// An endpoint fares otherwise.
+    /// An endpoint's health changed.
     EndpointHealthChanged {
         /// Which.
         endpoint_id: EndpointId,
-        /// How it fares now.
+        /// Its health now.
         health: EndpointHealth,
     },
     /// A further secret signs.

@@ -1,7 +1,7 @@
 //! Deliveries that the writer hands to the courier in memory, right after the commit that made them, and those handed back.
 //!
 //! Bounded per endpoint, per partner and in all; what finds no room stays in the store, due at once, and is claimed when there
-//! is. How much room an endpoint has depends on how it fares: those that fare well, those nobody knows yet and those in trouble
+//! is. How much room an endpoint has depends on its health: healthy endpoints, new ones and troubled ones
 //! have a pool each, so that however many endpoints are dead, there is room for what is delivered at once. Within a pool, each
 //! partner has its share ([`partner_share`]). The room at a birth is that when its batch began.
 
@@ -17,7 +17,7 @@ use crate::limits::{
 };
 use crate::model::{Endpoint, EndpointId, PartnerId};
 
-/// How an endpoint has fared lately, as far as this node knows.
+/// The recent health of an endpoint, as far as this node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndpointStanding {
     /// It accepts what it gets, in good time.
@@ -69,7 +69,7 @@ struct Pool {
 /// What may be claimed now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// From which endpoints, and at most how many of each: those that fare well first.
+    /// From which endpoints, and at most how many of each: healthy ones first.
     pub open: Vec<(EndpointId, usize)>,
     /// How many of these, from the first, are worth another look at once.
     pub urgent: usize,
@@ -191,7 +191,7 @@ impl Outbox {
         held.endpoints.get(endpoint_id).map_or(0, |of| of.count)
     }
 
-    /// Which deliveries a claim may take, of endpoints that have something due and fare as the store says: none of one endpoint until
+    /// Which deliveries a claim may take, of endpoints that have something due, with their health in the store: none of one endpoint until
     /// there is room for a whole claim of it, and of the endpoints of one partner one after the other, in turn with those of
     /// other partners. The order they come in decides the rest.
     pub fn claims(&self, due: &[(EndpointId, PartnerId, bool)]) -> Claims {
@@ -246,7 +246,7 @@ impl Outbox {
         }
     }
 
-    /// The courier has forgotten how this endpoint fares.
+    /// The courier has forgotten the health of this endpoint.
     pub fn forget(&self, endpoint_id: &EndpointId) {
         let mut held = self.held();
         if held

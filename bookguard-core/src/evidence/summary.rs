@@ -169,7 +169,7 @@ fn ended(notification: &Notification) -> String {
     )
 }
 
-/// How a delivery fared that has not ended, or goes on after it was given up.
+/// The state of a delivery that has not ended, or continues after it was given up.
 fn under_way(delivery: &PacketDelivery) -> Option<Moment> {
     let last = delivery.history.last()?;
     let ended = delivery.recorded.last();

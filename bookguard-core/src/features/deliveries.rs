@@ -325,7 +325,7 @@ pub struct EndpointTurned {
     pub endpoint_id: EndpointId,
     /// Where it stood before.
     pub from: EndpointStatus,
-    /// How it fares now.
+    /// Its health now.
     pub health: EndpointHealth,
 }
 
@@ -362,7 +362,7 @@ impl Command for SettleDelivery {
             DeliveryPhase::Failed
         };
         let (health_change, reply) = health.map_or((None, None), |before| {
-            fare(endpoint_id, before, at, &attempt)
+            health_after(endpoint_id, before, at, &attempt)
         });
         let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter);
         let entry = is_to_record(state, phase, due)
@@ -406,8 +406,8 @@ fn is_to_record(state: &DeliveryState, phase: DeliveryPhase, due: Option<Timesta
     }
 }
 
-/// What an attempt makes of its endpoint: of one that fares well and goes on so nothing is written.
-fn fare(
+/// The health of an endpoint after an attempt; for one that stays healthy nothing is written.
+fn health_after(
     endpoint_id: EndpointId,
     before: EndpointHealth,
     at: Timestamp,

@@ -96,7 +96,7 @@ fn it_never_moves_backwards() {
     let lines = said();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
-        lines[0].starts_with("the ledger goes on as next: that entries of log log"),
+        lines[0].starts_with("the ledger continues as next: the loss of entries of log log"),
         "{lines:?}"
     );
     guard.note(Some(&head("next", 3)), head("next", 4));

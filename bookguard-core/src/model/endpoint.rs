@@ -42,7 +42,7 @@ impl EndpointStatus {
     }
 }
 
-/// How an endpoint fares: what changes of it with its deliveries.
+/// The health of an endpoint: what its deliveries change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointHealth {
     /// Where it stands.
@@ -141,7 +141,7 @@ impl Endpoint {
             .is_some_and(|since| leased.ms() < since.ms() - MOVED_MS)
     }
 
-    /// How it fares.
+    /// Its health.
     pub fn health(&self) -> EndpointHealth {
         EndpointHealth {
             status: self.status,
@@ -152,7 +152,7 @@ impl Endpoint {
         }
     }
 
-    /// The same endpoint, faring otherwise.
+    /// The same endpoint with another health.
     #[must_use]
     pub fn with_health(self, health: EndpointHealth) -> Self {
         Self {

@@ -188,7 +188,7 @@ impl<T: Type> Type for Page<T> {
             T::register(registry);
             let cursor = MetaSchema {
                 nullable: true,
-                description: Some("Pass as `cursor` to go on; null on the last page."),
+                description: Some("Pass as `cursor` for the next page; null on the last page."),
                 ..MetaSchema::new("string")
             };
             MetaSchema {

@@ -73,7 +73,7 @@ pub(crate) struct Writes<'a> {
     /// Where deliveries stand that were there before, each once.
     updated: Vec<(EventId, EndpointId, DeliveryState)>,
     attempts: Vec<(EventId, EndpointId, u32, String)>,
-    /// How endpoints fare that fare otherwise, each once.
+    /// The changed health of endpoints, each once.
     health: Vec<(EndpointId, EndpointHealth)>,
     /// What is left of the bodies of old events.
     pruned: Vec<(EventId, Pruned)>,

@@ -20,19 +20,19 @@ use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
      WHERE partner_id IN ({}) AND deleted_ms IS NULL";
 
-/// How some endpoints fare.
+/// The health of some endpoints.
 pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
 
 /// When the secrets of some owners were made and take over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
 
-/// How endpoints fare that are to be tried at a moment further away than any pause there is: that of a suspended one, which grows
+/// The health of endpoints that are to be tried at a moment further away than any pause there is: that of a suspended one, which grows
 /// with the time for which it has failed, or of one that is not verified.
 const AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
      WHERE probe_ms IS NOT NULL AND probe_ms > $1 AND deleted_ms IS NULL AND (status = 1 OR probe_ms > $2 \
      AND ((probe_ms - $3) * $4 > $5 - failing_ms OR probe_ms > $6)) ORDER BY probe_ms LIMIT $7";
 
-/// How endpoints fare whose address is new since a moment that is yet to come.
+/// The health of endpoints whose address is new since a moment in the future.
 const UNVERIFIED_AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
      WHERE unverified_ms IS NOT NULL AND unverified_ms > $1 AND deleted_ms IS NULL ORDER BY unverified_ms LIMIT $2";
 
@@ -76,7 +76,7 @@ fn stands(status: Option<EndpointStatus>) -> (RangeInclusive<i64>, RangeInclusiv
     )
 }
 
-/// How an endpoint fares, from its columns status, failures, failing, probe and unverified, which begin at `from`.
+/// The health of an endpoint, from its columns status, failures, failing, probe and unverified, which begin at `from`.
 pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreError> {
     let found = row.int(from)?;
     let place = STATUSES.iter().find(|(number, _)| *number == found);
@@ -199,7 +199,7 @@ pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statemen
     }
 }
 
-/// Writes how an endpoint fares.
+/// Writes the health of an endpoint.
 pub(super) fn set_health(endpoint_id: &EndpointId, health: EndpointHealth) -> Statement<'_> {
     Statement::new(
         "UPDATE endpoint SET status = $1, failures = $2, failing_ms = $3, probe_ms = $4, unverified_ms = $5 WHERE id = $6",

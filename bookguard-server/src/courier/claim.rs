@@ -4,7 +4,7 @@
 //!
 //! What is due is judged by the service's clock, how often to look by the real one. Every node looks: whichever comes
 //! first takes it, and the write turn sees to it that nobody else does. Invariants: looking writes nothing while nothing
-//! is due, and takes no more than a twentieth of the time, or a fifth while endpoints that fare well have more due than there is
+//! is due, and takes no more than a twentieth of the time, or a fifth while healthy endpoints have more due than there is
 //! room for; only as much is claimed as there is room for, theirs first; what is claimed arrives through the outbox like everything
 //! else.
 

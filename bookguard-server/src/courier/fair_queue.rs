@@ -338,7 +338,7 @@ impl FairQueue {
     }
 
     /// A delivery that was [`sent`](Self::sent) is settled, or given back. Says whether the claimer should come: the
-    /// store holds more for this endpoint, which fares well, and now there is room for a whole claim.
+    /// store holds more for this endpoint, which is healthy, and now there is room for a whole claim.
     pub(super) fn done(&mut self, endpoint_id: &EndpointId) -> bool {
         let Some(queue) = self.queues.get_mut(endpoint_id) else {
             return false;

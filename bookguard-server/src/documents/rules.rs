@@ -44,8 +44,7 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
             `expected`, and on 409 `quote_changed` show the new one. A resolution is `final`, or `pending_review` until a person decides.")),
         ("Limits", format!("A body is a JSON object in camelCase of at most {body} KiB, sent as `application/json`. 429 and 503 carry \
             `Retry-After`; `RateLimit` says what is left. Wait that long, then repeat with the same `Idempotency-Key`.")),
-        ("Lists", format!("Lists answer `{{data, hasMore, nextCursor}}`: pass `nextCursor` as `?cursor=` until `hasMore` is false. The log \
-            of events goes on by number instead: `nextAfter` as `?after=`. `limit` is 1 to {PAGE_ROWS}, {PAGE_ROWS_DEFAULT} when left out. A query parameter that an operation does not know is refused.")),
+        ("Lists", format!("Lists answer `{{data, hasMore, nextCursor}}`: pass `nextCursor` as `?cursor=` until `hasMore` is false. The log of events continues by number instead: `nextAfter` as `?after=`. `limit` is 1 to {PAGE_ROWS}, {PAGE_ROWS_DEFAULT} when left out. A query parameter that an operation does not know is refused.")),
         ("Isolation", "A key sees its own partner's data only. Another partner's id answers 404 `not_found`, byte for byte like one that never \
             was; a path that does not exist is 404 `path_not_found`.".to_owned()),
     ]

@@ -96,7 +96,7 @@ fn x_forwarded_for() {
     assert_eq!(
         client("x-forwarded-for", PROXY, &[b"\xff\xfe, 203.0.113.5"]),
         PROXY,
-        "a line that is no text"
+        "a line that is not text"
     );
 }
 

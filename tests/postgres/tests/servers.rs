@@ -225,7 +225,7 @@ fn a_variable_that_means_nothing_is_refused() {
 fn directory(data: &str) -> PathBuf {
     let parent = Path::new(data).parent();
     parent
-        .unwrap_or_else(|| panic!("{data:?} is no data directory"))
+        .unwrap_or_else(|| panic!("{data:?} is not a data directory"))
         .to_owned()
 }
 

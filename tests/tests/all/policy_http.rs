@@ -69,7 +69,7 @@ impl Fixture {
     }
 
     fn set_clock(&self, to: &str) {
-        let to = Timestamp::parse(to).unwrap_or_else(|| panic!("{to} is no instant"));
+        let to = Timestamp::parse(to).unwrap_or_else(|| panic!("{to} is not an instant"));
         self.server.advance(to.ms() - self.server.now_ms());
     }
 

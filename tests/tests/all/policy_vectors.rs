@@ -244,7 +244,7 @@ fn optional_text(object: &Object, field: &str) -> Option<String> {
 }
 
 fn instant(text: &str) -> Timestamp {
-    Timestamp::parse(text).unwrap_or_else(|| panic!("{text} is no instant"))
+    Timestamp::parse(text).unwrap_or_else(|| panic!("{text} is not an instant"))
 }
 
 fn word<T: Copy>(words: &[(&str, T)], typed: &str) -> T {

@@ -134,7 +134,7 @@ fn however_many_endpoints_are_dead_there_is_room_for_others() {
         outbox.hand_over(vec![claimed; *most]);
     }
     assert_eq!(of.len(), 250, "every partner has some");
-    // One that comes late has its place, and what fares well comes first and has all its room.
+    // One that comes late has its place, and a healthy endpoint comes first and has all its room.
     let (late, good) = (endpoint(60_000), endpoint(60_001));
     outbox.set(
         good,

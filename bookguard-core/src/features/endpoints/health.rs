@@ -1,4 +1,4 @@
-//! How an endpoint fares: failing after ten failures in a row, suspended after five days of nothing else, back with the first
+//! The health of an endpoint: failing after ten failures in a row, suspended after five days of nothing else, back with the first
 //! success; verified by the first success at its address.
 //!
 //! Faults of ours are not its failures. Invariants: what is disabled, by its partner or by a 410, is brought back by its partner
@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
 
-/// How it fares after an attempt that was settled at `at`.
+/// Its health after an attempt that was settled at `at`.
 pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) -> EndpointHealth {
     use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
     if matches!(health.status, Disabled | Gone) {
@@ -55,7 +55,7 @@ pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
     }
 }
 
-/// How it fares once its partner says that it is enabled or not, or gives it another address, or both; `moved` says whether that
+/// Its health once its partner enables or disables it, or gives it another address, or both; `moved` says whether that
 /// address is to be verified.
 pub(crate) fn decided(
     health: EndpointHealth,
@@ -75,7 +75,7 @@ pub(crate) fn decided(
         (Some(false), _) if on => EndpointHealth::of(Disabled),
         (Some(true), Suspended) => EndpointHealth::of(Active),
         (Some(true), _) if !on => EndpointHealth::of(Active),
-        // Nobody knows yet how another address fares: it is tried now.
+        // Nothing is known of the new address: it is tried now.
         (_, Active | Failing) if moved => EndpointHealth::of(Active),
         (_, Suspended) if moved => EndpointHealth {
             probe_at: Some(at),
@@ -99,7 +99,7 @@ pub(crate) fn decided(
     }
 }
 
-/// How it fares once its partner has asked by hand that something be sent there: now if it is suspended, but soon where nobody has
+/// Its health once its partner has asked for a manual retry: now if it is suspended, but soon where nobody has
 /// accepted anything.
 pub(crate) fn woken(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     if health.status != EndpointStatus::Suspended {
@@ -115,7 +115,7 @@ pub(crate) fn woken(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
-/// How it fares after a try of which nothing came, by no fault of its own: of one that is not verified the next is as soon as after a
+/// Its health after a try that came to nothing through no fault of its own: of one that is not verified the next is as soon as after a
 /// failure.
 pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     let soon = at.plus_ms(UNVERIFIED_MS);
@@ -130,7 +130,7 @@ pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
-/// How it fares where its next try is further away than any pause, or its address newer than any can be, because the clock has
+/// Its health where its next try is further away than any pause, or its address newer than any can be, because the clock has
 /// been set back: a whole pause away, and new from now on.
 pub(crate) fn reckoned_anew(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     let (longest, pause) = match health.status {
@@ -153,7 +153,7 @@ pub(crate) fn reckoned_anew(health: EndpointHealth, at: Timestamp) -> EndpointHe
     }
 }
 
-/// How many of `room` deliveries may be taken now, and how it fares once any is: of one that is suspended or not verified a single
+/// How many of `room` deliveries may be taken now, and its health once any is: of one that is suspended or not verified a single
 /// delivery is tried, and until the next moment for that nobody else does.
 pub(crate) fn claimable(
     health: EndpointHealth,

@@ -72,7 +72,7 @@ impl TestEndpoint {
             phase: Phase::Dns,
             class: Some(FailureClass::OurFault),
             detail: Some(
-                "what came of the test is not known here; test again with another Idempotency-Key"
+                "the result of the test is not known here; test again with another Idempotency-Key"
                     .to_owned(),
             ),
             status_code: None,

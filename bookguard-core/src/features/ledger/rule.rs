@@ -32,7 +32,7 @@ impl Command for ContinueLog {
             return Err(Error::conflict(
                 "rollback_changed",
                 format!(
-                    "The database changed since the loss was looked at: now {rollback}. Look again before you accept."
+                    "The database has changed since you looked at the loss: now {rollback}. Look again before you accept."
                 ),
             ));
         }

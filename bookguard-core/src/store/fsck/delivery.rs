@@ -69,7 +69,7 @@ pub(super) fn check_all(
         }
         if let Some(begun) = state.begun {
             let detail = format!(
-                "its schedule begins anew at {begun}, when nobody retried or recovered the event"
+                "its schedule restarts at {begun}, when nobody retried or recovered the event"
             );
             match event.may_begin_anew(begun, &endpoint_id, belongings) {
                 Some(true) => {}
@@ -86,7 +86,7 @@ pub(super) fn check_all(
             && event.content.body().is_some()
             && receiver.must_have(event)
         {
-            notes.doubt("its schedule begins anew, and it had not failed before");
+            notes.doubt("its schedule restarts, but it had not failed before");
         }
         match &event.content {
             Content::Whole(_) => judge(event, &state, &attempts, belongings.now, &mut notes),

@@ -90,7 +90,7 @@ impl Check<'_> {
     }
 }
 
-/// What of how an endpoint fares cannot be true together.
+/// What in the health of an endpoint cannot be true together.
 fn contradiction(health: EndpointHealth) -> Option<&'static str> {
     let suspended = health.status == EndpointStatus::Suspended;
     if (health.failures > 0) != health.failing_since.is_some() {

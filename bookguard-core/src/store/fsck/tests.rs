@@ -79,7 +79,7 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "endpoint",
         "failures",
         "by",
-        "how an endpoint fared lately is the service's word alone",
+        "the recent health of an endpoint is the service's word alone",
     ),
     ("endpoint", "failing_ms", "by", "the same"),
     ("endpoint", "failing_ms", "of another row", "the same"),

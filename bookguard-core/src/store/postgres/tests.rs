@@ -8,7 +8,7 @@ use crate::store::Database;
 fn url(text: &str) -> PostgresUrl {
     match Database::from(text) {
         Database::Postgres(url) => url,
-        Database::File(path) => panic!("{} is no server", path.display()),
+        Database::File(path) => panic!("{} is not a server", path.display()),
     }
 }
 

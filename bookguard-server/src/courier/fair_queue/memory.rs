@@ -1,5 +1,5 @@
 //! Records of endpoints while nothing is held for them. Bounded: when it is full, the half that was not used for longest is
-//! forgotten. Those in trouble have a memory of their own, so that no number of them makes one that fares well new again.
+//! forgotten. Those in trouble have a memory of their own, so that no number of them makes a healthy one new again.
 
 use std::collections::HashMap;
 

@@ -91,7 +91,7 @@ impl Record {
         };
         let good = if ended == Ended::Accepted && !slow {
             if before == EndpointStanding::Troubled {
-                // What it took while it was in trouble says nothing about how it fares from now on.
+                // What it took while it was in trouble says nothing about its health from now on.
                 (self.takes_ms, self.share) = (took_ms, 2);
             }
             true

@@ -30,7 +30,7 @@ use crate::courier::address::AddressRules;
 /// never answers makes it wait.
 const LOOKUPS: usize = 64;
 
-/// Of these, for endpoints that are new or in trouble: those that fare well are left the other half.
+/// Of these, for endpoints that are new or in trouble: healthy ones are left the other half.
 const LOOKUPS_UNPROVEN: usize = LOOKUPS / 2;
 
 /// Of those, for endpoints in trouble: a silent name server soon brings what it names there.
@@ -47,7 +47,7 @@ tokio::task_local! {
     pub(in crate::courier) static ASKER: Asker;
 }
 
-/// Who looks up a name: whose endpoint, and how that fares.
+/// Who looks up a name: whose endpoint, and its health.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::courier) struct Asker {
     pub partner_id: PartnerId,

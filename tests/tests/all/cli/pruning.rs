@@ -91,7 +91,7 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
         let line = ["webhook-events", "prune", "--dry-run", "--output", "table"];
         let table = database.command(line).run().await.stdout;
         assert!(
-            table.contains("0 events") && table.contains("1 more as old would be kept"),
+            table.contains("0 events") && table.contains("1 more of that age would be kept"),
             "{table}"
         );
         database.verify(2).await;

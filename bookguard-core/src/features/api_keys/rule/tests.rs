@@ -50,7 +50,7 @@ fn keys_are_limited_and_revoked_once() {
 }
 
 #[test]
-fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() {
+fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
     let scopes = |words: &[&str]| Scopes::parse(words).unwrap();
     let (all, manager): (&[&str], &[&str]) = (&["*"], &["api-keys:write"]);
     for (by, target, others, expected) in [

@@ -23,8 +23,8 @@ fn suspended(probe_ms: i64) -> EndpointHealth {
     }
 }
 
-/// A batch with one due delivery to endpoint 7, which fares so, as a batch that claims and settles loads it.
-fn faring(health: EndpointHealth) -> BatchState {
+/// A batch with one due delivery to endpoint 7, which has this health, as a batch that claims and settles loads it.
+fn with_health(health: EndpointHealth) -> BatchState {
     let mut work = with_delivery(delivery(DeliveryPhase::Failed, Some(0), None));
     let partner = work.partners.get_mut(&id(1)).unwrap();
     partner.endpoints[0] = partner.endpoints[0].clone().with_health(health);
@@ -66,7 +66,7 @@ fn claim(ms: i64) -> Envelope<()> {
 #[test]
 fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_each() {
     let failure = Some(FailureClass::Http5xx);
-    let mut work = faring(EndpointHealth::of(Active));
+    let mut work = with_health(EndpointHealth::of(Active));
     let mut told = Vec::new();
     for ms in (0..12).chain([
         SUSPENDED_AFTER_MS - 1,
@@ -103,7 +103,7 @@ fn five_days_count_from_the_first_failure_and_a_few_failures_suspend_nobody() {
         (9, SUSPENDED_AFTER_MS - 1, Failing),
         (9, SUSPENDED_AFTER_MS, Suspended),
     ] {
-        let mut work = faring(EndpointHealth {
+        let mut work = with_health(EndpointHealth {
             failures,
             failing_since: Some(NOW),
             ..EndpointHealth::of(Active)
@@ -128,7 +128,7 @@ fn healthy_endpoints_cost_no_write_and_faults_of_ours_do_not_count() {
         (Gone, None, false),
     ] {
         let before = EndpointHealth::of(status);
-        let mut work = faring(before);
+        let mut work = with_health(before);
         attempted(&mut work, 0, class);
         assert_eq!(
             work.health[&id(7)] != before,
@@ -136,14 +136,14 @@ fn healthy_endpoints_cost_no_write_and_faults_of_ours_do_not_count() {
             "{status:?} {class:?}"
         );
     }
-    let mut work = faring(suspended(0));
+    let mut work = with_health(suspended(0));
     attempted(&mut work, 0, Some(FailureClass::Gone));
     assert_eq!(work.health[&id(7)], EndpointHealth::of(Gone));
 }
 
 #[test]
 fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
-    let mut work = faring(suspended(1_000));
+    let mut work = with_health(suspended(1_000));
     work.deliveries.insert(
         (id(6), id(7)),
         delivery(DeliveryPhase::Pending, Some(0), None),
@@ -167,11 +167,11 @@ fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
 
 #[test]
 fn nothing_to_deliver_tries_nothing_and_a_disabled_endpoint_is_never_tried() {
-    let mut work = faring(suspended(0));
+    let mut work = with_health(suspended(0));
     work.deliveries.clear();
     assert!(changes(decide(&work, &claim(5))).is_empty());
     for status in [Disabled, Gone] {
-        let work = faring(EndpointHealth::of(status));
+        let work = with_health(EndpointHealth::of(status));
         assert!(changes(decide(&work, &claim(5))).is_empty(), "{status:?}");
     }
 }
@@ -186,7 +186,7 @@ fn the_pause_of_a_suspended_endpoint_grows_with_its_failures() {
         (hours(2880), PROBE_MAX_MS),
         (hours(100_000), PROBE_MAX_MS),
     ] {
-        let mut work = faring(suspended(-10));
+        let mut work = with_health(suspended(-10));
         attempted(&mut work, age, Some(FailureClass::Timeout));
         let next = work.health[&id(7)].probe_at;
         assert_eq!(next, Some(NOW.plus_ms(age + pause)), "{age}");
@@ -207,7 +207,7 @@ fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try()
         (9, OurFault, 0, 9, Some(30_000)),
         (9, OurFault, 2 * old, 9, Some(OUR_FAULTS_FREE_MS / 16)),
     ] {
-        let mut work = faring(suspended(PROBE_MS));
+        let mut work = with_health(suspended(PROBE_MS));
         let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
         state.counted_attempts = counted_attempts;
         attempted(&mut work, age, Some(class));
@@ -232,7 +232,7 @@ fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
         (suspended(PROBE_MS), None),
         (EndpointHealth::of(Active), Some(99)),
     ] {
-        let mut work = faring(health);
+        let mut work = with_health(health);
         let event = NewEvent {
             event_id: id(6),
             event_type: EventType::BookingCreated,
@@ -265,7 +265,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         ..EndpointHealth::of(Active)
     };
     // Taken by one claim, and by no other until it is known what came of it.
-    let mut work = faring(unverified);
+    let mut work = with_health(unverified);
     let taken = |work: &mut BatchState, ms| {
         let changes = changes(decide(work, &claim(ms)));
         changes.iter().for_each(|change| work.apply(change));
@@ -296,7 +296,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         unverified_since: Some(NOW.plus_ms(MOVED_MS)),
         ..EndpointHealth::of(Active)
     };
-    let mut work = faring(moved);
+    let mut work = with_health(moved);
     attempted(&mut work, MOVED_MS - 1, None);
     let after = work.health[&id(7)];
     assert_eq!(after.unverified_since, moved.unverified_since);
@@ -313,7 +313,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         ("https://other.example/", false, None),
         ("https://example.com/7", true, None),
     ] {
-        let mut work = faring(EndpointHealth::of(Active));
+        let mut work = with_health(EndpointHealth::of(Active));
         let update = EndpointUpdate {
             url: Some(url.to_owned()),
             verifies,
@@ -375,7 +375,7 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
             EndpointHealth::of(Disabled),
         ),
     ] {
-        let mut work = faring(health);
+        let mut work = with_health(health);
         let update = EndpointUpdate {
             url: url.map(str::to_owned),
             enabled,
@@ -397,7 +397,7 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
 
 #[test]
 fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
-    let mut work = faring(suspended(60_000));
+    let mut work = with_health(suspended(60_000));
     work.room.clear();
     let retry = command(RetryEvent {
         partner_id: id(1),
@@ -482,7 +482,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
         unverified_since: Some(NOW),
         ..EndpointHealth::of(Active)
     };
-    let mut work = faring(unverified);
+    let mut work = with_health(unverified);
     work.room.insert(id(7), 1_000);
     work.deliveries.get_mut(&(id(5), id(7))).unwrap().due = Some(NOW.plus_ms(3_600_000));
     let retry = |ms| {
@@ -518,7 +518,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     assert_eq!(sent.len(), 6, "{sent:?}");
 
     // One that waits for its turn is retried as often as anybody likes, and its schedule is as long as before.
-    let mut work = faring(EndpointHealth {
+    let mut work = with_health(EndpointHealth {
         probe_at: Some(NOW.plus_ms(UNVERIFIED_MS)),
         ..unverified
     });
@@ -533,7 +533,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     assert_eq!((state.counted_attempts, state.lease), (4, None));
     // A suspended one is tried soon, not in hours, and not at once.
     for (unverified_since, next) in [(None, 0), (Some(NOW), UNVERIFIED_MS)] {
-        let mut work = faring(EndpointHealth {
+        let mut work = with_health(EndpointHealth {
             unverified_since,
             ..suspended(PROBE_MS)
         });
@@ -550,7 +550,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
 #[test]
 fn a_failed_start_postpones_an_unverified_endpoint_by_seconds_only() {
     let claimed = |health| {
-        let mut work = faring(health);
+        let mut work = with_health(health);
         changes(decide(&work, &claim(0)))
             .iter()
             .for_each(|change| work.apply(change));

@@ -30,7 +30,7 @@ fn dead_endpoints_take_no_place_from_healthy_ones() {
         }
         held = take_all(&mut queue);
         assert!(held.len() <= IN_FLIGHT_NEW + IN_FLIGHT_TROUBLED);
-        // At any moment: all places of an endpoint that fares well, and a first one for each of those just registered.
+        // At any moment: all places of a healthy endpoint, and a first one for each of those just registered.
         fill_of(&mut queue, 300, 6_000, IN_FLIGHT_PER_ENDPOINT);
         let good = take_all(&mut queue);
         assert_eq!(good.len(), IN_FLIGHT_PER_ENDPOINT);
@@ -106,7 +106,7 @@ fn trouble_outlives_the_queue() {
         }
         assert!(queue.is_idle());
     }
-    // One that fares well keeps its places too, and the store's word is taken for one that is not known here.
+    // A healthy one keeps its places too, and the store's word is taken for one that is not known here.
     let mut queue = proven();
     assert!(queue.is_idle());
     fill(&mut queue, 1, 20, 0);
