@@ -291,11 +291,17 @@ struct Flipped {
 
 #[test]
 fn every_column_of_every_row_changed_in_turn_is_noticed() {
+    let first = Bench::new();
     // Changes are undone before the next one, so that each thread needs a database of its own.
-    let begin = || (Bench::new(), Flipped::default());
-    let all = shared_out(&all_rows(), begin, |(bench, flipped), (table, row)| {
-        flip_row(bench, table, *row, flipped);
-    });
+    let copy = first.copier();
+    let begin = || (copy(), Flipped::default());
+    let all = shared_out(
+        &all_rows(&first),
+        begin,
+        |(bench, flipped), (table, row)| {
+            flip_row(bench, table, *row, flipped);
+        },
+    );
     let all: Vec<Flipped> = all
         .into_iter()
         .map(|(bench, flipped)| {
@@ -315,9 +321,8 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
     );
 }
 
-/// Every row there is, as its table and its place there, which are the same in every such database.
-fn all_rows() -> Vec<(String, usize)> {
-    let bench = Bench::new();
+/// Every row there is, as its table and its place there, which are the same in every copy.
+fn all_rows(bench: &Bench) -> Vec<(String, usize)> {
     let tables = bench.tables().into_iter();
     let rows =
         tables.flat_map(|table| (0..bench.rows(&table).len()).map(move |n| (table.clone(), n)));
@@ -374,16 +379,22 @@ fn matching(keys: &[String], from: usize) -> String {
 
 #[test]
 fn every_row_taken_away_or_doubled_is_noticed() {
-    let begin = || (Bench::new(), HashSet::new());
-    let all = shared_out(&all_rows(), begin, |(bench, doubled), (table, row)| {
-        take_away_and_double(bench, table, *row, doubled);
-    });
+    let first = Bench::new();
+    let copy = first.copier();
+    let begin = || (copy(), HashSet::new());
+    let all = shared_out(
+        &all_rows(&first),
+        begin,
+        |(bench, doubled), (table, row)| {
+            take_away_and_double(bench, table, *row, doubled);
+        },
+    );
     let mut doubled = HashSet::new();
     for (bench, of_one) in &all {
         assert_eq!(bench.verify().findings, [], "everything was put back");
         doubled.extend(of_one);
     }
-    assert_eq!(doubled.len(), all[0].0.tables().len(), "{doubled:?}");
+    assert_eq!(doubled.len(), first.tables().len(), "{doubled:?}");
 }
 
 fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mut HashSet<String>) {
