@@ -29,7 +29,8 @@ pub struct Fact {
 impl Fact {
     /// Commits to `fields`. `salt` yields fresh random bytes each time.
     ///
-    /// Errors: a value that canonical JSON cannot keep exactly (a number beyond 2^53).
+    /// # Errors
+    /// A value that canonical JSON cannot keep exactly (a number beyond 2^53).
     pub fn seal(
         kind: LeafKind,
         fields: Vec<Field>,
@@ -163,7 +164,7 @@ pub fn rescheduled(record: &RescheduleRecord) -> Vec<Field> {
     fields
 }
 
-/// The fields of `terms.accepted`, each by itself, because where and with what it was accepted can be erased.
+/// The fields of `terms.accepted`.
 pub fn accepted(acceptance: &Acceptance) -> Vec<Field> {
     let mut fields = vec![
         ("bookingId", json!(acceptance.booking_id)),
@@ -183,7 +184,7 @@ pub fn accepted(acceptance: &Acceptance) -> Vec<Field> {
     fields
 }
 
-/// The fields of `booking.canceled`: what was asked for, each by itself, because the note can be erased.
+/// The fields of `booking.canceled`: what was asked for.
 pub fn canceled(cancellation: &Cancellation) -> Vec<Field> {
     let mut fields = vec![
         ("bookingId", json!(cancellation.booking_id)),

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
-use super::seal::Seal;
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
@@ -28,6 +27,7 @@ use crate::model::{
     Usage,
 };
 use crate::policy::Resolution;
+use crate::seal::Seal;
 
 /// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
 /// `growing`, also the answer to [`tree::growing`].
@@ -467,15 +467,8 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
     let corrupt = |why: &dyn std::fmt::Display| {
         StoreError::Corrupt(format!("an acceptance cannot be read: {why}"))
     };
-    let pairs: Vec<Vec<serde_json::Value>> = row.json(3)?;
-    let fields = pairs
-        .into_iter()
-        .filter_map(|pair| match <[_; 2]>::try_from(pair) {
-            Ok([serde_json::Value::String(name), value]) => Some((name, value)),
-            // The name of a value that was erased stands alone.
-            _ => None,
-        });
-    let acceptance = Acceptance::of(fields.collect()).map_err(|e| corrupt(&e))?;
+    let fields: Vec<(String, serde_json::Value)> = row.json(3)?;
+    let acceptance = Acceptance::of(fields.into_iter().collect()).map_err(|e| corrupt(&e))?;
     let leaf = (row.size(1)?, crate::ledger::leaf_hash(row.blob(2)?));
     let known = work.acceptances.entry(row.id(0)?).or_default();
     let place = known.partition_point(|((index, _), _)| *index < leaf.0);

@@ -8,13 +8,12 @@ use serde_json::Value;
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
-use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
 use crate::engine::batch::BookingState;
 use crate::engine::lease::Node;
-use crate::guard::{PublishedHead, Rollback};
-use crate::ledger::event::{EventError, field_digest};
-use crate::ledger::{Disclosure, EventBody};
+use crate::evidence::StoredEntry;
+use crate::ledger::Disclosure;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
 use crate::log::Log;
 use crate::model::{
@@ -22,6 +21,7 @@ use crate::model::{
     PartnerStatus, Quota, QuotaReport, ResolutionId, Timestamp,
 };
 use crate::policy::Resolution;
+use crate::seal::Seal;
 use crate::store::tree::{tile_bytes, tile_statement};
 
 /// A connection that reads.
@@ -47,48 +47,6 @@ pub struct BookingFilter {
     pub event_from: Option<Timestamp>,
     /// Only events before.
     pub event_to: Option<Timestamp>,
-}
-
-/// An entry of the log with what its commitment opens to, all as stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEntry {
-    /// Position in the log.
-    pub index: u64,
-    /// Whose booking; of none when the fact is the log's own.
-    pub booking_id: Option<BookingId>,
-    /// Position in the booking's chain.
-    pub seq: u64,
-    /// The exact leaf bytes.
-    pub leaf: Vec<u8>,
-    /// What happened, in the words of a leaf's kind.
-    pub kind: String,
-    /// The commitment's salt.
-    pub salt: [u8; 32],
-    /// The fields that can be shown.
-    pub disclosures: Vec<Disclosure>,
-    /// The fields that were erased, and the digests that are left of them.
-    pub erased: Vec<(String, [u8; 32])>,
-}
-
-impl StoredEntry {
-    /// The event body the leaf commits to, computed from the fields.
-    ///
-    /// Errors: a value canonical JSON cannot keep.
-    pub fn event_body(&self) -> Result<EventBody, EventError> {
-        let shown = self
-            .disclosures
-            .iter()
-            .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
-        let erased = self
-            .erased
-            .iter()
-            .map(|(name, digest)| Ok((name.clone(), *digest)));
-        let sd = shown.chain(erased).collect::<Result<_, EventError>>()?;
-        Ok(EventBody {
-            kind: self.kind.clone(),
-            sd,
-        })
-    }
 }
 
 /// A booking's owner and chain.
@@ -521,7 +479,7 @@ pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
 }
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
-    let (disclosures, erased) = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
+    let disclosures = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
         StoreError::Corrupt(format!(
             "the fields of entry {} cannot be read",
             row.size(0).unwrap_or(0)
@@ -538,34 +496,23 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
         kind: row.text(4)?.to_owned(),
         salt: row.bytes(5)?,
         disclosures,
-        erased,
     })
 }
 
-type Fields = (Vec<Disclosure>, Vec<(String, [u8; 32])>);
-
-/// The fields from their names and values and the 32 bytes of each: its salt, or, once the value is erased, its digest.
-fn fields(facts: &str, salts: &[u8]) -> Option<Fields> {
-    let pairs: Vec<Vec<Value>> = serde_json::from_str(facts).ok()?;
+/// The fields from their names and values and the salt of each.
+fn fields(facts: &str, salts: &[u8]) -> Option<Vec<Disclosure>> {
+    let pairs: Vec<(String, Value)> = serde_json::from_str(facts).ok()?;
     let (salts, rest) = salts.as_chunks::<32>();
     if !rest.is_empty() || salts.len() != pairs.len() {
         return None;
     }
-    let mut disclosures = Vec::with_capacity(pairs.len());
-    let mut erased = Vec::new();
-    for (pair, salt) in pairs.into_iter().zip(salts) {
-        let mut pair = pair.into_iter();
-        match (pair.next()?, pair.next(), pair.next()) {
-            (Value::String(name), Some(value), None) => disclosures.push(Disclosure {
-                name,
-                salt: *salt,
-                value,
-            }),
-            (Value::String(name), None, None) => erased.push((name, *salt)),
-            _ => return None,
-        }
-    }
-    Some((disclosures, erased))
+    let fields = pairs.into_iter().zip(salts);
+    let fields = fields.map(|((name, value), salt)| Disclosure {
+        name,
+        salt: *salt,
+        value,
+    });
+    Some(fields.collect())
 }
 
 #[cfg(test)]

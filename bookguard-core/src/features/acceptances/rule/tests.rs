@@ -1,0 +1,181 @@
+//! Acceptances as tables, on bookings made by hand.
+
+use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
+use crate::features::fixture::*;
+use crate::ledger::LeafKind;
+use crate::policy::{Actor, TermsDisclosure, disclose};
+
+const NOW: &str = "2026-06-01T00:00:00.500Z";
+
+fn told(work: &BatchState) -> TermsDisclosure {
+    let state = &work.bookings[&booking_id()];
+    disclose(&state.terms, state.reschedules()).unwrap()
+}
+
+fn ask(work: &BatchState) -> AcceptanceRequest {
+    AcceptanceRequest {
+        party: Actor::Organizer,
+        method: "checkbox".to_owned(),
+        at: at("2026-06-01T00:00:00Z"),
+        ip: Some("203.0.113.7".to_owned()),
+        user_agent: Some("Browser/1.0".to_owned()),
+        disclosure_hash: told(work).disclosure_hash,
+    }
+}
+
+fn accepting(asked: AcceptanceRequest) -> AcceptTerms {
+    AcceptTerms {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        asked,
+        seed: [1; 32],
+    }
+}
+
+type Decided = Result<(Vec<Change>, Accepted), Error>;
+
+fn accept(work: &BatchState, when: &str, ask: AcceptanceRequest) -> Decided {
+    decided(work, when, accepting(ask))
+}
+
+fn decided(work: &BatchState, when: &str, command: AcceptTerms) -> Decided {
+    match decide(work, &Envelope::new(at(when), command))? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
+        other => panic!("decided {other:?}"),
+    }
+}
+
+fn done(work: &mut BatchState, when: &str, ask: AcceptanceRequest) -> Accepted {
+    let (changes, accepted) = accept(work, when, ask).unwrap();
+    for change in &changes {
+        work.apply(change);
+    }
+    accepted
+}
+
+#[test]
+fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let asked = ask(&work);
+    let (changes, accepted) = accept(&work, NOW, asked.clone()).unwrap();
+    let [entry] = entries(&changes)[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!(entry.fact.kind, LeafKind::TermsAccepted);
+    assert_eq!((changes.len(), accepted.receipt.leaf_index), (2, 10));
+    let acceptance = &accepted.acceptance;
+    assert_eq!(acceptance.accepted_at, at(NOW));
+    assert_eq!(acceptance.disclosure_version, told(&work).version);
+    for change in &changes {
+        work.apply(change);
+    }
+    // Where and with what tell nothing apart.
+    let again = AcceptanceRequest {
+        ip: None,
+        user_agent: None,
+        ..asked.clone()
+    };
+    let again = AcceptTerms {
+        seed: [2; 32],
+        ..accepting(again)
+    };
+    let (changes, repeated) = decided(&work, "2030-01-01T00:00:00Z", again).unwrap();
+    assert!(changes.is_empty());
+    assert_eq!(repeated, accepted);
+    let talent = AcceptanceRequest {
+        party: Actor::Talent,
+        ..asked.clone()
+    };
+    assert_eq!(done(&mut work, NOW, talent).receipt.leaf_index, 11);
+
+    // After a move it is another text; what was accepted stays what it was.
+    rescheduled(&mut work, NOW, ask_to_reschedule("2026-10-20T19:00"));
+    let error = accept(
+        &work,
+        NOW,
+        AcceptanceRequest {
+            party: Actor::Partner,
+            ..asked.clone()
+        },
+    )
+    .unwrap_err();
+    assert_eq!(error.code, "disclosure_changed");
+    assert_eq!(
+        error.obstacle.unwrap().disclosure_hash,
+        Some(told(&work).disclosure_hash)
+    );
+    let (changes, repeated) = accept(&work, NOW, asked).unwrap();
+    assert!(changes.is_empty());
+    assert_eq!(repeated, accepted);
+    let anew = ask(&work);
+    done(&mut work, NOW, anew);
+    assert_eq!(work.acceptances[&booking_id()].len(), 3);
+}
+
+#[test]
+fn what_cannot_be_accepted_is_refused_by_its_code() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
+    let with = |change: &dyn Fn(&mut AcceptanceRequest)| {
+        let mut ask = ask(&work);
+        change(&mut ask);
+        ask
+    };
+    for (ask, code) in [
+        (
+            with(&|ask| ask.disclosure_hash = String::new()),
+            "disclosure_changed",
+        ),
+        (
+            with(&|ask| ask.at = at("2026-06-01T00:05:00.501Z")),
+            "accepted_in_future",
+        ),
+        (
+            with(&|ask| ask.at = at("2026-01-10T14:54:59.999Z")),
+            "accepted_before_terms",
+        ),
+    ] {
+        assert_eq!(accept(&work, NOW, ask).unwrap_err().code, code);
+    }
+    // Clocks of checkouts may be some minutes off.
+    for instant in ["2026-06-01T00:05:00.500Z", "2026-01-10T14:55:00Z"] {
+        accept(&work, NOW, with(&|ask| ask.at = at(instant))).unwrap();
+    }
+    let error = |command| decided(&work, NOW, command).unwrap_err();
+    let foreign = AcceptTerms {
+        partner_id: id(77),
+        ..accepting(with(&|_| ()))
+    };
+    let unknown = AcceptTerms {
+        booking_id: id(78),
+        ..accepting(with(&|_| ()))
+    };
+    assert_eq!(error(foreign), error(unknown));
+
+    let first = with(&|_| ());
+    let made = done(&mut work, NOW, first.clone());
+    let cancel = canceling(ask_to_cancel(Actor::Talent, None));
+    apply(&mut work, NOW, cancel);
+    assert_eq!(accept(&work, NOW, first.clone()).unwrap().1, made);
+    let other = AcceptanceRequest {
+        party: Actor::Talent,
+        ..first
+    };
+    assert_eq!(
+        accept(&work, NOW, other).unwrap_err().code,
+        "booking_canceled"
+    );
+}
+
+#[test]
+fn a_booking_takes_only_so_many_acceptances() {
+    let mut work = work_with(state(None, BookingStatus::Created));
+    for n in 0..limits::ACCEPTANCES {
+        let asked = AcceptanceRequest {
+            method: n.to_string(),
+            ..ask(&work)
+        };
+        done(&mut work, NOW, asked);
+    }
+    let error = accept(&work, NOW, ask(&work)).unwrap_err();
+    assert_eq!(error.code, "too_many_acceptances");
+}

@@ -1,0 +1,587 @@
+//! Endpoints that fail, are suspended, tried again and resumed.
+
+use crate::engine::command::NewEvent;
+use crate::features::endpoints::EndpointUpdate;
+use crate::features::fixture::*;
+use crate::limits::{
+    LEASE_MS, MOVED_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS,
+    UNVERIFIED_MS, WARNING_FAILURES,
+};
+use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
+
+fn at<R>(ms: i64, command: impl Command<Reply = R>) -> Envelope<R> {
+    Envelope::new(NOW.plus_ms(ms), command)
+}
+
+fn suspended(probe_ms: i64) -> EndpointHealth {
+    EndpointHealth {
+        status: Suspended,
+        failures: 99,
+        failing_since: Some(NOW),
+        probe_at: Some(NOW.plus_ms(probe_ms)),
+        unverified_since: None,
+    }
+}
+
+/// A batch with one due delivery to endpoint 7, which fares so, as a batch that claims and settles loads it.
+fn faring(health: EndpointHealth) -> BatchState {
+    let mut work = with_delivery(delivery(DeliveryPhase::Failed, Some(0), None));
+    let partner = work.partners.get_mut(&id(1)).unwrap();
+    partner.endpoints[0] = partner.endpoints[0].clone().with_health(health);
+    work.due.insert(id(7), vec![id(5)]);
+    work.health.insert(id(7), health);
+    work
+}
+
+/// Attempts the delivery to endpoint 7 under a lease of its own and settles it.
+fn attempted(
+    work: &mut BatchState,
+    ms: i64,
+    class: Option<FailureClass>,
+) -> Option<EndpointTurned> {
+    let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+    state.lease = Some(77);
+    let mut settle = settling(NOW.plus_ms(ms), 77, state.attempts + 1, class);
+    settle.attempt.started_at = NOW.ms() + ms;
+    match decide(work, &at(ms, settle)).unwrap() {
+        Decision::Do { changes, reply } => {
+            changes.iter().for_each(|change| work.apply(change));
+            reply
+        }
+        other => panic!("decided {other:?}"),
+    }
+}
+
+fn claim(ms: i64) -> Envelope<()> {
+    let endpoints = vec![(id(7), 5)];
+    at(
+        ms,
+        ClaimDeliveries {
+            lease: 42,
+            endpoints,
+        },
+    )
+}
+
+#[test]
+fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_each() {
+    let failure = Some(FailureClass::Http5xx);
+    let mut work = faring(EndpointHealth::of(Active));
+    let mut told = Vec::new();
+    for ms in (0..12).chain([
+        SUSPENDED_AFTER_MS - 1,
+        SUSPENDED_AFTER_MS,
+        SUSPENDED_AFTER_MS + 1,
+    ]) {
+        let reply = attempted(&mut work, ms, failure);
+        if let Some(EndpointTurned { from, health, .. }) = reply {
+            told.push((ms, from, health.status, health.failures, health.probe_at));
+        }
+    }
+    let probe_at = Some(NOW.plus_ms(SUSPENDED_AFTER_MS + PROBE_MS));
+    assert_eq!(
+        told,
+        [
+            (9, Active, Failing, WARNING_FAILURES, None),
+            (SUSPENDED_AFTER_MS, Failing, Suspended, 14, probe_at),
+        ]
+    );
+    // The first that arrives ends it.
+    let reply = attempted(&mut work, SUSPENDED_AFTER_MS + 2, None);
+    assert!(matches!(
+        reply,
+        Some(EndpointTurned { from: Suspended, health, .. }) if health == EndpointHealth::of(Active)
+    ));
+    assert_eq!(work.partners[&id(1)].endpoints[0].status, Active);
+}
+
+#[test]
+fn five_days_count_from_the_first_failure_and_a_few_failures_suspend_nobody() {
+    let failure = Some(FailureClass::Timeout);
+    for (failures, ms, status) in [
+        (8, SUSPENDED_AFTER_MS, Active),
+        (9, SUSPENDED_AFTER_MS - 1, Failing),
+        (9, SUSPENDED_AFTER_MS, Suspended),
+    ] {
+        let mut work = faring(EndpointHealth {
+            failures,
+            failing_since: Some(NOW),
+            ..EndpointHealth::of(Active)
+        });
+        attempted(&mut work, ms, failure);
+        assert_eq!(work.health[&id(7)].status, status, "{failures} {ms}");
+    }
+}
+
+#[test]
+fn healthy_endpoints_cost_no_write_and_faults_of_ours_do_not_count() {
+    for (status, class, writes) in [
+        (Active, None, false),
+        (Active, Some(FailureClass::OurFault), false),
+        (Active, Some(FailureClass::Http4xx), true),
+        (Active, Some(FailureClass::PayloadTooLarge), true),
+        (Active, Some(FailureClass::Throttled), true),
+        (Active, Some(FailureClass::Gone), true),
+        (Disabled, None, false),
+        (Disabled, Some(FailureClass::Http5xx), false),
+        (Disabled, Some(FailureClass::Gone), false),
+        (Gone, None, false),
+    ] {
+        let before = EndpointHealth::of(status);
+        let mut work = faring(before);
+        attempted(&mut work, 0, class);
+        assert_eq!(
+            work.health[&id(7)] != before,
+            writes,
+            "{status:?} {class:?}"
+        );
+    }
+    let mut work = faring(suspended(0));
+    attempted(&mut work, 0, Some(FailureClass::Gone));
+    assert_eq!(work.health[&id(7)], EndpointHealth::of(Gone));
+}
+
+#[test]
+fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
+    let mut work = faring(suspended(1_000));
+    work.deliveries.insert(
+        (id(6), id(7)),
+        delivery(DeliveryPhase::Pending, Some(0), None),
+    );
+    work.due.insert(id(7), vec![id(5), id(6)]);
+    assert!(changes(decide(&work, &claim(999))).is_empty(), "not yet");
+    let taken = changes(decide(&work, &claim(1_000)));
+    assert!(matches!(
+        taken.as_slice(),
+        [
+            Change::DeliveryUpdated { state, .. },
+            Change::EndpointHealthChanged { health, .. }
+        ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
+    ));
+    taken.iter().for_each(|change| work.apply(change));
+    assert!(changes(decide(&work, &claim(1_000))).is_empty());
+    let lost = 1_000 + 2 * LEASE_MS;
+    assert!(changes(decide(&work, &claim(lost - 1))).is_empty());
+    assert_eq!(changes(decide(&work, &claim(lost))).len(), 2);
+}
+
+#[test]
+fn nothing_to_deliver_tries_nothing_and_a_disabled_endpoint_is_never_tried() {
+    let mut work = faring(suspended(0));
+    work.deliveries.clear();
+    assert!(changes(decide(&work, &claim(5))).is_empty());
+    for status in [Disabled, Gone] {
+        let work = faring(EndpointHealth::of(status));
+        assert!(changes(decide(&work, &claim(5))).is_empty(), "{status:?}");
+    }
+}
+
+#[test]
+fn the_pause_of_a_suspended_endpoint_grows_with_its_failures() {
+    let hours = |hours: i64| hours * 60 * 60 * 1000;
+    for (age, pause) in [
+        (-5, PROBE_MS),
+        (SUSPENDED_AFTER_MS, PROBE_MS),
+        (hours(240), hours(2)),
+        (hours(2880), PROBE_MAX_MS),
+        (hours(100_000), PROBE_MAX_MS),
+    ] {
+        let mut work = faring(suspended(-10));
+        attempted(&mut work, age, Some(FailureClass::Timeout));
+        let next = work.health[&id(7)].probe_at;
+        assert_eq!(next, Some(NOW.plus_ms(age + pause)), "{age}");
+    }
+}
+
+#[test]
+fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try() {
+    use FailureClass::{OurFault, PayloadTooLarge, Timeout};
+    let old = OUR_FAULTS_FREE_MS + 1;
+    // (charged before, failure, age of the event, charged afterwards, due so long after)
+    for (counted_attempts, class, age, after, due) in [
+        (0, Timeout, 0, 0, Some(0)),
+        (9, Timeout, old, 9, Some(0)),
+        // One that was given up and is tried by hand stays given up.
+        (10, Timeout, 0, 10, None),
+        (9, PayloadTooLarge, 0, 9, None),
+        (9, OurFault, 0, 9, Some(30_000)),
+        (9, OurFault, 2 * old, 9, Some(OUR_FAULTS_FREE_MS / 16)),
+    ] {
+        let mut work = faring(suspended(PROBE_MS));
+        let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+        state.counted_attempts = counted_attempts;
+        attempted(&mut work, age, Some(class));
+        let named = format!("{counted_attempts} {class} {age}");
+        let state = work.deliveries[&(id(5), id(7))];
+        assert_eq!(
+            (state.counted_attempts, state.lease),
+            (after, None),
+            "{named}"
+        );
+        let due = due.map(|ms| NOW.plus_ms(age + ms));
+        assert_eq!(state.due, due, "{named}");
+        assert_eq!(work.health[&id(7)].status, Suspended, "{named}");
+        let failures = 99 + u32::from(class != OurFault);
+        assert_eq!(work.health[&id(7)].failures, failures, "{named}");
+    }
+}
+
+#[test]
+fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
+    for (health, lease) in [
+        (suspended(PROBE_MS), None),
+        (EndpointHealth::of(Active), Some(99)),
+    ] {
+        let mut work = faring(health);
+        let event = NewEvent {
+            event_id: id(6),
+            event_type: EventType::BookingCreated,
+            head: "{".to_owned(),
+            lease: 99,
+        };
+        let mut born = Vec::new();
+        let partner = &work.partners[&id(1)];
+        crate::features::deliveries::emit(&work, partner, NOW, id(4), &event, &mut born);
+        let Change::DeliveryAdded { state, .. } = &born[1] else {
+            panic!("{born:?}")
+        };
+        assert_eq!(state.lease, lease);
+        let retry = command(RetryEvent {
+            partner_id: id(1),
+            event_id: id(5),
+            lease: 99,
+        });
+        changes(decide(&work, &retry))
+            .iter()
+            .for_each(|change| work.apply(change));
+        assert_eq!(work.deliveries[&(id(5), id(7))].lease, Some(99));
+    }
+}
+
+#[test]
+fn an_unverified_address_has_one_delivery_in_flight() {
+    let unverified = EndpointHealth {
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(Active)
+    };
+    // Taken by one claim, and by no other until it is known what came of it.
+    let mut work = faring(unverified);
+    let taken = |work: &mut BatchState, ms| {
+        let changes = changes(decide(work, &claim(ms)));
+        changes.iter().for_each(|change| work.apply(change));
+        changes.len()
+    };
+    assert_eq!(
+        taken(&mut work, 0),
+        2,
+        "the delivery, and when the next may be"
+    );
+    assert_eq!(
+        work.health[&id(7)].probe_at,
+        Some(NOW.plus_ms(2 * LEASE_MS))
+    );
+    attempted(&mut work, 5, Some(FailureClass::Http5xx));
+    let after = work.health[&id(7)];
+    assert_eq!(after.probe_at, Some(NOW.plus_ms(5 + UNVERIFIED_MS)));
+    assert_eq!(after.unverified_since, Some(NOW));
+    let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+    (state.due, state.lease) = (Some(NOW), None);
+    assert_eq!(taken(&mut work, UNVERIFIED_MS), 0);
+    assert_eq!(taken(&mut work, 5 + UNVERIFIED_MS), 2);
+    attempted(&mut work, 6 + UNVERIFIED_MS, None);
+    assert_eq!(work.health[&id(7)], EndpointHealth::of(Active));
+
+    // What began before every node knew its address says nothing of this one.
+    let moved = EndpointHealth {
+        unverified_since: Some(NOW.plus_ms(MOVED_MS)),
+        ..EndpointHealth::of(Active)
+    };
+    let mut work = faring(moved);
+    attempted(&mut work, MOVED_MS - 1, None);
+    let after = work.health[&id(7)];
+    assert_eq!(after.unverified_since, moved.unverified_since);
+    assert_eq!(
+        after.probe_at,
+        Some(NOW.plus_ms(MOVED_MS - 1 + UNVERIFIED_MS))
+    );
+    let endpoint = endpoint(7, &[]).with_health(moved);
+    assert!(endpoint.has_moved_since(NOW.plus_ms(-1)) && !endpoint.has_moved_since(NOW));
+
+    // Another address is to be verified, the same one is not.
+    for (url, verifies, expected) in [
+        ("https://other.example/", true, Some(NOW.plus_ms(MOVED_MS))),
+        ("https://other.example/", false, None),
+        ("https://example.com/7", true, None),
+    ] {
+        let mut work = faring(EndpointHealth::of(Active));
+        let update = EndpointUpdate {
+            url: Some(url.to_owned()),
+            verifies,
+            ..EndpointUpdate::default()
+        };
+        let ask = UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(7),
+            update,
+        };
+        changes(decide(&work, &command(ask)))
+            .iter()
+            .for_each(|change| work.apply(change));
+        assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
+    }
+}
+
+#[test]
+fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
+    let failing = EndpointHealth {
+        status: Failing,
+        failures: 12,
+        failing_since: Some(NOW),
+        probe_at: None,
+        unverified_since: None,
+    };
+    let tried_now = suspended(5);
+    for (health, enabled, url, after) in [
+        (
+            suspended(PROBE_MS),
+            Some(true),
+            None,
+            EndpointHealth::of(Active),
+        ),
+        (
+            suspended(PROBE_MS),
+            Some(false),
+            None,
+            EndpointHealth::of(Disabled),
+        ),
+        (
+            suspended(PROBE_MS),
+            None,
+            Some("https://other.example/"),
+            tried_now,
+        ),
+        (
+            failing,
+            None,
+            Some("https://other.example/"),
+            EndpointHealth::of(Active),
+        ),
+        (failing, Some(true), None, failing),
+        (failing, None, Some("https://example.com/7"), failing),
+        (
+            EndpointHealth::of(Disabled),
+            None,
+            Some("https://other.example/"),
+            EndpointHealth::of(Disabled),
+        ),
+    ] {
+        let mut work = faring(health);
+        let update = EndpointUpdate {
+            url: url.map(str::to_owned),
+            enabled,
+            ..EndpointUpdate::default()
+        };
+        let ask = UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(7),
+            update,
+        };
+        changes(decide(&work, &at(5, ask)))
+            .iter()
+            .for_each(|change| work.apply(change));
+        let endpoint = &work.partners[&id(1)].endpoints[0];
+        assert_eq!(endpoint.health(), after, "{health:?} {enabled:?} {url:?}");
+        assert_eq!(endpoint.enabled, after.status != Disabled);
+    }
+}
+
+#[test]
+fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
+    let mut work = faring(suspended(60_000));
+    work.room.clear();
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 9,
+    });
+    for change in changes(decide(&work, &retry)) {
+        work.apply(&change);
+    }
+    let state = work.deliveries[&(id(5), id(7))];
+    assert_eq!((state.due, state.lease), (Some(NOW), None));
+    let claimed = changes(decide(&work, &claim(0)));
+    assert!(
+        claimed.iter().any(|change| matches!(
+            change,
+            Change::DeliveryUpdated { state, .. } if state.lease == Some(42)
+        )),
+        "{claimed:?}"
+    );
+}
+
+#[test]
+fn a_partner_cannot_speed_up_deliveries_to_an_unverified_endpoint() {
+    let (now, late) = (NOW.plus_ms(5), NOW.plus_ms(5 + UNVERIFIED_MS));
+    let unverified = |status, probe_at| EndpointHealth {
+        failures: if status == Suspended { 99 } else { 0 },
+        failing_since: (status == Suspended).then_some(NOW),
+        probe_at,
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(status)
+    };
+    let soon = Some(NOW.plus_ms(9_000));
+    let other = Some("https://other.example/");
+    for (before, enabled, url, status, probe_at) in [
+        (unverified(Active, None), None, other, Active, None),
+        (unverified(Active, soon), None, other, Active, soon),
+        (unverified(Active, soon), Some(true), None, Active, soon),
+        (unverified(Active, soon), Some(false), None, Disabled, None),
+        (
+            unverified(Disabled, None),
+            Some(true),
+            None,
+            Active,
+            Some(late),
+        ),
+        (
+            unverified(Gone, None),
+            Some(true),
+            other,
+            Active,
+            Some(late),
+        ),
+        (unverified(Suspended, soon), None, None, Suspended, soon),
+        (
+            unverified(Suspended, soon),
+            None,
+            other,
+            Suspended,
+            Some(late),
+        ),
+        (
+            unverified(Suspended, soon),
+            Some(true),
+            None,
+            Active,
+            Some(late),
+        ),
+        // The first move of one that was verified is tried at once.
+        (EndpointHealth::of(Active), None, other, Active, None),
+    ] {
+        let moved = url.map(|_| true);
+        let after = crate::features::endpoints::health::decided(before, now, enabled, moved);
+        let told = format!("{before:?} {enabled:?} {moved:?}");
+        assert_eq!((after.status, after.probe_at), (status, probe_at), "{told}");
+        assert!(after.unverified_since.is_some(), "{told}");
+    }
+}
+
+#[test]
+fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
+    let unverified = EndpointHealth {
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(Active)
+    };
+    let mut work = faring(unverified);
+    work.room.insert(id(7), 1_000);
+    work.deliveries.get_mut(&(id(5), id(7))).unwrap().due = Some(NOW.plus_ms(3_600_000));
+    let retry = |ms| {
+        at(
+            ms,
+            RetryEvent {
+                partner_id: id(1),
+                event_id: id(5),
+                lease: 99,
+            },
+        )
+    };
+    let mut sent = Vec::new();
+    for ms in (0..60_000).step_by(700) {
+        if work.events[&id(5)].retries < crate::limits::MANUAL_RETRIES {
+            changes(decide(&work, &retry(ms)))
+                .iter()
+                .for_each(|change| work.apply(change));
+        }
+        let state = work.deliveries[&(id(5), id(7))];
+        assert_eq!(state.lease, None, "{ms}");
+        let claimed = changes(decide(&work, &claim(ms)));
+        claimed.iter().for_each(|change| work.apply(change));
+        if !claimed.is_empty() {
+            sent.push(ms);
+            attempted(&mut work, ms, Some(FailureClass::Http5xx));
+            work.due.insert(id(7), vec![id(5)]);
+        }
+    }
+    assert_eq!(sent[0], 0, "one is sent at once");
+    let pauses = sent.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(pauses.min().unwrap() >= UNVERIFIED_MS, "{sent:?}");
+    assert_eq!(sent.len(), 6, "{sent:?}");
+
+    // One that waits for its turn is retried as often as anybody likes, and its schedule is as long as before.
+    let mut work = faring(EndpointHealth {
+        probe_at: Some(NOW.plus_ms(UNVERIFIED_MS)),
+        ..unverified
+    });
+    let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
+    (state.due, state.counted_attempts) = (Some(NOW.plus_ms(3_600_000)), 5);
+    for ms in 0..5 {
+        changes(decide(&work, &retry(ms)))
+            .iter()
+            .for_each(|change| work.apply(change));
+    }
+    let state = work.deliveries[&(id(5), id(7))];
+    assert_eq!((state.counted_attempts, state.lease), (4, None));
+    // A suspended one is tried soon, not in hours, and not at once.
+    for (unverified_since, next) in [(None, 0), (Some(NOW), UNVERIFIED_MS)] {
+        let mut work = faring(EndpointHealth {
+            unverified_since,
+            ..suspended(PROBE_MS)
+        });
+        work.room.clear();
+        for ms in 0..5 {
+            changes(decide(&work, &retry(ms)))
+                .iter()
+                .for_each(|change| work.apply(change));
+        }
+        assert_eq!(work.health[&id(7)].probe_at, Some(NOW.plus_ms(next)));
+    }
+}
+
+#[test]
+fn a_failed_start_postpones_an_unverified_endpoint_by_seconds_only() {
+    let claimed = |health| {
+        let mut work = faring(health);
+        changes(decide(&work, &claim(0)))
+            .iter()
+            .for_each(|change| work.apply(change));
+        work
+    };
+    let unverified = EndpointHealth {
+        unverified_since: Some(NOW),
+        ..EndpointHealth::of(Active)
+    };
+    let held = crate::engine::command::HeldDelivery {
+        event_id: id(5),
+        endpoint_id: id(7),
+        lease: 42,
+    };
+    for (health, next) in [
+        (unverified, Some(5 + UNVERIFIED_MS)),
+        (suspended(0), Some(2 * LEASE_MS)),
+        (EndpointHealth::of(Active), None),
+    ] {
+        let next = next.map(|ms| NOW.plus_ms(ms));
+        let mut work = claimed(health);
+        attempted(&mut work, 5, Some(FailureClass::OurFault));
+        assert_eq!(work.health[&id(7)].probe_at, next, "{health:?}");
+        let mut work = claimed(health);
+        changes(decide(
+            &work,
+            &at(5, ReleaseDeliveries { held: vec![held] }),
+        ))
+        .iter()
+        .for_each(|change| work.apply(change));
+        assert_eq!(work.health[&id(7)].probe_at, next, "{health:?}");
+        assert_eq!(work.deliveries[&(id(5), id(7))].lease, None);
+    }
+}

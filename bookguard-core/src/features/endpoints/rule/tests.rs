@@ -1,0 +1,318 @@
+//! Endpoints changed and brought back, and secrets that replace each other.
+
+use crate::features::endpoints::secrets::RotateSecret;
+use crate::features::endpoints::testing::TestEndpoint;
+use crate::features::endpoints::{EndpointUpdate, NewSecret};
+use crate::features::fixture::*;
+use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
+use crate::webhook::{Secret, SecretTerm};
+
+const HOUR: i64 = 60 * 60 * 1000;
+
+fn at<R>(ms: i64, command: impl Command<Reply = R>) -> Envelope<R> {
+    Envelope::new(NOW.plus_ms(ms), command)
+}
+
+fn secret(n: u8) -> NewSecret {
+    NewSecret {
+        secret: Secret::new(format!("secret {n}")),
+        sealed: vec![n],
+    }
+}
+
+fn update(update: EndpointUpdate) -> UpdateEndpoint {
+    UpdateEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(7),
+        update,
+    }
+}
+
+fn rotate(endpoint: Option<u8>, n: u8, overlap_ms: i64) -> RotateSecret {
+    RotateSecret {
+        partner_id: id(1),
+        endpoint_id: endpoint.map(id),
+        secret: secret(n),
+        overlap_ms,
+    }
+}
+
+/// Decides and applies; what changed and what was answered.
+fn done<R: Debug + 'static>(work: &mut BatchState, command: &Envelope<R>) -> (Vec<Change>, R) {
+    match decide(work, command).unwrap() {
+        Decision::Do { changes, reply } => {
+            changes.iter().for_each(|change| work.apply(change));
+            (changes, reply)
+        }
+        other => panic!("decided {other:?}"),
+    }
+}
+
+fn with_endpoint(status: EndpointStatus) -> BatchState {
+    let endpoint =
+        endpoint(7, &[EventType::BookingCreated]).with_health(EndpointHealth::of(status));
+    work(PartnerStatus::Active, vec![endpoint])
+}
+
+#[test]
+fn what_is_not_named_stays_and_what_says_nothing_new_writes_nothing() {
+    let mut work = with_endpoint(EndpointStatus::Active);
+    let before = work.partners[&id(1)].endpoints[0].clone();
+    for same in [
+        EndpointUpdate::default(),
+        EndpointUpdate {
+            url: Some(before.url.clone()),
+            events: Some(before.events.clone()),
+            description: Some(None),
+            rate_limit_per_second: Some(None),
+            enabled: Some(true),
+            own_secret: Some(None),
+            verifies: true,
+        },
+    ] {
+        let (changes, reply) = done(&mut work, &at(5, update(same)));
+        assert!(changes.is_empty(), "{changes:?}");
+        assert_eq!(reply.endpoint, before);
+    }
+    let words = EndpointUpdate {
+        description: Some(Some("mine".to_owned())),
+        rate_limit_per_second: Some(Some(9)),
+        ..EndpointUpdate::default()
+    };
+    let (changes, reply) = done(&mut work, &at(5, update(words)));
+    assert!(matches!(
+        changes.as_slice(),
+        [Change::EndpointChanged { since: None, .. }]
+    ));
+    let expected = Endpoint {
+        description: Some("mine".to_owned()),
+        rate_limit_per_second: Some(9),
+        ..before
+    };
+    assert_eq!(reply.endpoint, expected);
+    assert_eq!(work.partners[&id(1)].endpoints, [expected]);
+}
+
+#[test]
+fn an_endpoint_is_disabled_and_brought_back_and_since_when_is_kept() {
+    use EndpointStatus::{Active, Disabled, Gone};
+    for (from, enabled, to) in [
+        (Active, true, Active),
+        (Active, false, Disabled),
+        (Disabled, false, Disabled),
+        (Disabled, true, Active),
+        (Gone, false, Gone),
+        (Gone, true, Active),
+    ] {
+        let mut work = with_endpoint(from);
+        let command = at(
+            5,
+            update(EndpointUpdate {
+                enabled: Some(enabled),
+                ..EndpointUpdate::default()
+            }),
+        );
+        let (changes, reply) = done(&mut work, &command);
+        let endpoint = reply.endpoint;
+        assert_eq!(
+            (endpoint.status, endpoint.enabled),
+            (to, to == Active),
+            "{from:?} {enabled}"
+        );
+        let since = changes.iter().find_map(|change| match change {
+            Change::EndpointChanged { since, .. } => *since,
+            _ => None,
+        });
+        assert_eq!(since.is_some(), from != to, "{from:?} {enabled}");
+        let moved = changes.iter().any(
+            |change| matches!(change, Change::EndpointHealthChanged { health, .. } if health.status == to),
+        );
+        assert_eq!(moved, from != to);
+        assert_eq!(work.partners[&id(1)].endpoints, [endpoint]);
+    }
+}
+
+#[test]
+fn nobody_changes_another_partners_endpoint_or_its_secret() {
+    let work = with_endpoint(EndpointStatus::Active);
+    let foreign = UpdateEndpoint {
+        partner_id: id(2),
+        endpoint_id: id(7),
+        update: EndpointUpdate::default(),
+    };
+    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
+    let foreign = RotateSecret {
+        partner_id: id(2),
+        endpoint_id: Some(id(7)),
+        secret: secret(1),
+        overlap_ms: 0,
+    };
+    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
+    for ask in [rotate(Some(8), 1, 0), rotate(None, 1, 0)] {
+        assert_eq!(
+            refusal(decide(&BatchState::default(), &command(ask))),
+            "not_found"
+        );
+    }
+}
+
+#[test]
+fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
+    let mut work = with_endpoint(EndpointStatus::Active);
+    let own = |n| EndpointUpdate {
+        own_secret: Some(n),
+        ..EndpointUpdate::default()
+    };
+    assert_eq!(
+        refusal(decide(&work, &at(5, rotate(Some(7), 1, 0)))),
+        "no_own_secret"
+    );
+    let (_, reply) = done(&mut work, &at(5, update(own(Some(secret(1))))));
+    let first = reply;
+    assert!(first.endpoint.own_secret);
+    assert_eq!(first.secret.as_deref(), Some("secret 1"));
+    let switch = NOW.plus_ms(5 + SECRET_OVERLAP_DEFAULT_MS);
+    assert_eq!(first.switches_at, Some(switch));
+    let (changes, reply) = done(&mut work, &at(6, update(own(Some(secret(2))))));
+    assert!(changes.is_empty(), "it has one: {changes:?}");
+    let again = reply;
+    assert_eq!((again.secret, again.switches_at), (None, None));
+    let (_, reply) = done(&mut work, &at(7, rotate(Some(7), 3, 0)));
+    assert_eq!(reply.switches_at, NOW.plus_ms(7));
+    assert_eq!(
+        work.secrets[EndpointId::new(NOW, [7; 10]).as_bytes()],
+        [SecretTerm::at_once(NOW.plus_ms(7))],
+        "what signs nothing any more is forgotten"
+    );
+    let (_, reply) = done(&mut work, &at(8, update(own(None))));
+    assert!(!reply.endpoint.own_secret);
+    assert!(work.secrets.values().all(Vec::is_empty));
+}
+
+#[test]
+fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
+    let mut work = with_endpoint(EndpointStatus::Active);
+    let given = EndpointUpdate {
+        own_secret: Some(Some(secret(1))),
+        ..EndpointUpdate::default()
+    };
+    done(&mut work, &at(5, update(given)));
+    let delete = DeleteEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(7),
+    };
+    done(&mut work, &at(6, delete));
+    assert!(work.secrets.values().all(Vec::is_empty));
+}
+
+#[test]
+fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() {
+    let owner = *PartnerId::new(NOW, [1; 10]).as_bytes();
+    let mut work = with_endpoint(EndpointStatus::Active);
+    work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
+    let (_, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
+    assert_eq!(reply.switches_at, NOW.plus_ms(10 + HOUR));
+    // A node whose clock is behind.
+    let (_, reply) = done(&mut work, &at(3, rotate(None, 2, 2 * HOUR)));
+    assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR));
+    let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
+    assert_eq!(made, [0, 10, 11]);
+    // The first has signed its last.
+    let (_, _) = done(&mut work, &at(HOUR + 10, rotate(None, 3, HOUR)));
+    let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
+    assert_eq!(made, [10, 11, HOUR + 10]);
+    // At once ends them all.
+    done(&mut work, &at(HOUR + 11, rotate(None, 4, 0)));
+    assert_eq!(
+        work.secrets[&owner],
+        [SecretTerm::at_once(NOW.plus_ms(HOUR + 11))]
+    );
+}
+
+#[test]
+fn no_more_secrets_sign_at_a_time_than_are_allowed_and_there_is_a_way_out() {
+    let owner = *PartnerId::new(NOW, [1; 10]).as_bytes();
+    let mut work = with_endpoint(EndpointStatus::Active);
+    work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
+    for n in 1..SECRETS_VALID as u8 {
+        done(&mut work, &at(i64::from(n), rotate(None, n, HOUR)));
+    }
+    let more = at(9, rotate(None, 9, HOUR));
+    assert_eq!(refusal(decide(&work, &more)), "too_many_secrets");
+    let later = at(HOUR + 1, rotate(None, 9, HOUR));
+    assert_eq!(changes(decide(&work, &later)).len(), 2);
+    done(&mut work, &at(9, rotate(None, 9, 0)));
+    assert_eq!(work.secrets[&owner].len(), 1);
+}
+
+#[test]
+fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
+    let test = |partner, endpoint| {
+        command(TestEndpoint {
+            partner_id: id(partner),
+            endpoint_id: id(endpoint),
+        })
+    };
+    for status in [EndpointStatus::Active, EndpointStatus::Disabled] {
+        let work = with_endpoint(status);
+        assert!(changes(decide(&work, &test(1, 7))).is_empty());
+        assert_eq!(refusal(decide(&work, &test(1, 8))), "not_found");
+        assert_eq!(refusal(decide(&work, &test(2, 7))), "not_found");
+    }
+}
+
+#[test]
+fn endpoints_are_limited() {
+    let create = command(CreateEndpoint {
+        partner_id: id(1),
+        endpoint: endpoint(99, &[]),
+        secret: None,
+    });
+    let full: Vec<Endpoint> = (0..crate::limits::ENDPOINTS_PER_PARTNER as u8)
+        .map(|n| endpoint(n, &[]))
+        .collect();
+    assert_eq!(
+        changes(decide(
+            &work(PartnerStatus::Active, full[1..].to_vec()),
+            &create
+        ))
+        .len(),
+        1
+    );
+    assert_eq!(
+        refusal(decide(&work(PartnerStatus::Active, full), &create)),
+        "too_many_endpoints"
+    );
+}
+
+#[test]
+fn an_address_has_one_endpoint_of_a_partner() {
+    let there = vec![endpoint(7, &[]), endpoint(8, &[])];
+    let state = || work(PartnerStatus::Active, there.clone());
+    let create = command(CreateEndpoint {
+        partner_id: id(1),
+        endpoint: Endpoint {
+            endpoint_id: id(9),
+            ..endpoint(7, &[])
+        },
+        secret: None,
+    });
+    let refused = decide(&state(), &create).unwrap_err();
+    assert_eq!(refused.code, "duplicate_endpoint");
+    assert!(refused.message.contains(&there[0].endpoint_id.to_string()));
+    let moved = |n: u8| {
+        let url = Some(format!("https://example.com/{n}"));
+        let update = EndpointUpdate {
+            url,
+            ..EndpointUpdate::default()
+        };
+        command(UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(8),
+            update,
+        })
+    };
+    assert_eq!(refusal(decide(&state(), &moved(7))), "duplicate_endpoint");
+    assert!(changes(decide(&state(), &moved(8))).is_empty(), "its own");
+    assert!(!changes(decide(&state(), &moved(9))).is_empty());
+}

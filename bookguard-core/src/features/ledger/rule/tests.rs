@@ -1,0 +1,143 @@
+//! A log that lost what was published: nothing may be asked of it but to accept the loss, and no other loss than this.
+
+use crate::evidence::Continuation;
+use crate::features::fixture::*;
+use crate::features::ledger::ContinueLog;
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
+use crate::ledger::{Hash, LeafKind, leaf_hash};
+
+fn head(origin: &str, size: u64) -> PublishedHead {
+    PublishedHead {
+        origin: origin.to_owned(),
+        size,
+        root: leaf_hash(&size.to_be_bytes()),
+    }
+}
+
+fn lost(entries: u64) -> Rollback {
+    Rollback {
+        found: head("old", 4),
+        seen: head("old", 4 + entries),
+        cause: RollbackCause::Behind,
+    }
+}
+
+fn rolled_back(rollback: Option<Rollback>) -> BatchState {
+    BatchState {
+        size: 4,
+        origin: "old".to_owned(),
+        vkey: "old+key".to_owned(),
+        rollback,
+        ..work(PartnerStatus::Active, vec![])
+    }
+}
+
+fn accept(accepted: Rollback) -> Envelope<Continuation> {
+    command(ContinueLog {
+        origin: "new".to_owned(),
+        vkey: "new+key".to_owned(),
+        accepted,
+        stream: [3; 16],
+        seed: [4; 32],
+    })
+}
+
+fn code(decided: Result<Decision<impl Debug>, Error>) -> (Kind, String) {
+    let error = decided.unwrap_err();
+    (error.kind, error.code.into_owned())
+}
+
+#[test]
+fn everything_is_refused_even_an_answer_that_is_remembered() {
+    let mut work = rolled_back(Some(lost(2)));
+    let refused = (Kind::Unavailable, "ledger_rolled_back".to_owned());
+    work.prior.insert(
+        [1; 32],
+        Prior::Stored {
+            request: [1; 32],
+            answer: Arc::from(&b"answer"[..]),
+        },
+    );
+    let replayed = Envelope {
+        remember: Some(Remember {
+            key: [1; 32],
+            request: [1; 32],
+            encode: |_| Vec::new(),
+        }),
+        ..command(ForgetAnswers)
+    };
+    assert_eq!(code(decide(&work, &replayed)), refused);
+    assert_eq!(code(decide(&work, &command(ForgetAnswers))), refused);
+    let claim = ClaimDeliveries {
+        lease: 1,
+        endpoints: vec![(id(7), 1)],
+    };
+    assert_eq!(code(decide(&work, &command(claim))), refused);
+    let replace_answer = ReplaceAnswer {
+        key: [1; 32],
+        answer: Vec::new(),
+    };
+    assert_eq!(code(decide(&work, &command(replace_answer))), refused);
+    let revoke = RevokeApiKey {
+        partner_id: id(1),
+        api_key_id: id(2),
+        by: None,
+    };
+    assert_eq!(code(decide(&work, &command(revoke))), refused);
+    work.rollback = None;
+    assert!(matches!(decide(&work, &replayed), Ok(Decision::Replay(_))));
+}
+
+#[test]
+fn only_the_loss_that_was_looked_at_is_accepted() {
+    let whole = rolled_back(None);
+    assert_eq!(
+        code(decide(&whole, &accept(lost(2)))),
+        (Kind::Conflict, "nothing_to_accept".to_owned())
+    );
+    let work = rolled_back(Some(lost(3)));
+    let other = decide(&work, &accept(lost(2)));
+    assert_eq!(code(other), (Kind::Conflict, "rollback_changed".to_owned()));
+}
+
+#[test]
+fn what_comes_after_an_accepted_loss_is_decided_in_the_new_log() {
+    let mut work = rolled_back(Some(lost(2)));
+    let decided = decide(&work, &accept(lost(2))).unwrap();
+    let Decision::Do {
+        changes,
+        reply: said,
+    } = decided
+    else {
+        panic!("{decided:?}");
+    };
+    let [Change::Entry(entry), Change::LogRenamed { .. }] = changes.as_slice() else {
+        panic!("{changes:?}");
+    };
+    assert_eq!(
+        (entry.index, entry.seq, entry.booking_id, entry.fact.kind),
+        (4, 0, None, LeafKind::LogContinued)
+    );
+    assert_ne!(entry.hash, Hash::ZERO);
+    assert_eq!(
+        (said.origin.as_str(), said.vkey.as_str()),
+        ("new", "new+key")
+    );
+    assert_eq!(
+        (&said.found.head, &said.seen),
+        (&head("old", 4), &head("old", 6))
+    );
+    assert_eq!((said.found.vkey.as_str(), said.at), ("old+key", NOW));
+    for change in &changes {
+        work.apply(change);
+    }
+    assert_eq!(
+        (work.size, work.origin.as_str(), work.vkey.as_str()),
+        (5, "new", "new+key")
+    );
+    assert!(decide(&work, &command(ForgetAnswers)).is_ok());
+    assert_eq!(
+        code(decide(&work, &accept(lost(2)))),
+        (Kind::Conflict, "nothing_to_accept".to_owned())
+    );
+}

@@ -1,0 +1,233 @@
+//! Quotas as tables, and at the brink within a batch.
+
+use crate::engine::command::{NewBooking, NewEvent};
+use crate::entropy;
+use crate::evidence::facts::{self, Fact};
+use crate::features::bookings::{BookingCreated, CreateBooking};
+use crate::features::fixture::*;
+use crate::features::partners::SetQuota;
+use crate::ledger::LeafKind;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Noon of a day.
+fn noon(day: i64) -> Timestamp {
+    NOW.plus_ms(day * DAY + DAY / 2)
+}
+
+/// A booking of a hundred bytes.
+fn booking(at: Timestamp) -> Envelope<BookingCreated> {
+    let made = state(None, BookingStatus::Created);
+    let fields = facts::created(&made.booking, &made.terms, "{}");
+    let fact = Fact::seal(LeafKind::BookingCreated, fields, entropy::bytes).unwrap();
+    let new = NewBooking {
+        policy_set: None,
+        body: "b".repeat(60),
+        terms_body: "t".repeat(40),
+        stream: entropy::bytes(),
+        fact: Arc::new(fact),
+        event: NewEvent {
+            event_id: EventId::new(at, entropy::bytes()),
+            event_type: EventType::BookingCreated,
+            head: "{".to_owned(),
+            lease: 5,
+        },
+        booking: made.booking,
+        terms: made.terms,
+    };
+    Envelope::new(at, CreateBooking(Arc::new(new)))
+}
+
+/// A partner that has 10 bookings of 1,000 bytes and caused 20 events on day 5.
+fn used(given: Quota, own: Quota) -> BatchState {
+    let mut work = work_with(state(None, BookingStatus::Created));
+    let partner = work.partners.get_mut(&partner_id()).unwrap();
+    partner.quota = own;
+    partner.usage = Usage {
+        bookings: 10,
+        bytes: 1_000,
+        day: 5,
+        day_events: 20,
+    };
+    work.quota = given;
+    work
+}
+
+#[test]
+fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
+    let none = Quota::default();
+    let bookings = |n| Quota {
+        bookings: Some(n),
+        ..none
+    };
+    let bytes = |n| Quota {
+        bytes: Some(n),
+        ..none
+    };
+    let events = |n| Quota {
+        events_per_day: Some(n),
+        ..none
+    };
+    for (given, own, day, expected) in [
+        (none, none, 5, None),
+        (Quota::GENEROUS, none, 5, None),
+        (bookings(11), none, 5, None),
+        (
+            bookings(10),
+            none,
+            5,
+            Some("bookings is 10, and it has used 10"),
+        ),
+        (
+            bookings(3),
+            none,
+            5,
+            Some("bookings is 3, and it has used 10"),
+        ),
+        (bookings(0), none, 5, None),
+        (bookings(10), bookings(11), 5, None),
+        (bookings(10), bookings(0), 5, None),
+        (bookings(11), bookings(10), 5, Some("bookings is 10")),
+        (none, bookings(10), 5, Some("raise the quota")),
+        (bytes(1_100), none, 5, None),
+        (
+            bytes(1_099),
+            none,
+            5,
+            Some("bytes of bookings is 1099, and it has used 1000"),
+        ),
+        (bytes(1_099), none, 5, Some("takes 100 more")),
+        (events(21), none, 5, None),
+        (
+            events(20),
+            none,
+            5,
+            Some("events a day is 20, and it has used 20"),
+        ),
+        (events(20), none, 5, Some("begins at 1970-01-07T00:00:00")),
+        (events(20), none, 6, None),
+        // A node whose clock is behind is in the day that has begun.
+        (events(20), none, 4, Some("begins at 1970-01-07T00:00:00")),
+        (events(20), bookings(11), 5, Some("events a day")),
+    ] {
+        let decided = decide(&used(given, own), &booking(noon(day)));
+        let said = format!("{given:?}, {own:?} on day {day}: {expected:?}");
+        match expected {
+            None => assert!(decided.is_ok(), "{said}: {decided:?}"),
+            Some(part) => {
+                let refused = decided.unwrap_err();
+                let told = (refused.kind, refused.code.as_ref());
+                assert_eq!(told, (Kind::Conflict, "quota_exceeded"), "{said}");
+                assert!(refused.message.contains(part), "{said}: {refused}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_stops_at_exactly_the_limit() {
+    for (quota, fit) in [
+        (
+            Quota {
+                bookings: Some(17),
+                ..Quota::GENEROUS
+            },
+            7,
+        ),
+        (
+            Quota {
+                bytes: Some(1_450),
+                ..Quota::GENEROUS
+            },
+            4,
+        ),
+        (
+            Quota {
+                events_per_day: Some(25),
+                ..Quota::GENEROUS
+            },
+            5,
+        ),
+    ] {
+        let mut work = used(quota, Quota::default());
+        let made = (0..50).filter(|_| match decide(&work, &booking(noon(5))) {
+            Ok(Decision::Do { changes, .. }) => {
+                changes.iter().for_each(|change| work.apply(change));
+                true
+            }
+            other => {
+                assert_eq!(refusal(other), "quota_exceeded");
+                false
+            }
+        });
+        assert_eq!(made.count(), fit, "{quota:?}");
+        let usage = work.partners[&partner_id()].usage;
+        let fit = fit as u64;
+        let expected = (10 + fit, 1_000 + 100 * fit, 5, 20 + fit);
+        let counted = (usage.bookings, usage.bytes, usage.day, usage.day_events);
+        assert_eq!(counted, expected);
+    }
+}
+
+#[test]
+fn another_day_is_counted_anew_and_never_goes_back() {
+    let mut usage = Usage::default();
+    let mut counted = Vec::new();
+    for day in [5, 5, 6, 5, 6, 8] {
+        usage.count_event(noon(day));
+        counted.push((usage.day, usage.day_events));
+    }
+    assert_eq!(counted, [(5, 1), (5, 2), (6, 1), (6, 2), (6, 3), (8, 1)]);
+    assert_eq!(usage.events_on_day(noon(9)).0, 0);
+    assert_eq!(usage.events_on_day(noon(7)).0, 1);
+}
+
+#[test]
+fn a_quota_of_endpoints_is_lower_than_the_services_own_limit() {
+    let there: Vec<Endpoint> = (10..13).map(|n| endpoint(n, &[])).collect();
+    let create = command(CreateEndpoint {
+        partner_id: id(1),
+        endpoint: endpoint(99, &[]),
+        secret: None,
+    });
+    for (limit, expected) in [(3, "quota_exceeded"), (4, ""), (0, "")] {
+        let mut work = work(PartnerStatus::Active, there.clone());
+        work.quota.endpoints = Some(limit);
+        let decided = decide(&work, &create);
+        match expected {
+            "" => assert!(decided.is_ok(), "{limit}"),
+            code => assert_eq!(refusal(decided), code, "{limit}"),
+        }
+    }
+}
+
+#[test]
+fn a_quota_is_changed_where_it_is_named() {
+    let mut work = work(PartnerStatus::Pending, vec![]);
+    let set = |bookings, bytes| {
+        let changes = QuotaChanges {
+            bookings,
+            bytes,
+            ..QuotaChanges::default()
+        };
+        command(SetQuota {
+            partner_id: id(1),
+            changes,
+        })
+    };
+    for (bookings, bytes, changed, expected) in [
+        (None, None, false, (None, None)),
+        (Some(Some(5)), None, true, (Some(5), None)),
+        (Some(Some(5)), None, false, (Some(5), None)),
+        (None, Some(Some(0)), true, (Some(5), Some(0))),
+        (Some(None), None, true, (None, Some(0))),
+    ] {
+        let made = changes(decide(&work, &set(bookings, bytes)));
+        assert_eq!(made.len(), usize::from(changed), "{made:?}");
+        made.iter().for_each(|change| work.apply(change));
+        let quota = work.partners[&id(1)].quota;
+        assert_eq!((quota.bookings, quota.bytes), expected);
+    }
+    let nobody = decide(&BatchState::default(), &set(None, None));
+    assert_eq!(refusal(nobody), "not_found");
+}

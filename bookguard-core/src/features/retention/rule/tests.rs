@@ -1,0 +1,222 @@
+//! Which events are pruned, and how far the looks have come then.
+
+use crate::engine::change::{Pruned, Sweep};
+use crate::features::fixture::*;
+use crate::features::retention::PruneEvents;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Prunes event 5, which was made at [`NOW`], so many days later.
+fn prune(days: i64, before: i64, from: Sweep, to: Sweep) -> Envelope<u64> {
+    let prune = PruneEvents {
+        before: NOW.plus_ms(before * DAY),
+        events: vec![id(5), id(6)],
+        from,
+        to,
+    };
+    Envelope::new(NOW.plus_ms(days * DAY), prune)
+}
+
+fn sweep(next: u8, waiting: Option<u8>) -> Sweep {
+    Sweep {
+        next: id(next),
+        waiting: waiting.map(id),
+    }
+}
+
+fn decided(work: &BatchState, command: &Envelope<u64>) -> (Vec<Change>, u64) {
+    match decide(work, command).unwrap() {
+        Decision::Do { changes, reply } => (changes, reply),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_an_old_event_of_which_nothing_waits_is_pruned() {
+    let late = Some(9 * DAY);
+    for (name, state, deleted, days, before, pruned) in [
+        (
+            "delivered",
+            delivery(DeliveryPhase::Delivered, None, None),
+            false,
+            2,
+            1,
+            true,
+        ),
+        (
+            "given up",
+            delivery(DeliveryPhase::Failed, None, None),
+            false,
+            2,
+            1,
+            true,
+        ),
+        (
+            "a day old",
+            delivery(DeliveryPhase::Failed, None, None),
+            false,
+            1,
+            1,
+            false,
+        ),
+        (
+            "not asked for",
+            delivery(DeliveryPhase::Failed, None, None),
+            false,
+            9,
+            0,
+            false,
+        ),
+        (
+            "waiting",
+            delivery(DeliveryPhase::Failed, late, None),
+            false,
+            9,
+            1,
+            false,
+        ),
+        (
+            "due for long",
+            delivery(DeliveryPhase::Pending, Some(0), None),
+            false,
+            9,
+            1,
+            false,
+        ),
+        (
+            "under way",
+            delivery(DeliveryPhase::Pending, late, Some(3)),
+            false,
+            9,
+            1,
+            false,
+        ),
+        (
+            "for nobody",
+            delivery(DeliveryPhase::Pending, Some(0), None),
+            true,
+            9,
+            1,
+            true,
+        ),
+    ] {
+        let mut work = with_delivery(state);
+        if deleted {
+            work.deleted.insert(id(7));
+        }
+        let (changes, events) =
+            decided(&work, &prune(days, before, sweep(0, None), sweep(0, None)));
+        assert_eq!(events, u64::from(pruned), "{name}");
+        for change in &changes {
+            work.apply(change);
+        }
+        let left = work.deliveries[&(id(5), id(7))];
+        let over = DeliveryState {
+            due: None,
+            since: None,
+            lease: None,
+            ..state
+        };
+        assert_eq!(left, if pruned { over } else { state }, "{name}");
+        let found = &work.events[&id(5)].content;
+        assert_eq!(found.body().is_none(), pruned, "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_is_the_hash_and_it_is_pruned_once() {
+    let mut work = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
+    let command = prune(9, 1, sweep(0, None), sweep(0, None));
+    let (changes, _) = decided(&work, &command);
+    let [Change::EventPruned { event_id, pruned }] = changes.as_slice() else {
+        panic!("{changes:?}");
+    };
+    assert_eq!((*event_id, pruned.at), (id(5), command.at));
+    assert_eq!(
+        hex::encode(pruned.digest),
+        "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+        "of {{}}"
+    );
+    work.apply(&changes[0]);
+    let (changes, events) = decided(&work, &command);
+    assert!(changes.is_empty() && events == 0, "{changes:?}");
+}
+
+#[test]
+fn the_place_moves_on_unless_another_look_came_in_between() {
+    let waiting = delivery(DeliveryPhase::Failed, Some(9), None);
+    let over = delivery(DeliveryPhase::Failed, None, None);
+    let unmoved = sweep(1, None);
+    for (name, state, found, to, then) in [
+        ("moves", over, None, sweep(9, None), Some(sweep(9, None))),
+        (
+            "another look",
+            over,
+            Some(sweep(3, None)),
+            sweep(9, None),
+            None,
+        ),
+        ("nowhere to", over, None, Sweep::default(), None),
+        // Retried after it was looked at.
+        (
+            "passed over",
+            waiting,
+            None,
+            sweep(9, None),
+            Some(sweep(9, Some(5))),
+        ),
+        (
+            "passed one over",
+            waiting,
+            None,
+            sweep(9, Some(4)),
+            Some(sweep(9, Some(4))),
+        ),
+        (
+            "the first of two",
+            waiting,
+            None,
+            sweep(9, Some(8)),
+            Some(sweep(9, Some(5))),
+        ),
+    ] {
+        let mut work = with_delivery(state);
+        work.sweep = found;
+        let (changes, _) = decided(&work, &prune(9, 1, Sweep::default(), to));
+        let swept = changes.iter().find_map(|change| match change {
+            Change::Swept(sweep) => Some(*sweep),
+            _ => None,
+        });
+        assert_eq!(swept, then, "{name}");
+        work.sweep = Some(unmoved);
+        changes.iter().for_each(|change| work.apply(change));
+        assert_eq!(work.sweep, Some(then.unwrap_or(unmoved)), "{name}");
+    }
+}
+
+#[test]
+fn a_pruned_event_is_not_retried_whatever_became_of_it() {
+    for phase in [DeliveryPhase::Delivered, DeliveryPhase::Failed] {
+        let mut work = with_delivery(delivery(phase, None, None));
+        let left = Pruned {
+            at: NOW,
+            digest: [7; 32],
+        };
+        work.apply(&Change::EventPruned {
+            event_id: id(5),
+            pruned: left,
+        });
+        let retry = command(RetryEvent {
+            partner_id: id(1),
+            event_id: id(5),
+            lease: 3,
+        });
+        let refused = decide(&work, &retry).unwrap_err();
+        assert_eq!(refused.code, "event_pruned");
+        assert!(
+            refused.message.contains("1970-01-01T00:00:00.000Z"),
+            "{}",
+            refused.message
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! Reads the HTTP message around an operation's request: path, query, body, the headers that matter.
+//!
+//! Field rules are the core's. poem's extractors would refuse in words of their own, and its `Accept` knows no weights.
+//! Invariant: nothing here holds more than the body limit for one request, however the
+//! client sends it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bookguard_core::error::Error;
+use bookguard_core::operation::Route;
+use percent_encoding::percent_decode_str;
+use poem::http::StatusCode;
+use poem::http::Version;
+use poem::http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING,
+};
+use poem::{Body, Request};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use crate::negotiation::{names, wish};
+use crate::refusal::{PROBLEM, Refusal};
+
+/// Bytes of a refused body that are read and dropped, so that the client gets to read why; above it the connection
+/// is closed under the sender.
+const DISCARD_BYTES: usize = 8 * 1024 * 1024;
+/// How long that may take: a connection with a request under way is never ended to make room, and whoever is refused, such as
+/// somebody without a key, must not keep one by sending slowly.
+const DISCARD: Duration = Duration::from_secs(5);
+/// Bytes of a query string: all known parameters at their longest are below 1 KiB.
+const QUERY_BYTES: usize = 4 * 1024;
+
+/// Refuses a message that another server on its way could read otherwise: without exactly one sane Host (RFC 9112 section
+/// 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
+///
+/// # Errors
+/// `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
+pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
+    let headers = request.headers();
+    let mut hosts = headers.get_all(HOST).iter();
+    let fault = match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() < Version::HTTP_11 => None,
+        (None, _) => Some("The Host header is missing."),
+        (Some(_), Some(_)) => Some("The Host header was sent more than once."),
+        (Some(host), None) if host.as_bytes().iter().copied().all(in_host) => None,
+        (Some(_), None) => Some("The Host header is not a host and a port."),
+    };
+    if let Some(fault) = fault {
+        let message = format!("{fault} Send exactly one, such as Host: bookings.example.com.");
+        return Err(Refusal::framing(
+            StatusCode::BAD_REQUEST,
+            "invalid_host",
+            message,
+        ));
+    }
+    if headers.get_all(CONTENT_TYPE).iter().nth(1).is_some() {
+        return Err(Refusal::http(
+            StatusCode::BAD_REQUEST,
+            "duplicate_header",
+            "The Content-Type header was sent more than once. Send it once.",
+        ));
+    }
+    transfer_encoding(headers)
+}
+
+/// What may stand in a host and a port (RFC 3986 section 3.2), and no user name before them.
+fn in_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
+}
+
+/// The connection has seen to it that the last coding is `chunked`.
+fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let lines = headers.get_all(TRANSFER_ENCODING).iter();
+    let codings = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let codings = codings
+        .map(<[u8]>::trim_ascii)
+        .filter(|coding| !coding.is_empty());
+    let (mut chunked, mut others) = (0, 0);
+    for coding in codings {
+        match coding.eq_ignore_ascii_case(b"chunked") {
+            true => chunked += 1,
+            false => others += 1,
+        }
+    }
+    if chunked > 1 {
+        return Err(Refusal::framing(
+            StatusCode::BAD_REQUEST,
+            "invalid_transfer_encoding",
+            "Transfer-Encoding names chunked more than once. Send it once, or send Content-Length.",
+        ));
+    }
+    if others > 0 {
+        return Err(Refusal::framing(
+            StatusCode::NOT_IMPLEMENTED,
+            "unsupported_transfer_encoding",
+            "Of transfer codings only chunked is understood. Send Transfer-Encoding: chunked, or Content-Length.",
+        ));
+    }
+    Ok(())
+}
+
+/// The values of a route's parameters. One that is no UTF-8 names nothing, as any other unknown id.
+pub(crate) fn parameters(route: &Route, request: &Request) -> Vec<String> {
+    let value = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
+    route.parameters().map(value).collect()
+}
+
+/// The pairs of a query string, decoded.
+///
+/// # Errors
+/// `query_too_long`, `invalid_query` for a broken percent-encoding.
+pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    check_query_bytes(text.len())?;
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decode(name, true)?, decode(value, true)?))
+    });
+    pairs.collect::<Option<_>>().ok_or_else(|| {
+        Error::invalid(
+            "invalid_query",
+            "The query is not percent-encoded UTF-8. Write each special character as %XX.",
+        )
+    })
+}
+
+/// # Errors
+/// `query_too_long`.
+pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
+    if bytes <= QUERY_BYTES {
+        return Ok(());
+    }
+    let message = format!("The query has {bytes} bytes; at most {QUERY_BYTES} are read.");
+    Err(Error::invalid("query_too_long", message))
+}
+
+/// Undoes percent-encoding; `None` when it is broken, which the crate lets stand, or gives no UTF-8.
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let is_byte = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_byte) {
+        return None;
+    }
+    let spaced = match plus_is_space {
+        true => Cow::Owned(text.replace('+', " ")),
+        false => Cow::Borrowed(text),
+    };
+    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
+    Some(decoded.into_owned())
+}
+
+/// The Idempotency-Key header. One that is not text, or was sent twice, becomes one the core refuses.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let mut key = String::from_utf8_lossy(values.next()?.as_bytes()).into_owned();
+    for further in values {
+        key.push_str(", ");
+        key.push_str(&String::from_utf8_lossy(further.as_bytes()));
+    }
+    Some(key)
+}
+
+/// Refuses with 406 a client that says it cannot read this media type (RFC 9110 section 12.5.1).
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refusal> {
+    // A client that names the form of refusals means to be told them, and says nothing of the answer.
+    let names_problems = || media_type == "application/json" && names(headers, PROBLEM).is_some();
+    if wish(headers, media_type) > 0 || names_problems() {
+        return Ok(());
+    }
+    let message = format!(
+        "Answers are {media_type}, which the Accept header excludes. Leave it out, or add {media_type}."
+    );
+    Err(Refusal::http(
+        StatusCode::NOT_ACCEPTABLE,
+        "not_acceptable",
+        message,
+    ))
+}
+
+/// Reads the body of at most `most` bytes, whatever its framing.
+///
+/// # Errors
+/// 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
+pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
+    let length = declared_length(request.headers());
+    if length == Some(0) {
+        return Ok(Vec::new());
+    }
+    let body = request.take_body();
+    let bytes: Vec<u8> = match length {
+        Some(length) if length > most as u64 => {
+            discard(request.headers(), body).await;
+            return Err(too_large(most));
+        }
+        // The connection never yields more than was declared.
+        Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
+        None => {
+            let mut body = body.into_async_read();
+            let mut bytes = Vec::new();
+            let mut part = (&mut body).take(most as u64 + 1);
+            let read = part.read_to_end(&mut bytes).await;
+            read.map_err(|_| incomplete())?;
+            if bytes.len() > most {
+                drop(bytes);
+                drop_rest(body).await;
+                return Err(too_large(most));
+            }
+            bytes
+        }
+    };
+    if !bytes.is_empty() {
+        is_json(request.headers())?;
+    }
+    Ok(bytes)
+}
+
+/// How long the body says it is; `None` when it does not say.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    // Where both are sent the chunks count (RFC 9112 section 6.3), and a length believed would bound nothing.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return None;
+    }
+    match headers.get(CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok()?.parse().ok(),
+        None => Some(0),
+    }
+}
+
+/// Reads and drops the body of a request that is refused before its body was read.
+pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
+    // A client that waits for "100 Continue" has sent nothing and will not.
+    if declared_length(headers) != Some(0) && !headers.contains_key(EXPECT) {
+        drop_rest(body.into_async_read()).await;
+    }
+}
+
+/// Reads and drops what is left of a body, within reason.
+pub(crate) async fn drop_rest(mut body: impl AsyncRead + Unpin) {
+    let until = Instant::now() + DISCARD;
+    let mut buffer = vec![0; 16 * 1024];
+    let mut dropped = 0;
+    while dropped < DISCARD_BYTES {
+        let read = timeout_at(until, body.read(&mut buffer)).await;
+        match read.unwrap_or(Ok(0)) {
+            Ok(read) if read > 0 => dropped += read,
+            _ => return,
+        }
+    }
+}
+
+/// 413 for a body of more than `most` bytes.
+pub(crate) fn too_large(most: usize) -> Refusal {
+    let message = format!("The body is larger than {most} bytes, the most this service reads.");
+    Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+}
+
+pub(crate) fn incomplete() -> Refusal {
+    Refusal::http(
+        StatusCode::BAD_REQUEST,
+        "body_incomplete",
+        "The body ended before it was complete.",
+    )
+}
+
+/// `application/json`, with no charset or utf-8, and not compressed.
+pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let refuse = |code, message| {
+        Err(Refusal::http(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            code,
+            message,
+        ))
+    };
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return refuse(
+            "unsupported_encoding",
+            "The body is compressed. Send it as it is, without Content-Encoding.",
+        );
+    }
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    if value.is_some_and(|value| value == "application/json" || names_json(value)) {
+        return Ok(());
+    }
+    refuse(
+        "unsupported_media_type",
+        "Bodies are JSON. Send the header Content-Type: application/json.",
+    )
+}
+
+fn names_json(content_type: &str) -> bool {
+    let mut parts = content_type.split(';').map(str::trim);
+    parts
+        .next()
+        .is_some_and(|name| name.eq_ignore_ascii_case("application/json"))
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+                value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+            }
+            _ => true,
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The rules of reading a message, as tables.
+
+use poem::http::HeaderValue;
+use tokio::io::AsyncWriteExt as _;
+
+use bookguard_core::limits;
+
+use super::*;
+
+fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    let pair = |(name, value): &(&'static str, &'static str)| {
+        (name.parse().unwrap(), HeaderValue::from_static(value))
+    };
+    pairs.iter().map(pair).collect()
+}
+
+#[test]
+fn queries_are_decoded_or_refused() {
+    let pairs = query(Some("a=1&b=x+y%2B&&c&=d")).unwrap();
+    let expected = [("a", "1"), ("b", "x y+"), ("c", ""), ("", "d")];
+    assert_eq!(pairs, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+    assert!(query(None).unwrap().is_empty() && query(Some("")).unwrap().is_empty());
+    for bad in ["a=%", "a=%4", "a=%zz", "%ff=1", "a=%+1"] {
+        assert_eq!(query(Some(bad)).unwrap_err().code, "invalid_query", "{bad}");
+    }
+    assert_eq!(
+        query(Some(&"a&".repeat(3000))).unwrap_err().code,
+        "query_too_long"
+    );
+}
+
+#[test]
+fn only_a_client_that_excludes_json_is_refused() {
+    for (accept, fine) in [
+        ("", true),
+        ("*/*", true),
+        ("application/json", true),
+        ("Application/JSON; charset=utf-8", true),
+        ("text/html, application/*;q=0.1", true),
+        ("text/html, */*;q=0.5", true),
+        ("application/json;q=0", false),
+        ("*/*, application/json;q=0", false),
+        ("application/*;q=0, application/json", true),
+        ("text/html", false),
+        ("text/html, application/xml", false),
+        ("application/json;q=nonsense", true),
+    ] {
+        assert_eq!(
+            accepts(&headers(&[("accept", accept)]), "application/json").is_ok(),
+            fine,
+            "{accept}"
+        );
+    }
+    assert!(accepts(&HeaderMap::new(), "application/json").is_ok());
+    for (accept, fine) in [
+        ("text/*", true),
+        ("text/plain", true),
+        ("application/json", false),
+    ] {
+        assert_eq!(
+            accepts(&headers(&[("accept", accept)]), "text/plain").is_ok(),
+            fine,
+            "{accept}"
+        );
+    }
+}
+
+#[test]
+fn content_types_other_than_plain_json_are_refused() {
+    for (content_type, fine) in [
+        ("application/json", true),
+        ("application/json; charset=utf-8", true),
+        ("APPLICATION/JSON;charset=\"UTF-8\"", true),
+        ("application/json; charset=latin1", false),
+        ("text/json", false),
+        ("application/jsonx", false),
+        ("", false),
+    ] {
+        assert_eq!(
+            is_json(&headers(&[("content-type", content_type)])).is_ok(),
+            fine,
+            "{content_type}"
+        );
+    }
+    assert!(is_json(&HeaderMap::new()).is_err());
+    let compressed = headers(&[
+        ("content-type", "application/json"),
+        ("content-encoding", "gzip"),
+    ]);
+    assert_eq!(
+        is_json(&compressed).unwrap_err().code(),
+        "unsupported_encoding"
+    );
+}
+
+async fn sent(size: usize, framing: &[(&str, String)]) -> Result<usize, String> {
+    let mut request = Request::builder().content_type("application/json");
+    for (name, value) in framing {
+        request = request.header(*name, value);
+    }
+    let read = body(&mut request.body(vec![b' '; size]), limits::BODY_BYTES).await;
+    read.map(|bytes| bytes.len())
+        .map_err(|refusal| refusal.code().to_owned())
+}
+
+#[tokio::test]
+async fn bodies_are_read_whole_up_to_the_limit_and_no_further() {
+    let length = |size: usize| ("content-length", size.to_string());
+    let chunked = ("transfer-encoding", "chunked".to_owned());
+    let most = limits::BODY_BYTES;
+    let too_large = || Err("body_too_large".to_owned());
+    assert_eq!(sent(0, &[]).await, Ok(0));
+    assert_eq!(sent(most, &[length(most)]).await, Ok(most));
+    assert_eq!(sent(most, std::slice::from_ref(&chunked)).await, Ok(most));
+    assert_eq!(sent(most + 1, &[length(most + 1)]).await, too_large());
+    assert_eq!(
+        sent(most + 1, std::slice::from_ref(&chunked)).await,
+        too_large()
+    );
+    assert_eq!(sent(most + 1, &[length(3), chunked]).await, too_large());
+}
+
+#[test]
+fn an_idempotency_key_sent_twice_is_one_the_core_refuses() {
+    let mut twice = headers(&[("idempotency-key", "a")]);
+    assert_eq!(idempotency_key(&twice).as_deref(), Some("a"));
+    twice.append("idempotency-key", HeaderValue::from_static("b"));
+    assert_eq!(idempotency_key(&twice).as_deref(), Some("a, b"));
+    assert_eq!(idempotency_key(&HeaderMap::new()), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_body_that_drips_is_listened_to_for_a_moment() {
+    let (mut client, server) = tokio::io::duplex(64);
+    let began = Instant::now();
+    let drip = async {
+        while client.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::join!(drip, drop_rest(server));
+    let took = began.elapsed();
+    assert!(
+        took >= DISCARD && took < DISCARD + Duration::from_secs(2),
+        "{took:?}"
+    );
+}
