@@ -9,17 +9,23 @@ pub mod cancellation;
 pub mod events;
 pub mod nouns;
 pub mod policies;
-pub mod recoveries;
-pub mod reschedules;
 pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::target::Answer;
 use crate::text::laid_out;
 use table::{Style, terminal_width};
+
+/// What an operation answered.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// The JSON, to the byte.
+    pub json: String,
+    /// The same, read.
+    pub output: T,
+}
 
 /// Where answers go.
 #[derive(Debug, Clone, Copy)]

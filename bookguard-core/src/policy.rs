@@ -51,6 +51,7 @@ mod matrix;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod outcome;
+#[cfg(feature = "internals")]
 mod policy_set;
 mod question;
 mod read;
@@ -83,6 +84,7 @@ pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
 #[cfg(feature = "store")]
 pub(crate) use policy_set::fix_for;
+#[cfg(feature = "internals")]
 pub use policy_set::{PolicySet, PolicySetVersion};
 pub use question::{Mode, Question, Recorded, Standing, Subject};
 pub use read::is_policy_id;

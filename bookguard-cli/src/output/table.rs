@@ -2,6 +2,7 @@
 //!
 //! Invariant: every cell is made plain here, so that no caller can forget it.
 
+use bookguard_core::engine::command::Receipt;
 use bookguard_core::model::{Amount, Timestamp};
 use comfy_table::{Attribute, Cell, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -166,6 +167,11 @@ fn empty() -> Table {
 /// Columns of the terminal on standard output, if that is one.
 pub fn terminal_width() -> Option<u16> {
     Table::new().width()
+}
+
+/// Where a fact stands in the log.
+pub fn leaf(receipt: &Receipt) -> String {
+    format!("{} of {}", receipt.leaf_index, receipt.tree_size)
 }
 
 #[cfg(test)]
