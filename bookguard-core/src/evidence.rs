@@ -39,19 +39,19 @@ pub(crate) mod reschedule;
 pub(crate) mod summary;
 pub(crate) mod verify;
 
-#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
 pub use continuation::{Continuation, FoundLog};
 #[cfg(feature = "internals")]
 pub use entry::StoredEntry;
-#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub use frozen::FrozenTerms;
-#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
-#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};
-#[cfg(feature = "internals")]
+#[doc(hidden)]
 pub use reschedule::{RescheduleRecord, TermsVersion};
 pub use verify::verify;

@@ -25,18 +25,19 @@ pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 #[cfg(feature = "internals")]
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
-pub use event::EventType;
 #[cfg(feature = "internals")]
-pub use event::{Delivery, DeliveryStatus, Event};
+pub use event::{Delivery, Event};
+pub use event::{DeliveryStatus, EventType};
 pub use id::{
-    ApiKeyId, BookingId, EndpointId, EventId, Id, Noun, PartnerId, RecoveryId, RequestId,
-    ResolutionId, noun,
+    ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RecoveryId, RequestId, ResolutionId,
 };
+#[doc(hidden)]
+pub use id::{Noun, noun};
 pub use money::{Amount, AmountError, Currency, Decimal};
 #[cfg(feature = "internals")]
 pub use page::Page;
 #[cfg(feature = "internals")]
-pub use partner::{EVERY_EVENT_TYPE, Partner, PartnerSettings, PartnerStatus};
+pub use partner::{Partner, PartnerSettings, PartnerStatus};
 #[cfg(feature = "internals")]
 pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
 #[cfg(feature = "internals")]

@@ -96,6 +96,8 @@ pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
 pub use schema::SCHEMA;
+#[cfg(feature = "internals")]
+pub use templates::EVERY_EVENT_TYPE;
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
 pub use words::{

@@ -26,7 +26,9 @@ pub(crate) mod secret;
 pub(crate) mod signature;
 
 #[cfg(feature = "internals")]
-pub use attempt::{Attempt, FailureClass, Phase, printable_head};
+pub use attempt::printable_head;
+#[doc(hidden)]
+pub use attempt::{Attempt, FailureClass, Phase};
 #[cfg(feature = "internals")]
 pub use keyring::{DatedSecret, Keyring, SecretTerm};
 #[cfg(feature = "internals")]

@@ -17,14 +17,16 @@ use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
-    ApiKeyId, EVERY_EVENT_TYPE, Page, Partner, PartnerAccount, PartnerId, PartnerSettings,
-    PartnerStatus, QuotaChanges, Scope, Scopes, Timestamp,
+    ApiKeyId, Page, Partner, PartnerAccount, PartnerId, PartnerSettings, PartnerStatus,
+    QuotaChanges, Scope, Scopes, Timestamp,
 };
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
     paging, path_id, query, query_choice, query_one, read, write,
 };
-use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
+use crate::policy::{
+    EVERY_EVENT_TYPE, POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone,
+};
 use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Session};
 use crate::text::is_invisible;

@@ -472,7 +472,7 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
 
 /// A fact, if facts of its kind are looked at.
 fn read_fact(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let kind: LeafKind = (row.text(4)?.parse())
+    let kind = (row.text(4)?.parse::<LeafKind>())
         .map_err(|e| StoreError::Corrupt(format!("an entry's kind cannot be read: {e}")))?;
     let Some(known) = work.facts.get_mut(&(kind, row.id(0)?)) else {
         return Ok(());
