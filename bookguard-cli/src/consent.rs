@@ -9,7 +9,8 @@ use crate::output::say;
 
 /// Goes on only if whoever started the command agrees: with `--yes`, or by typing it when asked.
 ///
-/// Errors: [`Failure::Usage`] where nobody can be asked; [`Failure::Unexpected`] after a no.
+/// # Errors
+/// [`Failure::Usage`] where nobody can be asked; [`Failure::Unexpected`] after a no.
 pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());

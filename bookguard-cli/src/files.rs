@@ -15,7 +15,8 @@ pub const DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The bytes of a file, or of standard input for `-`; at most `most`.
 ///
-/// Errors: [`Failure::Usage`] that names the file.
+/// # Errors
+/// [`Failure::Usage`] that names the file.
 pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let stdin = path == Path::new("-");
     let name = if stdin {

@@ -7,7 +7,6 @@ use crate::failure::Failure;
 /// A client with these settings.
 ///
 /// # Errors
-///
 /// [`Failure::Unexpected`] when TLS cannot be set up, which is when the system has no certificates of authorities.
 pub(crate) fn client(
     settings: impl FnOnce(ClientBuilder) -> ClientBuilder,

@@ -54,7 +54,8 @@ impl Guard {
     /// The guard whose file this is; it is made when a head is noted. `report` is told, a line each time, when the
     /// database begins or ends to be rolled back, and once when the file cannot be written.
     ///
-    /// Errors: a sentence for the operator when the file is there and cannot be read.
+    /// # Errors
+    /// A sentence for the operator when the file is there and cannot be read.
     pub fn open(path: PathBuf, report: fn(&str)) -> Result<Self, String> {
         let mut state = State::default();
         let unreadable = |e: io::Error| {

@@ -34,7 +34,8 @@ use crate::text::{is_blank, misplaced};
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.
 ///
-/// Errors: `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
+/// # Errors
+/// `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
 pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -> Result<T, Error> {
     let text = std::str::from_utf8(body).map_err(|e| {
         Error::invalid(

@@ -39,7 +39,8 @@ impl Log {
 
     /// Signs for the log under this name.
     ///
-    /// Errors: a sentence for a name no log can have.
+    /// # Errors
+    /// A sentence for a name no log can have.
     pub fn signer(&self, origin: &str) -> Result<Arc<Signer>, String> {
         let mut kept = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(signer) = kept.as_ref().filter(|signer| signer.name() == origin) {

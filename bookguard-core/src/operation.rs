@@ -202,7 +202,8 @@ impl Request {
 
 /// Checks what every operation has in common, then reads the request.
 ///
-/// Errors: `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
+/// # Errors
+/// `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
 /// `body_required`, `unexpected_body`, `idempotency_key_invalid`, and the operation's own.
 pub fn prepare<O: Operation>(
     session: &Session,

@@ -387,7 +387,8 @@ impl Service {
     /// Makes this node's presence known, for whoever has to notice its end, and says which others are gone that held
     /// deliveries: `None`, where leases are only taken back when they end. To be called every half second. Blocks.
     ///
-    /// Errors: `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unavailable` when the store does not answer.
     pub fn gone(&self) -> Result<Option<Vec<Node>>, Error> {
         let holders = || Reader::new(self.store.reader()?, &self.seal, None).holders();
         self.presence.look(holders).map_err(|e| self.fault(&e))
@@ -395,7 +396,8 @@ impl Service {
 
     /// How many servers run on the database; `None` where it keeps no list of them, as a file. Blocks.
     ///
-    /// Errors: `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unavailable` when the store does not answer.
     pub fn servers(&self) -> Result<Option<usize>, Error> {
         self.presence.count().map_err(|e| self.fault(&e))
     }
@@ -419,7 +421,8 @@ impl Service {
     /// many of how many steps are done. Takes as long as reading and hashing everything does. A `backup` may lack what was
     /// published after it was made.
     ///
-    /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
+    /// # Errors
+    /// `unavailable` when the database cannot be read at all; damage is in the report.
     pub fn verify_ledger(
         &self,
         backup: bool,

@@ -116,7 +116,8 @@ impl StoredHead {
 impl Database {
     /// Whether the address can be one at all; the server is not asked.
     ///
-    /// Errors: a sentence with what is wrong in it, without what may be a password.
+    /// # Errors
+    /// A sentence with what is wrong in it, without what may be a password.
     pub fn check(&self) -> Result<(), String> {
         match self {
             #[cfg(feature = "postgres")]
@@ -129,7 +130,8 @@ impl Database {
 impl Store {
     /// Opens the database, brings its schema up to date and makes it when `create` says so.
     ///
-    /// Errors: as [`StoreError`] says, each a sentence that names the way out.
+    /// # Errors
+    /// As [`StoreError`] says, each a sentence that names the way out.
     pub fn open(database: &Database, create: bool) -> Result<Self, StoreError> {
         let engine: Arc<dyn Engine> = match database {
             #[cfg(feature = "sqlite")]

@@ -109,7 +109,8 @@ pub(crate) struct Turned {
 }
 
 impl App {
-    /// Errors: a sentence for the operator when the system gives no threads.
+    /// # Errors
+    /// A sentence for the operator when the system gives no threads.
     pub(crate) fn new(
         config: &Config,
         service: Arc<Service>,
@@ -138,7 +139,8 @@ impl App {
 
     /// The state of a service without a listener, whose callers are all this session's: no keys, no rates.
     ///
-    /// Errors: as [`Self::new`].
+    /// # Errors
+    /// As [`Self::new`].
     pub(crate) fn operated(
         session: Session,
         courier: Arc<Courier>,
@@ -166,7 +168,8 @@ impl App {
 
     /// Runs what may block, in its caller's turn.
     ///
-    /// Errors: as [`Readers::run`].
+    /// # Errors
+    /// As [`Readers::run`].
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         tab: &Arc<Tab>,
@@ -180,7 +183,8 @@ impl App {
 
     /// Whether a partner may ask for anything, without counting it: before a large message is received.
     ///
-    /// Errors: `rate_limited`.
+    /// # Errors
+    /// `rate_limited`.
     pub(crate) fn has_budget(&self, partner_id: &PartnerId) -> Result<(), Error> {
         let Some(limiter) = &self.budgets.partners else {
             return Ok(());
@@ -193,7 +197,8 @@ impl App {
 
     /// Counts a request of a partner's that comes to no operation, which would have counted it.
     ///
-    /// Errors: `rate_limited`.
+    /// # Errors
+    /// `rate_limited`.
     pub(crate) fn count(&self, payer: Payer) -> Result<(), Error> {
         let (Some(limiter), Payer::Partner(partner_id)) = (&self.budgets.partners, payer) else {
             return Ok(());
@@ -221,7 +226,8 @@ impl App {
 
     /// Whose key these headers hold.
     ///
-    /// Errors: `unauthorized`, or `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unauthorized`, or `unavailable` when the store does not answer.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
         match &self.operator {
             Some(operator) => Ok(operator.clone()),

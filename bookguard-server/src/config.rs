@@ -455,7 +455,8 @@ impl Config {
 
     /// The configuration of a file, if one is named, under stronger settings.
     ///
-    /// Errors: as [`Settings::load`] and [`Settings::resolve`].
+    /// # Errors
+    /// As [`Settings::load`] and [`Settings::resolve`].
     pub fn load(file: Option<&Path>, stronger: Settings) -> Result<Self, String> {
         let weaker = file.map(Settings::load).transpose()?.unwrap_or_default();
         stronger.merge(weaker).resolve()

@@ -30,7 +30,8 @@ const QUERY_BYTES: usize = 4 * 1024;
 /// Refuses a message that another server on its way could read otherwise: without exactly one sane Host (RFC 9112 section
 /// 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
 ///
-/// Errors: `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
+/// # Errors
+/// `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
 pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     let headers = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
@@ -110,7 +111,8 @@ pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
 
 /// The pairs of a query string, decoded.
 ///
-/// Errors: `query_too_long`, `invalid_query` for a broken percent-encoding.
+/// # Errors
+/// `query_too_long`, `invalid_query` for a broken percent-encoding.
 pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
@@ -190,7 +192,8 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refus
 
 /// Reads the body of at most `most` bytes, whatever its framing.
 ///
-/// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
+/// # Errors
+/// 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {

@@ -63,7 +63,8 @@ impl fmt::Display for ProxyHeader {
 impl TrustedProxies {
     /// Reads the settings.
     ///
-    /// Errors: a sentence that names the setting and what to write.
+    /// # Errors
+    /// A sentence that names the setting and what to write.
     pub(crate) fn parse(subnets: &[String], header: Option<&str>) -> Result<Self, String> {
         let subnets = subnets.iter().map(|text| {
             let subnet = Subnet::range(text).map_err(|why| why.to_string())?;

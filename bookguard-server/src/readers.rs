@@ -106,7 +106,8 @@ impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
 impl Readers {
     /// Starts them.
     ///
-    /// Errors: a sentence for the operator when the system gives no threads.
+    /// # Errors
+    /// A sentence for the operator when the system gives no threads.
     pub(crate) fn start() -> Result<Self, String> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
@@ -126,7 +127,8 @@ impl Readers {
 
     /// Runs what may block, in its caller's turn. A panic there is a panic here.
     ///
-    /// Errors: `rate_limited` when too much of this caller's waits already, and those of the work.
+    /// # Errors
+    /// `rate_limited` when too much of this caller's waits already, and those of the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         payer: Payer,

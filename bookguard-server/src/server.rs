@@ -75,7 +75,8 @@ pub enum Signal {
 /// Serves until it is told to end, then ends in order. `started` is called once requests are answered, `reload` when the
 /// configuration is to be read anew.
 ///
-/// Errors: as [`Server::start`].
+/// # Errors
+/// As [`Server::start`].
 pub async fn run(
     config: Config,
     mut signals: UnboundedReceiver<Signal>,

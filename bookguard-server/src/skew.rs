@@ -86,7 +86,8 @@ impl Steps {
 
 /// Whether this node's clock is one that the others' can be judged by: the database server's, if there is one, says the same. Blocks.
 ///
-/// Errors: `unavailable` when the store does not answer.
+/// # Errors
+/// `unavailable` when the store does not answer.
 pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
     // A clock that is set by hand is nobody's but the test's.
     let Clock::System = service.clock() else {

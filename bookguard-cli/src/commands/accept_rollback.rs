@@ -18,7 +18,8 @@ use crate::output::{self, Screen, say};
 
 /// Accepts the loss, when there is one and the administrator says so.
 ///
-/// Errors: the core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
+/// # Errors
+/// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
 /// [`Failure::Unexpected`] after a no.
 pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Failure> {
     let Some(rollback) = block_in_place(|| service.rollback())? else {

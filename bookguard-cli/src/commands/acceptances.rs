@@ -46,7 +46,8 @@ pub struct AcceptArgs {
 
 /// Records an acceptance.
 ///
-/// Errors: those of the call.
+/// # Errors
+/// Those of the call.
 pub(super) async fn accept(
     target: &Target,
     args: AcceptArgs,

@@ -17,7 +17,8 @@ use crate::settings::{self, Where, environment};
 
 /// Makes a backup.
 ///
-/// Errors: [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
+/// # Errors
+/// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
 /// [`Failure::Unexpected`] for everything that failed.
 pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failure> {
     let Where::Database { config, .. } = settings::place(place, &environment)? else {

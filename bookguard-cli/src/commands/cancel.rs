@@ -57,7 +57,8 @@ struct Expected<'a> {
 
 /// Asks a booking's policy.
 ///
-/// Errors: those of the call.
+/// # Errors
+/// Those of the call.
 pub async fn evaluate(target: &Target, args: EvaluateArgs, screen: &Screen) -> Result<(), Failure> {
     let mut request = at(&args.booking_id);
     add(&mut request, "asOf", args.as_of);
@@ -75,7 +76,8 @@ pub async fn evaluate(target: &Target, args: EvaluateArgs, screen: &Screen) -> R
 
 /// Cancels a booking, once whoever is at the terminal has seen what that comes to and agreed.
 ///
-/// Errors: [`Failure::Usage`] for a file that cannot be read and where nobody can be asked; those of the call.
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read and where nobody can be asked; those of the call.
 pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<(), Failure> {
     if args.dry_run {
         let answer = preview(target, args).await?;
@@ -200,7 +202,8 @@ fn item(text: &str) -> Result<EvidenceItem, Failure> {
 
 /// Reads and decides resolutions.
 ///
-/// Errors: [`Failure::Usage`] for a refund that is no number; those of the call.
+/// # Errors
+/// [`Failure::Usage`] for a refund that is no number; those of the call.
 pub async fn resolutions(
     target: &Target,
     command: ResolutionsCommand,

@@ -44,7 +44,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Runs the demo.
 ///
-/// Errors: the first step's that does not do what it says.
+/// # Errors
+/// The first step's that does not do what it says.
 pub async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;

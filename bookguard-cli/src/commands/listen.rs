@@ -32,7 +32,8 @@ const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_
 
 /// Posts events until it is stopped.
 ///
-/// Errors: [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
+/// # Errors
+/// [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
 pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(), Failure> {
     let secret = match given_secret(args.secret_file.as_deref())? {
         Some(secret) => secret,

@@ -45,7 +45,8 @@ const INTERNAL_ERROR: i32 = -32603;
 
 /// Answers until the input ends.
 ///
-/// Errors: [`Failure::Unexpected`] when there are no threads to work with; [`Failure::Closed`] when nobody reads any more.
+/// # Errors
+/// [`Failure::Unexpected`] when there are no threads to work with; [`Failure::Closed`] when nobody reads any more.
 pub async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
         Target::Local(local) => {

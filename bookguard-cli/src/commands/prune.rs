@@ -33,7 +33,8 @@ struct Pruning {
 
 /// Prunes events that are so old.
 ///
-/// Errors: [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
+/// # Errors
+/// [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
 /// what the core answers.
 pub async fn run(
     local: &Local,

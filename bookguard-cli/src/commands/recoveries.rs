@@ -87,7 +87,8 @@ fn ago_ms(text: &str) -> Option<i64> {
 
 /// Begins a recovery, and waits for its end if that is wanted.
 ///
-/// Errors: those of the operation.
+/// # Errors
+/// Those of the operation.
 pub(super) async fn run(
     target: &Target,
     args: RecoverArgs,

@@ -40,7 +40,8 @@ pub struct RescheduleArgs {
 
 /// Moves an event, or shows what would come of it.
 ///
-/// Errors: those of the call.
+/// # Errors
+/// Those of the call.
 pub(super) async fn run(
     target: &Target,
     args: RescheduleArgs,

@@ -23,7 +23,8 @@ use crate::settings::{self, environment};
 
 /// Moves a database, or takes a move back.
 ///
-/// Errors: [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
+/// # Errors
+/// [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
 /// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
 /// everything that failed.
 pub fn run(place: &GlobalArgs, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {

@@ -23,7 +23,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Makes an event of this type and shows it.
 ///
-/// Errors: [`Failure::Usage`] for a type that is none, and every refusal of the operations behind it.
+/// # Errors
+/// [`Failure::Usage`] for a type that is none, and every refusal of the operations behind it.
 pub async fn run(target: &Target, event_type: EventType, screen: &Screen) -> Result<(), Failure> {
     let body = json!({
         "talent": { "id": "trial", "name": "Trial talent" },

@@ -51,7 +51,8 @@ pub struct Local {
 impl Local {
     /// Opens the database of `config`, acting for `partner_id` where one is needed.
     ///
-    /// Errors: [`Failure::Unexpected`] with what is wrong with the database or its key.
+    /// # Errors
+    /// [`Failure::Unexpected`] with what is wrong with the database or its key.
     pub fn open(
         config: Config,
         partner_id: Option<PartnerId>,
@@ -126,7 +127,8 @@ impl Local {
 
     /// Says so if no server runs on the database.
     ///
-    /// Errors: [`Failure::Refused`] when the database does not answer.
+    /// # Errors
+    /// [`Failure::Refused`] when the database does not answer.
     pub fn say_if_unserved(&self) -> Result<(), Failure> {
         if !self.has_server()? {
             say(UNSERVED);
@@ -153,7 +155,8 @@ impl Local {
 
     /// The Model Context Protocol, on this database and for the partner it acts for. Give it back before [`Self::close`].
     ///
-    /// Errors: [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
+    /// # Errors
+    /// [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
     pub fn mcp(&self) -> Result<LocalMcp, Failure> {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
@@ -163,7 +166,8 @@ impl Local {
 
     /// What the deliveries of the partner it acts for are signed with.
     ///
-    /// Errors: [`Failure::Usage`] when it acts for none.
+    /// # Errors
+    /// [`Failure::Usage`] when it acts for none.
     pub fn signing_secret(&self) -> Result<Secret, Failure> {
         let partner_id = self.session.partner_id()?;
         let service = &self.session.service;

@@ -37,7 +37,8 @@ pub struct Remote {
 impl Remote {
     /// The server at `address`, called with `key`.
     ///
-    /// Errors: [`Failure::Usage`] for what is no address.
+    /// # Errors
+    /// [`Failure::Usage`] for what is no address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
         let client = http::client(|client| {
@@ -63,7 +64,8 @@ impl Remote {
 
     /// A secret of the key's own, which tells nothing of the key.
     ///
-    /// Errors: [`Failure::NoKey`].
+    /// # Errors
+    /// [`Failure::NoKey`].
     pub fn derived_secret(&self) -> Result<Secret, Failure> {
         let key = self.key.as_ref().and_then(|key| key.to_str().ok());
         let key = key.ok_or(Failure::NoKey)?;
@@ -118,7 +120,8 @@ impl Remote {
 
     /// A message of the Model Context Protocol: a status, and a body that may be empty.
     ///
-    /// Errors: [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
     pub async fn message(
         &self,
         headers: HeaderMap,

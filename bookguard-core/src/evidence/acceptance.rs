@@ -42,7 +42,8 @@ pub struct Acceptance {
 impl Acceptance {
     /// From an entry's names and values.
     ///
-    /// Errors: the parser's.
+    /// # Errors
+    /// The parser's.
     pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
         serde_json::from_value(Value::Object(fields))
     }

@@ -72,7 +72,8 @@ impl Continuation {
 
     /// What an entry of this kind says.
     ///
-    /// Errors: why it is none, or does not commit to the values stored with it.
+    /// # Errors
+    /// Why it is none, or does not commit to the values stored with it.
     pub(crate) fn read(entry: &StoredEntry) -> Result<Self, String> {
         if entry.kind != LeafKind::LogContinued.as_str() {
             return Err(format!(

@@ -28,7 +28,8 @@ pub struct StoredEntry {
 impl StoredEntry {
     /// The event body the leaf commits to, computed from the fields.
     ///
-    /// Errors: a value canonical JSON cannot keep.
+    /// # Errors
+    /// A value canonical JSON cannot keep.
     pub fn event_body(&self) -> Result<EventBody, EventError> {
         let shown = self
             .disclosures

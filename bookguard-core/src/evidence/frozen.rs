@@ -74,7 +74,8 @@ impl FrozenTerms {
 
     /// The terms of `booking`. `policy` is the one `adopted` is the hash of.
     ///
-    /// Errors: a sentence when the three do not go together, or a figure is no amount.
+    /// # Errors
+    /// A sentence when the three do not go together, or a figure is no amount.
     pub fn thaw(self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
         let fault = |what: &str| format!("booking {} has {what}", booking.booking_id);
         if !self.has_sound_offsets() {

@@ -69,7 +69,8 @@ impl<T> Ending<T> {
 impl<T> History<T> {
     /// Sorts facts, oldest first.
     ///
-    /// Errors: the first fact that cannot stand where it does, or what is missing, in a sentence.
+    /// # Errors
+    /// The first fact that cannot stand where it does, or what is missing, in a sentence.
     pub fn of(facts: impl IntoIterator<Item = (LeafKind, T)>) -> Result<Self, String> {
         let mut facts = facts.into_iter();
         let created = match facts.next() {

@@ -180,7 +180,8 @@ impl Causes<'_> {
 /// Checks that `next` can be recorded after `before`, all of one booking. `causes` are those recorded before it: its event
 /// tells of one of them.
 ///
-/// Errors: what is wrong with it, in a sentence.
+/// # Errors
+/// What is wrong with it, in a sentence.
 pub fn follows(
     before: &[Notification],
     next: &Notification,

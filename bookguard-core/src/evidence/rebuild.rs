@@ -94,7 +94,8 @@ impl Ended {
 
 /// Rebuilds a booking from its facts, oldest first. `policy` is what the booking shows of the policy named by hash.
 ///
-/// Errors: every way in which the facts do not make a booking, each a sentence.
+/// # Errors
+/// Every way in which the facts do not make a booking, each a sentence.
 pub fn rebuild(
     facts: &[DisclosedFact],
     policy: Option<PolicySummary>,
@@ -154,7 +155,8 @@ pub fn rebuild(
 
 /// Reads how the deliveries of a booking's events ended; `told` is when it was recorded and protected, and how it ended.
 ///
-/// Errors: the first way in which they cannot all be the booking's.
+/// # Errors
+/// The first way in which they cannot all be the booking's.
 pub fn notifications(
     settled: &[SettledFact<&DisclosedFact>],
     booking_id: BookingId,
@@ -205,7 +207,8 @@ fn notification(fact: &DisclosedFact, booking_id: BookingId) -> Result<Notificat
 
 /// Reads an acceptance by itself: what a booking is under does not change by it.
 ///
-/// Errors: every way in which the fact is none, each a sentence.
+/// # Errors
+/// Every way in which the fact is none, each a sentence.
 pub fn acceptance(fact: &DisclosedFact) -> Result<Acceptance, Vec<String>> {
     let mut faults = Vec::new();
     check_names(fact, (&ACCEPTED, &[]), &ACCEPTED_MAYBE, &mut faults);

@@ -232,7 +232,8 @@ pub(super) struct TermsHistory<'s> {
 }
 
 impl<'s> TermsHistory<'s> {
-    /// Errors: `internal` for an entry that cannot be read.
+    /// # Errors
+    /// `internal` for an entry that cannot be read.
     pub fn of<'e>(
         state: &'s BookingState,
         entries: impl Iterator<Item = &'e StoredEntry>,
@@ -274,7 +275,8 @@ impl<'s> TermsHistory<'s> {
 
     /// The terms before each change of date, then the ones in force, each with what had been reached before.
     ///
-    /// Errors: `internal` for terms that cannot be read.
+    /// # Errors
+    /// `internal` for terms that cannot be read.
     fn terms(&self) -> Result<Vec<(Terms, &[PastReschedule])>, Error> {
         let current = &self.state.terms;
         let policy = current.policy.as_ref().map(|policy| &policy.document);
@@ -289,7 +291,8 @@ impl<'s> TermsHistory<'s> {
 
     /// The terms in words, in the same order.
     ///
-    /// Errors: as [`Self::terms`].
+    /// # Errors
+    /// As [`Self::terms`].
     pub fn in_words(&self) -> Result<Vec<TermsDisclosure>, Error> {
         let terms = self.terms()?;
         let told = terms

@@ -397,7 +397,8 @@ impl Operation for UpdatePartner {
 impl PartnerUpdate {
     /// Reads the body of [`UpdatePartner`].
     ///
-    /// Errors: those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
+    /// # Errors
+    /// Those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
     /// event type.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, |form| {

@@ -127,7 +127,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Errors: those of [`input`], `invalid_range` and `endpoint_unknown`.
+    /// # Errors
+    /// Those of [`input`], `invalid_range` and `endpoint_unknown`.
     fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
         let mut unknown = false;
         let asked = input::read(body, |form| {
@@ -278,7 +279,8 @@ pub fn next_steps(
 
 /// As [`next_steps`], on a reader of its own. Blocks.
 ///
-/// Errors: `unavailable`.
+/// # Errors
+/// `unavailable`.
 pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
     let mut reader = service.reader()?;
     next_steps(service, &mut reader).map_err(|e| service.fault(&e))

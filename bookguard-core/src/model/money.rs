@@ -16,7 +16,8 @@ impl Currency {
 
     /// Reads the three-letter code, upper case.
     ///
-    /// Errors: `currency_unknown`, `currency_has_no_minor_unit` (metals, test codes and the like).
+    /// # Errors
+    /// `currency_unknown`, `currency_has_no_minor_unit` (metals, test codes and the like).
     pub fn parse(code: &str) -> Result<Self, AmountError> {
         let currency =
             iso_currency::Currency::from_code(code).ok_or(AmountError::CurrencyUnknown)?;

@@ -42,7 +42,8 @@ pub enum BackupError {
 /// Copies the database into `to`, which must not be there. It holds one moment: everything that was committed before, and
 /// nothing of what came later. The ledger's key is not in it. `progress` is told how many of how many pages are copied.
 ///
-/// Errors: as [`BackupError`] says.
+/// # Errors
+/// As [`BackupError`] says.
 pub fn backup(
     database: &Database,
     to: &Path,

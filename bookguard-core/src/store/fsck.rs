@@ -150,7 +150,8 @@ impl LedgerReport {
 
 /// Checks the whole database; of a `backup` it is no finding that it lacks what came after it. `progress` is told how many of how many steps are done, a few times a second at most.
 ///
-/// Errors: when the database cannot be read at all; damage of any other kind is in the report.
+/// # Errors
+/// When the database cannot be read at all; damage of any other kind is in the report.
 pub(crate) fn verify(
     store: &Store,
     seal: &Seal,

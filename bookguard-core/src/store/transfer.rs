@@ -115,7 +115,8 @@ enum Trouble {
 /// stored in a database. `progress` is told how many of how many rows are done, each counted when it is copied and when it is
 /// compared.
 ///
-/// Errors: as [`TransferError`] says.
+/// # Errors
+/// As [`TransferError`] says.
 pub fn transfer(
     from: &Database,
     to: &Database,
@@ -164,7 +165,8 @@ pub fn transfer(
 
 /// Where a database's log was moved to; `None` when it is in use here.
 ///
-/// Errors: [`TransferError::Failed`].
+/// # Errors
+/// [`TransferError::Failed`].
 pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
     let stored = Store::open(database, false).and_then(|store| store.head());
     let stored = stored.map_err(|e| failed(database, &e))?;

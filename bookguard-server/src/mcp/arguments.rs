@@ -34,7 +34,8 @@ impl Parts {
     /// Splits the arguments. What is neither in the path nor the query is the body's, or the query's where there is no
     /// body: the operation itself refuses what it does not know.
     ///
-    /// Errors: `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's.
+    /// # Errors
+    /// `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's.
     pub(super) fn split(route: &Route, remembered: bool, arguments: &str) -> Result<Self, Error> {
         let mut path: Vec<(&str, Option<String>)> =
             path_parameters(route).map(|name| (name, None)).collect();

@@ -188,7 +188,8 @@ impl Tools {
 
     /// Counts what comes to no operation, which would have counted it.
     ///
-    /// Refuses: as an operation refuses whoever calls it.
+    /// # Errors
+    /// As an operation refuses whoever calls it.
     async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut request = Request::default();
         request.headers_mut().clone_from(headers);

@@ -37,7 +37,8 @@ pub(super) struct LargeMessage<'p> {
 impl LargeMessages {
     /// A place for a message of this partner's, of which nothing is there yet.
     ///
-    /// Refuses: `unavailable` when it has its share.
+    /// # Errors
+    /// `unavailable` when it has its share.
     pub(super) fn take(&self, partner: PartnerId) -> Result<LargeMessage<'_>, Refusal> {
         let mut taken = self.taken();
         let own = taken.messages.entry(partner).or_default();
@@ -61,7 +62,8 @@ impl LargeMessages {
 impl LargeMessage<'_> {
     /// Counts the bytes that are there by now.
     ///
-    /// Refuses: `unavailable` when all messages together are too large.
+    /// # Errors
+    /// `unavailable` when all messages together are too large.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
         let mut taken = self.large_messages.taken();
         let all = taken.bytes - self.bytes + bytes;

@@ -20,7 +20,8 @@ pub struct LocalMcp(McpEndpoint);
 impl LocalMcp {
     /// An endpoint whose every caller is the session's. Drop it before the service is closed.
     ///
-    /// Errors: a sentence for the operator when the system gives no threads.
+    /// # Errors
+    /// A sentence for the operator when the system gives no threads.
     pub fn new(session: Session, courier: Arc<Courier>, report: fn(&str)) -> Result<Self, String> {
         let app = App::operated(session, courier, report)?;
         Ok(Self(McpEndpoint::new(Arc::new(app), None)))

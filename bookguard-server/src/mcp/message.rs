@@ -95,7 +95,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 
 /// Reads a message.
 ///
-/// Errors: -32700 for what is no JSON, -32600 for what is no single JSON-RPC 2.0 message, -32602 for parameters that are
+/// # Errors
+/// -32700 for what is no JSON, -32600 for what is no single JSON-RPC 2.0 message, -32602 for parameters that are
 /// no object, or not those of a tool's call.
 pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
     let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);

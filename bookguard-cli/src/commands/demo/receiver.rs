@@ -92,7 +92,8 @@ impl Receiver {
 
     /// The next webhook.
     ///
-    /// Errors: [`Failure::NotVerified`] for one whose signatures do not hold, [`Failure::Unexpected`] when none comes.
+    /// # Errors
+    /// [`Failure::NotVerified`] for one whose signatures do not hold, [`Failure::Unexpected`] when none comes.
     pub async fn next(&mut self, patience: Duration) -> Result<Hook, Failure> {
         match tokio::time::timeout(patience, self.hooks.recv()).await {
             Ok(Some(Ok(hook))) => Ok(hook),

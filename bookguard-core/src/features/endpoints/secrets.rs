@@ -45,7 +45,8 @@ pub struct SecretRotation {
 impl SecretRotation {
     /// Reads the body of a rotation: for how many milliseconds the old secret goes on signing. None asks for the default.
     ///
-    /// Errors: those of [`input`].
+    /// # Errors
+    /// Those of [`input`].
     pub fn read(body: &[u8]) -> Result<i64, Error> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(SECRET_OVERLAP_DEFAULT_MS);

@@ -111,7 +111,8 @@ impl Operation for UpdateEndpoint {
 impl EndpointChanges {
     /// Reads the body of an endpoint's change; `judge` says where webhooks may go.
     ///
-    /// Errors: those of [`input`], and `judge`'s.
+    /// # Errors
+    /// Those of [`input`], and `judge`'s.
     pub fn read(
         body: &[u8],
         judge: &dyn Fn(&str) -> Result<String, AddressRefused>,

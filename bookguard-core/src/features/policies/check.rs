@@ -80,7 +80,8 @@ impl Operation for ValidatePolicy {
 impl PolicyCheck {
     /// Checks a policy's JSON text, as a booking may hold it.
     ///
-    /// Errors: `invalid_json` for what is no JSON.
+    /// # Errors
+    /// `invalid_json` for what is no JSON.
     pub fn of(text: &[u8]) -> Result<Self, Error> {
         match input::read(text, Policy::read) {
             Ok(policy) => Ok(Self {

@@ -44,7 +44,8 @@ impl Opened<'_> {
 
 /// Opens a row of idx, booking_id, seq, leaf, kind, salt, facts, salts.
 ///
-/// Errors: why the entry does not hold.
+/// # Errors
+/// Why the entry does not hold.
 pub(super) fn open(row: &Row) -> Result<Opened<'_>, String> {
     let unreadable = |error: StoreError| error.to_string();
     let bytes = row.blob(3).map_err(unreadable)?;

@@ -38,7 +38,8 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Errors: [`StoreError::Failed`] with what is wrong in the address, never with what may be a password.
+    /// # Errors
+    /// [`StoreError::Failed`] with what is wrong in the address, never with what may be a password.
     pub fn parse(url: &PostgresUrl) -> Result<Self, StoreError> {
         let wrong = |why: &str| {
             StoreError::Failed(format!(

@@ -38,7 +38,8 @@ impl From<StoreError> for Open {
 /// where its address needs a password, which no mark holds. `unseen` says that somebody answers for a place that cannot be
 /// looked at.
 ///
-/// Errors: [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
+/// # Errors
+/// [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
 /// [`TransferError::Failed`].
 pub fn reopen(
     database: &Database,
