@@ -139,7 +139,7 @@ async fn evidence(target: &Target, booking_id: &str, screen: &Screen) -> Result<
     let answer = target.call::<GetEvidence>(at(booking_id)).await?;
     let packet = answer.output.read().map_err(|e| {
         Failure::BadAnswer(format!(
-            "what was answered is no evidence packet ({e}). Is the server of this version?"
+            "the answer is not an evidence packet ({e}). Does the server run this version?"
         ))
     })?;
     screen.show(&answer, |_, style| {

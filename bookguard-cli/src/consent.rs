@@ -1,6 +1,6 @@
 //! Asks before something that cannot be undone.
 //!
-//! Invariant: silence is no. Where nobody can be asked, only a flag on the command line is a yes.
+//! One question, so `dialoguer` would be more than it saves. Invariant: silence is no. Where nobody can be asked, only a flag on the command line is a yes.
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
@@ -18,7 +18,7 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         say(what);
         return Err(Failure::Usage(
-            "nobody can be asked here: repeat the command with --yes if that is what you want"
+            "there is no terminal to ask for confirmation; repeat the command with --yes to confirm"
                 .to_owned(),
         ));
     }
@@ -27,7 +27,7 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::Unexpected(
-            "it was not agreed to; nothing was changed".to_owned(),
+            "not confirmed; nothing was changed".to_owned(),
         ))
     }
 }

@@ -32,7 +32,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let bytes = read.map_err(|e| Failure::Usage(format!("{name} cannot be read: {e}")))?;
     if bytes.len() as u64 > most {
         return Err(Failure::Usage(format!(
-            "{name} holds more than {most} bytes, which is more than this can be"
+            "{name} holds more than {most} bytes, the most that is allowed here"
         )));
     }
     Ok(bytes)

@@ -1,4 +1,4 @@
-//! The HTTP client of everything here that calls somebody: TLS as webhooks use it, and no redirects.
+//! The HTTP client of the command line: TLS as webhooks use it, and no redirects.
 
 use reqwest::{Client, ClientBuilder};
 

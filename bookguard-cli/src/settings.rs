@@ -1,6 +1,7 @@
 //! Where a command works and under which settings: flags first, then the environment, then the configuration file.
 //!
-//! What a setting may hold is the server's `Settings` to say. Invariant: an environment variable that is set to
+//! The server's `Settings` say what a setting may hold. clap's own `env` is not used: it takes a variable that is set to nothing
+//! as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an environment variable that is set to
 //! nothing counts as not set.
 
 use std::ffi::OsString;
@@ -238,7 +239,7 @@ fn partner_id(text: &str) -> Result<PartnerId, Failure> {
 /// The API key for a server, if there is one.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read, or text that can be no key.
+/// [`Failure::Usage`] for a file that cannot be read, or text that cannot be a key.
 pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Failure> {
     let (source, key) = match file {
         Some(file) => (

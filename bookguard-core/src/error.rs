@@ -156,8 +156,8 @@ impl Error {
             ..Self::new(
                 Kind::Unavailable,
                 "ledger_rolled_back",
-                "The service's database does not hold all that its ledger has published: what is there can be read, and nothing is \
-                 written until it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
+                "The service's database lacks part of what its ledger has published. It can be read, but takes no writes until \
+                 it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
             )
         }
     }
@@ -214,10 +214,7 @@ impl Error {
             ),
             many => (
                 Cow::Borrowed("invalid_request"),
-                format!(
-                    "{} fields are not as they must be; see details.",
-                    many.len()
-                ),
+                format!("{} fields are not valid; see details.", many.len()),
             ),
         };
         Self {

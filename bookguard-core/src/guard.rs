@@ -1,10 +1,10 @@
-//! The rollback guard: the last head that was published or seen, kept in a second place than the database.
+//! The rollback guard: the last head that was published or seen, kept in a second place beside the database.
 //!
 //! A database that was put back (an old backup, a standby that lagged) signs other entries under numbers that were
 //! given out already, unless somebody remembers. [`Guard`] remembers, in memory and in a small file beside the ledger
 //! key; that a database has a head this one is part of is judged by `store::continuity`. The file is written after a commit
 //! and before its answers leave, and flushed every second: a killed process loses nothing, a power cut the last second.
-//! Invariants: the guard never moves backwards; a file that cannot be written is said once and stops no write.
+//! Invariants: the guard never moves backwards; a file that cannot be written is reported once and blocks no write.
 
 mod slots;
 
@@ -76,8 +76,8 @@ impl Guard {
                     let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
                         "the guard file {} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
-                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard begins anew \
-                         with what the database holds",
+                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard starts \
+                         again with what the database holds",
                         path.display()
                     ));
                 }
@@ -141,7 +141,8 @@ impl Guard {
     }
 
     /// Whether something was noted that the disk may not have.
-    pub fn is_dirty(&self) -> bool {
+    #[cfg(test)]
+    fn is_dirty(&self) -> bool {
         self.state().dirty
     }
 
@@ -155,7 +156,8 @@ impl Guard {
         match rollback {
             Some(rollback) => (self.report)(&format!(
                 "the ledger is rolled back: {rollback} (root {} according to {}). Reads go on, every write is refused. Bring back \
-                 the database that holds them; or accept the loss and go on as a new log with `bookguard ledger accept-rollback`",
+                 the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
+                 accept-rollback`",
                 rollback.seen.root,
                 self.path.display()
             )),
@@ -168,7 +170,7 @@ impl Guard {
             && before.origin != now.origin
         {
             (self.report)(&format!(
-                "the ledger goes on as {}: that entries of log {} were lost was accepted",
+                "the ledger continues as {}: the loss of entries of log {} was accepted",
                 now.origin, before.origin
             ));
         }
@@ -177,8 +179,8 @@ impl Guard {
     fn tell(&self, state: &mut State, error: &io::Error) {
         if !std::mem::replace(&mut state.told, true) {
             (self.report)(&format!(
-                "the guard file {} cannot be written: {error}. Writes are taken all the same, but a database that is rolled back \
-                 is noticed only while this process runs; let this user write the file, or name another with --guard-file",
+                "the guard file {} cannot be written: {error}. Writes are still taken, but a rolled-back database is noticed \
+                 only while this process runs; let this user write the file, or name another with --guard-file",
                 self.path.display()
             ));
         }

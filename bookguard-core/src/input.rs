@@ -1,7 +1,7 @@
 //! Reads a JSON request body and reports every fault in it at once, each by JSON pointer with a fix.
 //!
-//! serde stops at the first fault, accepts nothing about duplicates and turns numbers into floats; a partner
-//! integrating deserves the whole list, and money needs the digits as they were written. The grammar itself is
+//! serde stops at the first fault, does not notice duplicates and turns numbers into floats; a partner who integrates
+//! deserves the whole list, and money needs the digits as they were written. The grammar itself is
 //! serde_json's: a [`Value`] is a slice it has already accepted.
 //!
 //! Reading a form: bind every field first, then build, so that one fault does not hide the next.
@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, FieldError};
@@ -150,7 +150,7 @@ impl<'a> Value<'a, '_> {
             Ok(text) => Some(text),
             Err(_) => self.fault(
                 "invalid_string",
-                "holds an escape that is no Unicode character",
+                "holds an escape that is not a Unicode character",
                 "Send surrogate pairs whole, or the characters themselves as UTF-8.",
             ),
         }
@@ -185,7 +185,7 @@ impl<'a> Value<'a, '_> {
             Some(c) => self.fault(
                 "hidden_character",
                 format!(
-                    "holds U+{:04X}, which shows nothing there, or changes how the text around it reads",
+                    "holds U+{:04X}, which is invisible there or changes how the text around it reads",
                     u32::from(c)
                 ),
                 "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
@@ -258,7 +258,7 @@ impl<'a> Value<'a, '_> {
             Err(_) => {
                 return value.fault(
                     "invalid_string",
-                    "has a field name that is no Unicode text",
+                    "has a field name that is not Unicode text",
                     "Send surrogate pairs whole, or the characters themselves as UTF-8.",
                 );
             }
@@ -541,7 +541,7 @@ impl<'a> Form<'a, '_> {
             self.fault_at(
                 &name,
                 "duplicate_key",
-                "is there more than once",
+                "appears more than once",
                 "Send each field once.",
             );
         }
@@ -677,70 +677,6 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-/// Parses any JSON into a tree and refuses repeated names, which readers of the same bytes would see differently.
-///
-/// Used where documents from outside are kept or hashed whole (evidence packets).
-pub fn strict_json(bytes: &[u8]) -> Result<serde_json::Value, String> {
-    let Strict(value) = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    Ok(value)
-}
-
-struct Strict(serde_json::Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tree;
-        impl<'de> Visitor<'de> for Tree {
-            type Value = Strict;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON without repeated names")
-            }
-            fn visit_unit<E>(self) -> Result<Strict, E> {
-                Ok(Strict(serde_json::Value::Null))
-            }
-            fn visit_bool<E>(self, v: bool) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_i64<E>(self, v: i64) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_u64<E>(self, v: u64) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_f64<E>(self, v: f64) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_str<E>(self, v: &str) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_string<E>(self, v: String) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Strict, S::Error> {
-                let mut items = Vec::new();
-                while let Some(Strict(item)) = seq.next_element()? {
-                    items.push(item);
-                }
-                Ok(Strict(items.into()))
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Strict, M::Error> {
-                let mut object = serde_json::Map::new();
-                while let Some((name, Strict(value))) = map.next_entry::<String, Strict>()? {
-                    if object.contains_key(&name) {
-                        return Err(serde::de::Error::custom(format_args!(
-                            "\"{}\" is there twice",
-                            shorten(&name)
-                        )));
-                    }
-                    object.insert(name, value);
-                }
-                Ok(Strict(object.into()))
-            }
-        }
-        deserializer.deserialize_any(Tree)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -765,7 +701,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_name_the_client_made_up_no_more_is_repeated_than_names_it() {
+    fn an_unknown_name_is_repeated_only_in_part() {
         let long = "x".repeat(60_000);
         for body in [
             format!(r#"{{"name":"a","{long}":1}}"#),

@@ -1,8 +1,8 @@
 //! The ledger key: a signed-note private key in the usual text form, in a file that only its owner reads or given as
 //! text by the platform.
 //!
-//! A file is made once, with the log. Losing it must be loud, so a log that exists is never given a new one. Where a
-//! node gets its key from is [`LedgerKeySource`]'s to say; which key belongs to the log is the service's.
+//! A file is made once, with the log. Losing it must be loud, so an existing log never gets a new one. [`LedgerKeySource`]
+//! says where a node gets its key from; the service checks that the key belongs to the log.
 
 mod source;
 
@@ -110,7 +110,8 @@ impl LedgerKey {
             LedgerKeySource::File(path) => Self::load(path),
             LedgerKeySource::Text(text) => Self::parse(text.reveal()).map(Some).map_err(|why| {
                 format!(
-                    "BOOKGUARD_LEDGER_KEY holds no whole ledger key: {why}. It must hold the one line of the key's file, \
+                    "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key: {why}. It must hold the one line of the key's \
+                     file, \
                      or the file's path"
                 )
             }),

@@ -89,3 +89,6 @@ mod text;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! This node's part in the log: the key it signs with, under whatever name the log has, and what it saw of it.
+//! This node's part in the log: the key it signs with, under the log's current name, and the head it last saw.
 //!
 //! Whether what a database holds goes on from what was published is judged in `store::continuity`.
 
@@ -47,7 +47,7 @@ impl Log {
             return Ok(Arc::clone(signer));
         }
         let signer = (self.key.signer_as(origin))
-            .map_err(|why| format!("the ledger has a name that is none: {why}"))?;
+            .map_err(|why| format!("the name of the ledger is not valid: {why}"))?;
         let signer = Arc::new(signer);
         *kept = Some(Arc::clone(&signer));
         Ok(signer)

@@ -549,7 +549,7 @@ fn open_key(
             }
         }
         (Some(head), None) => Err(format!(
-            "{source} is missing and the ledger (log {}) cannot go on without it; restore the file, or give this node a \
+            "{source} is missing and the ledger (log {}) cannot continue without it; restore the file, or give this node a \
              copy of the key the log was begun with: its file with --ledger-key, or its text in BOOKGUARD_LEDGER_KEY",
             head.origin
         )),

@@ -44,7 +44,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
 
-/// Adds every path that is no operation.
+/// Adds every path that is not an operation.
 pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes: &mut Routes) {
     let mut add = |method: Method, path: &str, endpoint: BoxEndpoint<'static>| {
         routes

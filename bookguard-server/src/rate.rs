@@ -3,7 +3,7 @@
 //! Each caller has a token bucket, kept as what it lacks of being full at one instant (the generic cell rate algorithm,
 //! ITU-T I.371): a full bucket is the same as none, so only callers that were here lately are held. A request takes one
 //! token before anything is known of it, and is charged afterwards for processor time that no token pays for, so a
-//! bucket can lack more than it holds. Time comes from the caller. Invariant: never more than [`CALLERS`] buckets,
+//! bucket can lack more than it holds: `governor` cannot charge afterwards. Time comes from the caller. Invariant: never more than [`CALLERS`] buckets,
 //! whatever callers do.
 
 use std::collections::HashMap;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_long_run_nobody_has_much_more_than_half_a_processor() {
+    fn nobody_uses_much_more_than_half_a_processor_in_the_long_run() {
         let limiter = limiter(1000, 2000);
         for (took_ms, most_ms) in [(1, 64_000), (8, 53_000), (40, 53_000)] {
             let mut spent_ms = 0;

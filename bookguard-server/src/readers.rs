@@ -1,9 +1,9 @@
-//! Threads that may wait for the store: everything that reads runs here, and the tasks of requests never block.
+//! Threads that may wait for the store: every read runs here, so that the tasks of requests never block.
 //!
 //! Few, because readers of one file mostly wait for the same processors; tokio's own blocking threads would become as
-//! many as there are requests, each with memory of its own. What takes long has few threads of its own, which give way to
-//! every other thread, so that there is always one for what does not. Callers have turns: whoever has much to ask waits for its
-//! own. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
+//! many as there are requests, each with memory of its own. Long reads have few threads of their own, which give way to
+//! every other thread, so that there is always one for short reads. Callers take turns: one with many reads waits for its
+//! own turns. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -177,7 +177,7 @@ impl JobQueue {
         };
         let thread = std::thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(work).map(drop);
-        started.map_err(|e| format!("no threads to read with: {e}"))
+        started.map_err(|e| format!("cannot start reader threads: {e}"))
     }
 
     fn add(&self, payer: Payer, job: Job, most: usize) -> bool {

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_comes_at_the_start_with_a_clock_that_is_set_back_and_every_hour() {
+    fn the_clock_is_doubted_at_the_start_when_set_back_and_every_hour() {
         let (mut doubts, begun) = (Doubts::default(), Instant::now());
         let hour = 3_600_000_i64;
         for (passed_ms, wall_ms, doubted) in [

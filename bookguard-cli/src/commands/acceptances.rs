@@ -33,10 +33,10 @@ pub struct AcceptArgs {
     /// The hash of the text that was shown, as `bookings disclosure` gives it
     #[arg(long, value_name = "HASH")]
     pub disclosure_hash: String,
-    /// From which network address
+    /// The network address it came from
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<String>,
-    /// With which program
+    /// The program it was made with
     #[arg(long, value_name = "NAME")]
     pub user_agent: Option<String>,
     /// Harmless repetition.

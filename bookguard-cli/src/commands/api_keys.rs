@@ -15,7 +15,7 @@ use crate::target::Target;
 /// What can be done with API keys.
 #[derive(Debug, Subcommand)]
 pub enum ApiKeysCommand {
-    /// Create a key; shows it this once
+    /// Create a key; shows it only this once
     Create {
         /// What it is for
         #[arg(long)]
@@ -29,7 +29,7 @@ pub enum ApiKeysCommand {
     },
     /// List keys, newest first, without the keys themselves
     List(PageArgs),
-    /// End a key
+    /// Revoke a key
     Revoke {
         /// The key's id, not the key
         api_key_id: String,

@@ -112,7 +112,7 @@ pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<
                 let Some(fresh) = to_agree_to(args, &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
-                crate::output::say("It has changed meanwhile, and nothing was done yet.");
+                crate::output::say("The result has changed in the meantime. Nothing was done yet.");
                 consent(&fresh, screen.style)?;
                 shown = Some(fresh);
             }
@@ -153,7 +153,7 @@ async fn preview(target: &Target, args: &CancelArgs) -> Result<Answer<PolicyEval
 
 fn consent(evaluation: &Evaluation, style: Style) -> Result<(), Failure> {
     let question = format!(
-        "{}\n\nThis cancels the booking for good, and is recorded in the ledger.",
+        "{}\n\nThis cancels the booking for good and records it in the ledger.",
         cancellation::evaluation(evaluation, style)
     );
     consent::ask(&question, false)
@@ -203,7 +203,7 @@ fn item(text: &str) -> Result<EvidenceItem, Failure> {
 /// Reads and decides resolutions.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a refund that is no number; those of the call.
+/// [`Failure::Usage`] for a refund that is not a number; those of the call.
 pub async fn resolutions(
     target: &Target,
     command: ResolutionsCommand,

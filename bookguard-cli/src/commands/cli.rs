@@ -69,13 +69,13 @@ pub enum Command {
     /// Cancellation policies: a partner's own and the library's
     #[command(subcommand)]
     Policies(PoliciesCommand),
-    /// What cancellations came to, and deciding what was left to a person
+    /// The results of cancellations, and decisions left to a person
     #[command(subcommand)]
     Resolutions(ResolutionsCommand),
     /// Where a partner receives its events
     #[command(subcommand)]
     WebhookEndpoints(EndpointsCommand),
-    /// What happened to bookings, and whether it was delivered
+    /// Events of bookings, and whether they were delivered
     #[command(subcommand)]
     WebhookEvents(EventsCommand),
     /// Evidence packets: fetch, verify offline
@@ -97,7 +97,7 @@ pub enum Command {
     Webhook(WebhookCommand),
     /// Move everything to another database, from a file to PostgreSQL or back
     Transfer(TransferArgs),
-    /// Copy a database file into one file, also while a server runs on it
+    /// Copy a database into one file, even while a server runs on it
     Backup {
         /// The file to make; the ledger's key is not in it
         file: PathBuf,
@@ -108,7 +108,7 @@ pub enum Command {
     Openapi,
     /// Print the completions of a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
 }
@@ -131,14 +131,14 @@ pub struct TransferArgs {
     /// password [env: BOOKGUARD_TRANSFER_TO]
     #[arg(long, value_name = "DATABASE")]
     pub to: Option<Database>,
-    /// Take back a move that came to nothing: the database that was to be moved takes writes again, and the other none, if
-    /// nothing was written there
+    /// Undo a failed move: the source takes writes again and the target takes none, if nothing was
+    /// written there
     #[arg(long)]
     pub reopen: bool,
     /// Answer the question of --reopen with yes
     #[arg(long, requires = "reopen")]
     pub yes: bool,
-    /// Reopen though the other database cannot be looked at: if it was ever written, one ledger has two histories
+    /// Reopen even if the other database cannot be examined: if it was ever written, one ledger has two histories
     #[arg(long, requires = "reopen")]
     pub risk_two_histories: bool,
 }

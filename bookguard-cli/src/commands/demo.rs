@@ -5,7 +5,6 @@
 //! demo with its exit code, and the temporary directory goes either way.
 
 mod receiver;
-mod scratch;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,6 +27,7 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::{Check, lines};
 use crate::failure::Failure;
@@ -36,7 +36,6 @@ use crate::output::table::{Style, money, time};
 use crate::output::{cancellation, print, say};
 use crate::target::remote::Remote;
 use receiver::Receiver;
-use scratch::Scratch;
 
 /// How long a webhook may take to arrive and to be recorded.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,7 +47,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// The first step's that does not do what it says.
 pub async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
-    let scratch = Scratch::new()?;
+    let scratch = scratch()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let done = tokio::select! {
         done = steps(style, scratch.path()) => done,
@@ -57,10 +56,20 @@ pub async fn run(style: Style) -> Result<(), Failure> {
     drop(scratch);
     done?;
     print(&format!(
-        "\nAll of it held, in {:.1} s; the temporary database is gone.\n\n{}",
+        "\nEvery step succeeded, in {:.1} s; the temporary database is gone.\n\n{}",
         begun.elapsed().as_secs_f64(),
         go_on()
     ))
+}
+
+/// A temporary directory that only this user reads, and that goes when it is dropped.
+fn scratch() -> Result<TempDir, Failure> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("bookguard-demo-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let made = builder.tempdir();
+    made.map_err(|e| Failure::Unexpected(format!("no temporary directory can be made: {e}")))
 }
 
 /// Prints numbered steps.
@@ -96,7 +105,7 @@ async fn steps(style: Style, folder: &Path) -> Result<(), Failure> {
     server.stop().await;
     let Walked { packet, key } = walked?;
     step.done(
-        "Server stopped: from here on there is only the packet and the log's public key",
+        "Server stopped: only the packet and the log's public key remain",
         "",
     )?;
     verify_offline(&packet, &key, &mut step)
@@ -282,7 +291,7 @@ async fn delivered(
                 })
                 .collect();
             return step.done(
-                "Deliveries on record: that each was accepted is a leaf of the ledger, too",
+                "Deliveries on record: each acceptance is a leaf of the ledger too",
                 &events.join("\n"),
             );
         }
@@ -325,11 +334,11 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
         .await?
         .output;
     if resolution.evaluation.refund != shown.refund {
-        let why = "another refund was recorded than the one that was shown";
+        let why = "the recorded refund is not the one that was shown";
         return Err(Failure::Unexpected(why.to_owned()));
     }
     step.done(
-        "Booking canceled: what was shown is what was recorded, once",
+        "Booking canceled: exactly what was shown was recorded, once",
         &format!("{}\n{}", resolution.resolution_id, resolution.summary),
     )
 }
@@ -348,7 +357,7 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
     let (at, from, to, tampered) = tamper(packet)?;
     let report = evidence::verify(&tampered, key);
     if report.verified() {
-        let why = "A packet with a changed amount verifies, which must never be.";
+        let why = "A packet with a changed amount verifies, which must never happen.";
         return Err(Failure::NotVerified(why.to_owned()));
     }
     let failed: Vec<Check> = report.failures().map(Check::from).collect();

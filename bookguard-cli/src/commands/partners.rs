@@ -23,7 +23,7 @@ use crate::target::Target;
 /// What can be done with partners.
 #[derive(Debug, Subcommand)]
 pub enum PartnersCommand {
-    /// Register a partner; shows its first API key and signing secret, this once
+    /// Register a partner; shows its first API key and signing secret only this once
     Register {
         /// Company or platform name
         #[arg(long)]
@@ -50,18 +50,18 @@ pub enum PartnersCommand {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Let a pending partner in; shows its first API key (on the database only)
+    /// Approve a pending partner; shows its first API key (on the database only)
     Approve {
         /// The partner's id
         partner_id: String,
     },
     /// Show the partner the key belongs to, or --partner names
     Me,
-    /// Replace the secret that webhooks are signed with; shows the new one this once
+    /// Replace the signing secret of webhooks; shows the new one only this once
     RotateSecret(RotationArgs),
-    /// Show what a partner may have and has, and change it for this partner (on the database only)
+    /// Show a partner's quota and usage, and change its quota (on the database only)
     Quota(PartnerQuotaArgs),
-    /// Choose what holds for bookings that do not say it themselves
+    /// Choose default policies and a time zone
     Update(PartnerUpdateArgs),
 }
 
@@ -92,13 +92,13 @@ pub struct PartnerUpdateArgs {
     /// The policy for an event type, such as concert=house; * is every other type; may be given several times
     #[arg(long = "default-policy", value_name = "EVENT_TYPE=POLICY")]
     pub default_policies: Vec<String>,
-    /// No default for this event type any more; may be given several times
+    /// Remove the default for this event type; may be given several times
     #[arg(long = "no-default-policy", value_name = "EVENT_TYPE")]
     pub no_default_policies: Vec<String>,
     /// The IANA time zone of events where neither the booking nor its policy names one
     #[arg(long, value_name = "ZONE", conflicts_with = "no_time_zone")]
     pub time_zone: Option<String>,
-    /// No such time zone any more
+    /// Remove that time zone
     #[arg(long)]
     pub no_time_zone: bool,
 }
@@ -199,7 +199,7 @@ fn decisions(args: PartnerUpdateArgs) -> Result<serde_json::Value, Failure> {
     for pair in args.default_policies {
         let (event_type, policy) = pair.split_once('=').ok_or_else(|| {
             Failure::Usage(format!(
-                "--default-policy \"{pair}\" is no pair; write it like concert=house"
+                "--default-policy \"{pair}\" is not of the form EVENT_TYPE=POLICY; write it like concert=house"
             ))
         })?;
         if defaults

@@ -27,10 +27,10 @@ pub struct RescheduleArgs {
     /// Who agreed: organizer,talent and, where it did too, partner
     #[arg(long, value_name = "WHO,WHO", value_delimiter = ',', required = true)]
     pub agreed_by: Vec<String>,
-    /// When they did (RFC 3339) [default: now]
+    /// When they agreed (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
-    /// Show what would come of it, and change nothing
+    /// Show the result, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Harmless repetition.
@@ -77,7 +77,7 @@ fn rescheduled(moved: &Rescheduled, style: Style) -> String {
             "recorded",
             Some(match receipt {
                 Some(_) => time(moved.rescheduled_at),
-                None => "no, this is what would come of it".to_owned(),
+                None => "no, this is what would happen".to_owned(),
             }),
         ),
         ("log", receipt.map(|receipt| receipt.log_origin.clone())),

@@ -1,4 +1,4 @@
-//! `transfer`: everything to another database, with a bar for whoever watches; and the way back when it came to nothing.
+//! `transfer`: moves everything to another database, with a progress bar; and undoes a move that failed.
 //!
 //! What may be moved and how is the store's; here it is asked for and shown.
 
@@ -78,7 +78,7 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
 
 fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
     Failure::Unexpected(format!(
-        "{from}: {at} is missing, and without it the ledger cannot go on anywhere; restore the file or name it with \
+        "{from}: {at} is missing, and the ledger cannot continue anywhere without it; restore the file or name it with \
          --ledger-key"
     ))
 }
@@ -119,7 +119,7 @@ fn told(
     let mut lines = Vec::new();
     if moved.again {
         lines.push(format!(
-            "An earlier move to {to} had come as far as marking {from}; this one went from the beginning."
+            "An earlier move to {to} had already marked {from}; this one started from the beginning."
         ));
     }
     lines.push(format!(
@@ -145,7 +145,7 @@ fn told(
         format!(" --ledger-key {}", absolute(path).display())
     });
     lines.push(format!(
-        "The ledger's key was not moved: it stays what it is, and whoever opens the database needs it, with the guard file \
+        "The ledger's key was not moved. It stays the same: every server on the new database needs it, with the guard file \
          beside it. Now:\n  \
          bookguard ledger verify --db {to}{key}\n  \
          bookguard serve --db {to}{key}"
@@ -164,15 +164,15 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
     let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
     if let Some(place) = &moved_to {
         let risk = if unseen {
-            " If it cannot be looked at, this goes on all the same: should it ever have been written, or ever be, one ledger \
-             has two histories, and partners will be shown both."
+            " If {place} cannot be examined, this continues all the same: if anything was ever written there, or ever is, one \
+             ledger has two histories, and partners will see both."
         } else {
             ""
         };
         consent::ask(
             &format!(
-                "The ledger of {database} was moved to {place}. If nothing was written there since, {database} takes writes again, \
-                 and {place} none from then on.{risk}"
+                "The ledger of {database} was moved to {place}. If nothing was written there since, {database} takes writes \
+                 again and {place} takes none.{risk}"
             ),
             args.yes,
         )?;
@@ -186,10 +186,10 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
             &json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen}).to_string(),
         ),
         Format::Table if opened.seen => output::print(&format!(
-            "{database} takes writes again; its ledger goes on here and not in {place}, where nothing was written."
+            "{database} takes writes again; its ledger continues here, not in {place}, where nothing was written."
         )),
         Format::Table => output::print(&format!(
-            "{database} takes writes again. {place} could not be looked at and is not closed: never serve it again."
+            "{database} takes writes again. {place} could not be examined and is not closed: never serve it again."
         )),
     }
 }

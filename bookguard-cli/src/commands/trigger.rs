@@ -1,7 +1,7 @@
 //! `trigger`: makes an event happen, for real, to a booking made for it.
 //!
 //! Nothing is simulated: the booking is recorded, protected or canceled as any other, and stays, marked as a trial by its
-//! metadata. Its talent and organizer are nobody.
+//! metadata. Its talent and organizer are made up.
 
 use bookguard_core::clock::Clock;
 use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};

@@ -1,4 +1,4 @@
-//! Webhook events, their deliveries and attempts: how they are shown.
+//! How webhook events, their deliveries and attempts are shown.
 
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::EventWithAttempts;

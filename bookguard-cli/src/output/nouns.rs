@@ -1,4 +1,4 @@
-//! Webhook endpoints, secrets and health: how they are shown.
+//! How webhook endpoints, secrets and health are shown.
 
 use bookguard_core::features::endpoints::EndpointKept;
 use bookguard_core::features::endpoints::secrets::RotatedSecret;

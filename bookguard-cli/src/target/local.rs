@@ -34,8 +34,8 @@ use crate::output::say;
 /// How long a test that is still running may hold up the end of the command.
 const LAST_ATTEMPT: Duration = Duration::from_secs(15);
 
-const UNSERVED: &str = "No server runs on this database, and only a server delivers webhooks: what is due is sent once one runs \
-     (bookguard serve).";
+const UNSERVED: &str = "No server runs on this database, and only a server delivers webhooks. Start one (bookguard serve), and \
+                        it sends what is due.";
 
 /// A database file that is worked on.
 pub struct Local {
@@ -196,9 +196,8 @@ impl Local {
             }
             Action::Write(writing) => self.write::<O>(writing).await?,
         };
-        super::read::<O>(json).map_err(|why| {
-            Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))
-        })
+        super::read::<O>(json)
+            .map_err(|why| Failure::Unexpected(format!("our own answer cannot be read: {why}")))
     }
 
     async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
@@ -266,8 +265,8 @@ fn may_send(awaits: &Awaits, served: bool) -> Result<(), Failure> {
         Awaits::Outcome(_) => Ok(()),
         Awaits::Test(_) if served => Err(Error::conflict(
             "server_running",
-            "A server runs on this database, and a test is sent by the server, with its settings. Ask the server: repeat the \
-             command with --url and a key of the partner.",
+            "A server runs on this database, and the server sends tests, with its settings. Repeat the command with --url and \
+             a key of the partner.",
         )
         .into()),
         Awaits::Test(_) => {

@@ -1,4 +1,4 @@
-//! One HTTP client for every operation: the route says where, the answer is read or its error is.
+//! One HTTP client for every operation: the route says where to send it, and the answer or its error is read.
 //!
 //! The key goes to the address that was named and nowhere else: redirects are not followed. Invariant: whatever
 //! answers (a proxy's page, half a body, no end of a body), the command ends with a sentence that says so.
@@ -6,7 +6,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use bookguard_core::operation::{Method, Operation, Request};
+use bookguard_core::operation::{Method, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
@@ -38,7 +38,7 @@ impl Remote {
     /// The server at `address`, called with `key`.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for what is no address.
+    /// [`Failure::Usage`] for what is not an address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
         let client = http::client(|client| {
@@ -53,7 +53,7 @@ impl Remote {
         let key = key
             .map(|key| {
                 let mut value = HeaderValue::from_str(&key).map_err(|_| {
-                    Failure::Usage("the API key holds what no key holds".to_owned())
+                    Failure::Usage("the API key holds characters that no key has".to_owned())
                 })?;
                 value.set_sensitive(true);
                 Ok::<_, Failure>(value)
@@ -75,13 +75,20 @@ impl Remote {
 
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
-        if self.key.is_none() && O::ROUTE.access != Access::Open {
+        let (url, body) = self.ask(&O::ROUTE, request).await?;
+        super::read::<O>(body)
+            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Check the address, and that the server runs this version.")))
+    }
+
+    /// The body of an operation's answer, and where it came from.
+    async fn ask(&self, route: &Route, request: Request) -> Result<(Url, Vec<u8>), Failure> {
+        if self.key.is_none() && route.access != Access::Open {
             return Err(Failure::NoKey);
         }
         let url = self
-            .address(O::ROUTE.path, &request.path, &request.query)
+            .address(route.path, &request.path, &request.query)
             .ok_or_else(unknown)?;
-        let mut builder = match O::ROUTE.method {
+        let mut builder = match route.method {
             Method::Get => self.client.get(url.clone()),
             Method::Post => self.client.post(url.clone()),
             Method::Put => self.client.put(url.clone()),
@@ -103,11 +110,10 @@ impl Remote {
             builder = builder.header("idempotency-key", value);
         }
         let body = self.send(builder).await?;
-        super::read::<O>(body)
-            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Is the address right, and the server of this version?")))
+        Ok((url, body))
     }
 
-    /// A text that is no operation's, such as the checkpoint.
+    /// A text that does not belong to an operation, such as the checkpoint.
     pub async fn text(&self, path: &str) -> Result<String, Failure> {
         let url = self.address(path, &[], &[]).ok_or_else(unknown)?;
         let body = self.send(self.client.get(url.clone())).await?;
@@ -138,7 +144,7 @@ impl Remote {
         Ok((status, self.body(response).await?))
     }
 
-    /// Fills a route's path; `None` when a parameter can be no id of Bookguard's, which could name another route.
+    /// Fills a route's path; `None` when a parameter cannot be an id of Bookguard's, which could name another route.
     fn address(&self, route: &str, path: &[String], query: &[(String, String)]) -> Option<Url> {
         let mut url = self.base.clone();
         let mut parameters = path.iter();
@@ -241,9 +247,9 @@ fn base_url(address: &str) -> Result<Url, Failure> {
             "\"{address}\" {why}; write the server's address like https://bookings.example.com"
         ))
     };
-    let url = Url::parse(address).map_err(|e| wrong(&format!("is no address ({e})")))?;
+    let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("is no http or https address"));
+        return Err(wrong("is not an http or https address"));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("has more than scheme, host, port and path"));
@@ -263,7 +269,7 @@ fn on_this_machine(url: &Url) -> bool {
     }
 }
 
-/// What can be no id is answered like an id that nobody has.
+/// What cannot be an id is answered like an id that nobody has.
 fn unknown() -> Failure {
     bookguard_core::Error::not_found("resource").into()
 }

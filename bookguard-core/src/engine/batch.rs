@@ -80,22 +80,16 @@ pub struct BatchState {
 pub struct KnownFact {
     /// The leaf that commits to it, and that leaf's hash.
     pub leaf: (u64, Hash),
-    /// Its values by name, but for those that were erased.
+    /// Its values by name.
     pub values: Map<String, Value>,
 }
 
 impl KnownFact {
-    /// From the names and values as an entry keeps them; the name of a value that was erased stands alone.
-    pub(crate) fn new(leaf: (u64, Hash), pairs: Vec<Vec<Value>>) -> Self {
-        let named = pairs
-            .into_iter()
-            .filter_map(|pair| match <[_; 2]>::try_from(pair) {
-                Ok([Value::String(name), value]) => Some((name, value)),
-                _ => None,
-            });
+    /// From the names and values as an entry keeps them.
+    pub(crate) fn new(leaf: (u64, Hash), pairs: Vec<(String, Value)>) -> Self {
         Self {
             leaf,
-            values: named.collect(),
+            values: pairs.into_iter().collect(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The order in which a booking's facts can follow each other, told once for all who read them.
+//! The order in which a booking's facts can follow each other, defined once for all readers.
 //!
 //! ```text
 //! created → (protected | rescheduled | accepted)* → (canceled → resolved → decided?)?
@@ -78,7 +78,7 @@ impl<T> History<T> {
             Some((kind, _)) => {
                 return Err(format!("The first entry is {kind}, not booking.created."));
             }
-            None => return Err("There is no entry at all.".to_owned()),
+            None => return Err("There are no entries.".to_owned()),
         };
         let mut so_far = SoFar {
             history: Self {

@@ -80,8 +80,6 @@ pub struct Packet {
     /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, hosts and attempts before the
     /// last among it, is a statement of the service.
     pub deliveries: Vec<PacketDelivery>,
-    /// Evidence items.
-    pub items: Vec<Value>,
     /// The packet in sentences.
     pub summary: Summary,
     /// C2SP signed note of the ledger's key over the SHA-256 of this document's RFC 8785 text without this member.
@@ -112,8 +110,6 @@ pub struct PacketEntry {
     pub salt: String,
     /// The event's values, each with its salt, sorted by name.
     pub disclosures: Vec<Disclosure>,
-    /// Names of values that were erased, sorted.
-    pub erased: Vec<String>,
     /// C2SP tlog-proof of the leaf.
     pub proof: String,
 }
@@ -279,7 +275,7 @@ impl SealedPacket {
     /// What it says. Proves nothing: see [`verify`](super::verify()).
     ///
     /// # Errors
-    /// The parser's, when it is no packet.
+    /// The parser's, when it is not a packet.
     pub fn read(&self) -> serde_json::Result<Packet> {
         serde_json::from_str(self.text())
     }

@@ -1,7 +1,7 @@
 //! A change of an event's date as the ledger records it: the members of `booking.rescheduled`.
 //!
-//! The latest one says all that a booking is under from then on. What it was under before, the entries before it say:
-//! nothing is taken back.
+//! The latest one says everything that applies to the booking from then on. Earlier entries say what applied before; none
+//! is taken back.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -87,9 +87,9 @@ impl Operation for GetDisclosure {
         tag: "Bookings",
         summary: "The terms of a booking in words",
         description: "Plain English with the booking's own deadlines, local and UTC, and its own amounts: show it where the terms are \
-                      accepted, and record that with its `disclosureHash`. The same frozen terms give the same text and hash for ever, \
-                      so anybody can make them anew from the evidence packet. When the event is moved, the text is another; the former \
-                      ones stay in `former`, with the acceptances they had.",
+                      accepted, and record that with its `disclosureHash`. The same frozen terms always give the same text and \
+                      hash, so anybody can recreate them from the evidence packet. When the event is moved, the text changes; \
+                      earlier texts stay in `former`, with their acceptances.",
     };
     type Output = BookingDisclosure;
 
@@ -166,9 +166,9 @@ impl Operation for AcceptTerms {
         tag: "Bookings",
         summary: "Record that a party accepted a booking's terms",
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
-                      of every evidence packet from then on. Another text than the one in force is 409 `disclosure_changed` with the \
-                      `disclosureHash` that is; the same party, method, instant and text again answer with what is recorded. `ip` and \
-                      `userAgent` are values of their own in the ledger, which can be erased.",
+                      of every evidence packet from then on. A text other than the one in force is 409 `disclosure_changed`, \
+                      with the `disclosureHash` in force; the same party, method, instant and text again answer with what is \
+                      recorded.",
     };
     type Output = Accepted;
 
@@ -214,7 +214,10 @@ fn address(v: &mut Value<'_, '_>) -> Option<String> {
         Ok(address) => Some(address.to_string()),
         Err(_) => v.fault(
             "invalid_address",
-            format!("\"{}\" is no network address", input::shorten(&text)),
+            format!(
+                "\"{}\" is not a valid network address",
+                input::shorten(&text)
+            ),
             "Send IPv4 or IPv6 without port or brackets, such as 203.0.113.7 or 2001:db8::7.",
         ),
     }

@@ -1,5 +1,5 @@
-//! The evidence packet of a booking, made from one moment of the store, and handed out again while a packet made anew would
-//! tell the same. Invariant: what is handed out tells of every entry and every attempt that the store held when it was asked for.
+//! The evidence packet of a booking, made from one snapshot of the store, and reused while a new packet would say the same.
+//! Invariant: a packet shows every entry and every attempt that the store held when it was asked for.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -44,9 +44,10 @@ impl Operation for GetEvidence {
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
-        description: "What is recorded about the booking by now, in one signed document that anybody can verify offline with the ledger's public key. \
-                      Keep its bytes as they are: the signature covers every one of them. While nothing happens to the booking and its deliveries, \
-                      a packet made within the last minute is answered again, and its `ETag` stays the same: ask with `If-None-Match`.",
+        description: "Everything recorded about the booking so far, in one signed document that anybody can verify offline \
+                      with the ledger's public key. Keep its bytes unchanged: the signature covers every one of them. While \
+                      nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
+                      its `ETag` stays the same: ask with `If-None-Match`.",
     };
     type Output = SealedPacket;
 
@@ -275,7 +276,6 @@ impl Source {
             evaluation,
             resolution: resolution.cloned(),
             deliveries,
-            items: Vec::new(),
             summary,
             signature: String::new(),
         })
@@ -295,14 +295,11 @@ fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<(PacketEntry, Landma
     let body = stored.event_body().map_err(|e| unreadable(&e))?;
     let mut disclosures = stored.disclosures.clone();
     disclosures.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut erased: Vec<String> = stored.erased.iter().map(|(name, _)| name.clone()).collect();
-    erased.sort();
     let entry = PacketEntry {
         leaf: STANDARD.encode(&stored.leaf),
         salt: URL_SAFE_NO_PAD.encode(stored.salt),
         body,
         disclosures,
-        erased,
         proof: proof.to_string(),
     };
     let landmark = Landmark {

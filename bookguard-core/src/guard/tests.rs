@@ -188,7 +188,7 @@ fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_said_once_and_until_it_can() {
+fn an_unwritable_guard_file_is_reported_once() {
     let place = Place::new();
     let path = place.0.path().join("folder").join("b.key.seen");
     let guard = open(&path);
@@ -200,7 +200,7 @@ fn a_file_that_cannot_be_written_is_said_once_and_until_it_can() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     for word in [
         "b.key.seen cannot be written",
-        "Writes are taken",
+        "Writes are still taken",
         "--guard-file",
     ] {
         assert!(lines[0].contains(word), "{word}: {lines:?}");

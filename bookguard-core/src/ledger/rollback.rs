@@ -43,7 +43,7 @@ impl fmt::Display for Rollback {
         match cause {
             RollbackCause::Behind => write!(
                 f,
-                "the database holds {} entries of log {}, and {} were published",
+                "the database holds {} entries of log {}, but {} were published",
                 found.size, found.origin, seen.size
             ),
             RollbackCause::Forked => write!(
@@ -53,7 +53,7 @@ impl fmt::Display for Rollback {
             ),
             RollbackCause::OtherLog => write!(
                 f,
-                "the database holds log {} with {} entries, and published was log {} with {}",
+                "the database holds log {} with {} entries, but log {} with {} was published",
                 found.origin, found.size, seen.origin, seen.size
             ),
         }

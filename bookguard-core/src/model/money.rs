@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Currency {
     }
 }
 
-/// Why a number is no amount of a currency.
+/// Why a number is not an amount of a currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmountError {
     /// Not a number as JSON writes one.

@@ -1,4 +1,4 @@
-//! How the nouns that poem-openapi derives nothing for appear in the OpenAPI document.
+//! OpenAPI schemas of the nouns for which poem-openapi has no derive.
 
 use std::borrow::Cow;
 

@@ -107,7 +107,7 @@ fn exists(to: &Path) -> BackupError {
     refused(
         "file_exists",
         format!(
-            "{} is there already and is left as it is; name a new file",
+            "{} already exists and was not touched; name a new file",
             to.display()
         ),
     )
@@ -137,7 +137,8 @@ fn cannot_keep(to: &Path, error: &StoreError) -> BackupError {
 
 fn full(to: &Path) -> String {
     format!(
-        "there is no room for {}: the disk is full; free some space or name a file on another disk. Nothing is left of this one",
+        "there is no room for {}: the disk is full; free some space or name a file on another disk. The partial file was \
+         removed",
         to.display()
     )
 }

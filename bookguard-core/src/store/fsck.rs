@@ -74,7 +74,7 @@ impl fmt::Display for Guarded {
         match (&self.seen, &self.rollback, &self.behind) {
             (None, ..) => write!(
                 f,
-                "no guard file ({file}): whether entries were lost cannot be said"
+                "no guard file ({file}): it is not known whether entries were lost"
             ),
             (_, Some(rollback), _) => write!(f, "ledger_rolled_back: {rollback}"),
             (_, _, Some(behind)) => write!(f, "a backup of an earlier moment: {behind}"),
@@ -296,7 +296,7 @@ impl Check<'_> {
     /// Damage that ends one part of the check is a finding, and the next part goes on.
     fn guard(&mut self, place: &str, part: Result<(), StoreError>) -> Result<(), StoreError> {
         if let Err(StoreError::Corrupt(what)) = part {
-            let detail = format!("what is stored cannot be read any further: {what}");
+            let detail = format!("the rest cannot be read: {what}");
             self.findings.add("file", place, detail);
             return Ok(());
         }

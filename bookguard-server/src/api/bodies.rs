@@ -69,9 +69,9 @@ pub(crate) struct AcceptanceBody {
     method: String,
     /// When the party accepted: at most 5 minutes ahead, and not before the text was there.
     at: Timestamp,
-    /// From which network address (IPv4 or IPv6). Kept in the ledger as a value of its own that can be erased.
+    /// From which network address (IPv4 or IPv6).
     ip: Option<String>,
-    /// With which program, at most 1,000 characters. Kept as the address is.
+    /// With which program, at most 1,000 characters.
     user_agent: Option<String>,
     /// The `disclosureHash` of the text that was shown.
     disclosure_hash: String,
@@ -85,7 +85,7 @@ pub(crate) struct CancelBody {
     canceled_by: Actor,
     /// Why.
     reason: Option<Reason>,
-    /// In somebody's own words, at most 2,000 characters. Kept in the ledger as a value of its own that can be erased.
+    /// In somebody's own words, at most 2,000 characters.
     note: Option<String>,
     /// From when it counts; when it was received, if not given. At most 5 minutes ahead.
     effective_at: Option<Timestamp>,

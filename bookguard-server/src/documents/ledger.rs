@@ -66,7 +66,8 @@ fn endpoint(
             {
                 Ok(Some(response)) => response,
                 Ok(None) => {
-                    let message = "The log has no such tile, or has not grown that far. See /v1/ledger/checkpoint for its size.";
+                    let message = "The log has no such tile, or has not grown that far yet. See /v1/ledger/checkpoint for its \
+                                   size.";
                     Refusal::http(StatusCode::NOT_FOUND, "tile_not_found", message).respond()
                 }
                 Err(error) => Refusal::from(error).respond(),

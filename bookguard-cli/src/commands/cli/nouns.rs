@@ -13,7 +13,7 @@ pub struct EventsArgs {
     /// Only this booking's
     #[arg(long, value_name = "BOOKING_ID")]
     pub booking: Option<String>,
-    /// Only those with a greater number; "latest" for those to come [default: 0 to list, latest to tail]
+    /// Only events with a greater number; "latest" for future ones only [default: 0 to list, latest to tail]
     #[arg(long, value_name = "NUMBER")]
     pub after: Option<String>,
     /// Only this type: booking.created, booking.protected or resolution.created
@@ -32,17 +32,17 @@ pub enum EventsCommand {
         /// What is listed.
         #[command(flatten)]
         which: EventsArgs,
-        /// Seconds to wait for an event when there is none yet: 0 to 30 [default: 0]
+        /// Seconds to wait for an event if there is none yet: 0 to 30 [default: 0]
         #[arg(long, value_name = "SECONDS")]
         wait: Option<String>,
         /// Events at a time: 1 to 100 [default: 25]
         #[arg(long, value_name = "N")]
         limit: Option<String>,
-        /// The next page of all partners' events: the cursor the page before ended with
+        /// The next page of all partners' events: the cursor of the previous page
         #[arg(long, conflicts_with_all = ["after", "booking", "wait"])]
         cursor: Option<String>,
     },
-    /// Show events as they happen, until it is stopped; a server that is away is waited for
+    /// Show events as they happen, until stopped; waits for a server that is away
     Tail {
         /// What is shown.
         #[command(flatten)]
@@ -53,7 +53,7 @@ pub enum EventsCommand {
         /// The event's id
         event_id: String,
     },
-    /// Deliver an event once more, now, and wait for the outcome
+    /// Deliver an event again, now, and wait for the outcome
     Retry {
         /// The event's id
         event_id: String,
@@ -61,14 +61,14 @@ pub enum EventsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
-    /// Deliver once more what was not received in some time
+    /// Deliver again what was not received in a period
     Recover(RecoverArgs),
     /// How far recoveries are
     #[command(subcommand)]
     Recoveries(RecoveriesCommand),
-    /// Delete payloads and attempts of old events of which nothing waits any more (on the database only)
+    /// Delete payloads and attempts of old events with nothing left to deliver (on the database only)
     Prune {
-        /// How old they must be, such as 90d [default: what retention_days says]
+        /// How old they must be, such as 90d [default: retention_days]
         #[arg(long, value_name = "DAYS")]
         older_than: Option<String>,
         /// Only count what would be deleted
@@ -90,7 +90,7 @@ pub enum EvidenceCommand {
         /// The packet, a file or standard input (-)
         #[arg(value_name = "PACKET|-")]
         packet: PathBuf,
-        /// The log's verifier key, or @ and a file that holds it; get it from whoever runs the log, not from the packet
+        /// The log's verifier key, or @ and a file that holds it; get it from the operator of the log, not from the packet
         #[arg(long, value_name = "VKEY|@FILE")]
         key: String,
     },
@@ -101,11 +101,11 @@ pub enum EvidenceCommand {
 pub enum LedgerCommand {
     /// Check the whole ledger and every row against it (on the database only)
     Verify {
-        /// The database is a backup: that it lacks what was published after it was made is told, and no fault
+        /// The database is a backup: it may lack what was published after it was made
         #[arg(long)]
         backup: bool,
     },
-    /// After the database lost what was published: go on with what is left, as a new log that says so (on the database
+    /// After the database lost published entries: continue with the rest, as a new log that says so (on the database
     /// only)
     AcceptRollback {
         /// Do not ask
@@ -127,13 +127,13 @@ pub struct ListenArgs {
     /// Only these types, between commas
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Begin after the event with this number; 0 for all there are [default: latest]
+    /// Begin after the event with this number; 0 for all [default: latest]
     #[arg(long, value_name = "NUMBER")]
     pub after: Option<String>,
     /// Keep each event's body as a file in this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
-    /// Print the secret that events are signed with, and end
+    /// Print the secret that events are signed with, and exit
     #[arg(long)]
     pub print_secret: bool,
     /// A file with the secret to sign with [or BOOKGUARD_WEBHOOK_SECRET in the environment] [default: one of the API key's

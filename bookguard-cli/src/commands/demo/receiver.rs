@@ -153,7 +153,7 @@ fn read(secret: &Secret, request: &Request, body: &[u8]) -> Result<Hook, String>
     )
     .map_err(|e| e.to_string())?;
     let envelope: Envelope =
-        serde_json::from_slice(body).map_err(|e| format!("its body is no event: {e}"))?;
+        serde_json::from_slice(body).map_err(|e| format!("its body is not an event: {e}"))?;
     Ok(Hook {
         event_id: envelope.event_id,
         event_type: envelope.r#type,

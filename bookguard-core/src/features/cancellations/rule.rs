@@ -103,8 +103,8 @@ impl Command for DecideResolution {
             return Err(Error::conflict(
                 "resolution_final",
                 format!(
-                    "Resolution {} is final: the policy alone gave it, and there is nothing to asked. Only resolutions in status pending_review \
-                     are decided.",
+                    "Resolution {} is final: the policy alone gave it, and there is nothing to decide. Only resolutions with \
+                     status pending_review can be decided.",
                     latest.resolution_id
                 ),
             )
@@ -232,13 +232,13 @@ fn guard(
     };
     let message = match recorded {
         Some(resolution) => format!(
-            "The booking is canceled already, and that came to something else than was expected: {comes_to}. Nothing was changed. Read \
+            "The booking is already canceled, and the result is not the one expected: {comes_to}. Nothing was changed. Read \
              its resolution, {}.",
             resolution.resolution_id
         ),
         None => format!(
-            "The cancellation would not come to what was expected: now it is {comes_to}. Nothing was changed. Look at \"evaluation\" and \
-             cancel again, expecting that."
+            "The cancellation would not have the expected result: now it is {comes_to}. Nothing was changed. Look at \
+             \"evaluation\" and cancel again, expecting that."
         ),
     };
     Err(Error::conflict("quote_changed", message).showing(Obstacle {
@@ -259,7 +259,7 @@ fn already_decided(latest: &Resolution) -> Error {
     Error::conflict(
         "resolution_already_decided",
         format!(
-            "The cancellation was decided already, by resolution {}, and is decided once. Read that resolution.",
+            "The cancellation was already decided, by resolution {}, and can be decided only once. Read that resolution.",
             latest.resolution_id
         ),
     )

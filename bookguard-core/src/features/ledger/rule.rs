@@ -23,7 +23,7 @@ impl Command for ContinueLog {
             return Err(Error::conflict(
                 "nothing_to_accept",
                 format!(
-                    "There is no loss to accept: log {} holds all that was published of it.",
+                    "There is no loss to accept: log {} holds everything that was published of it.",
                     batch.origin
                 ),
             ));

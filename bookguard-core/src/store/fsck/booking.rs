@@ -83,7 +83,7 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
         Err(why) => {
             let place = match row.id::<crate::model::id::noun::Booking>(0) {
                 Ok(id) => format!("booking {id}"),
-                Err(_) => "a booking with an id that is none".to_owned(),
+                Err(_) => "a booking with an invalid id".to_owned(),
             };
             findings.add("booking", place, format!("its row cannot be read: {why}"));
             return;
@@ -184,7 +184,7 @@ fn told<'a>(
                 findings.add(
                     "booking",
                     place("body"),
-                    "it is spelled in another way than Bookguard does",
+                    "Bookguard does not spell it this way",
                 );
             }
             for (name, row, ledger) in differences {
@@ -202,7 +202,7 @@ fn read_facts(entry: &Opened<'_>) -> DisclosedFact {
         .facts
         .iter()
         .filter_map(|(name, value)| {
-            let value = serde_json::from_str((*value)?).ok()?;
+            let value = serde_json::from_str(value).ok()?;
             Some((name.clone().into_owned(), value))
         })
         .collect();
@@ -295,7 +295,7 @@ fn repeated(entries: &History<&Opened<'_>>) -> bool {
             .facts
             .iter()
             .filter(|(name, _)| name != "termsHash")
-            .all(|(name, value)| protected.raw(name) == *value)
+            .all(|(name, value)| protected.raw(name) == Some(*value))
 }
 
 /// The document the row of a booking holds from its creation on, from the stored spelling of the facts.

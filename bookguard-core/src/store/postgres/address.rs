@@ -87,7 +87,7 @@ impl Address {
             _ => return Err(wrong("its sslmode must be disable or verify-full")),
         };
         if tls.is_none() && roots.is_some() {
-            return Err(wrong("sslrootcert has no use without sslmode=verify-full"));
+            return Err(wrong("sslrootcert needs sslmode=verify-full"));
         }
         // Hosts that are named among the parameters too belong to addresses there, and stay together.
         let uris = one_by_one(&uri);

@@ -298,7 +298,7 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
 }
 
 #[test]
-fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
+fn an_unexpected_result_is_shown_and_changes_nothing() {
     let firm = Policy::template("firm").unwrap().hash();
     let other = Policy::template("moderate").unwrap().hash();
     let expecting = |minor, path, hash: Option<&str>| CancelRequest {
@@ -330,7 +330,7 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");
-            assert!(error.message.contains("canceled already"), "{error}");
+            assert!(error.message.contains("already canceled"), "{error}");
             assert!(error.obstacle.unwrap().resolution_id.is_some());
             continue;
         }

@@ -116,7 +116,7 @@ fn counts(recovery: &Recovery) -> [u64; 4] {
 }
 
 #[test]
-fn what_was_not_received_is_delivered_where_it_failed_or_else_where_it_never_went() {
+fn a_recovery_delivers_where_an_event_failed_or_never_went() {
     use DeliveryPhase::{Delivered, Failed, Pending};
     use EndpointStatus::{Active, Disabled, Suspended};
     const GONE: Option<EndpointStatus> = None;
