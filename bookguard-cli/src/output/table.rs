@@ -3,6 +3,7 @@
 //! Invariant: every cell is made plain here, so that no caller can forget it.
 
 use anstyle::AnsiColor;
+use bookguard_core::engine::command::Receipt;
 use bookguard_core::model::{Amount, Timestamp};
 use comfy_table::{Cell, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -53,7 +54,7 @@ pub fn list<const N: usize>(
         return format!("No {what}.");
     }
     let mut table = empty();
-    table.set_header(header.map(Cell::new).to_vec());
+    let mut lines: Vec<String> = table.set_header(header.map(Cell::new).to_vec());
     for row in &rows {
         table.add_row(row.each_ref().map(|cell| Cell::new(plain(cell))).to_vec());
     }
@@ -74,7 +75,7 @@ pub fn list<const N: usize>(
         });
         return records.collect::<Vec<_>>().join("\n\n");
     }
-    let mut lines: Vec<String> = table
+    table
         .lines()
         .map(|line| line.trim_end().to_owned())
         .collect();
@@ -158,6 +159,11 @@ fn empty() -> Table {
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-')));
     table.set_content_arrangement(ContentArrangement::Disabled);
     table
+}
+
+/// Where a fact stands in the log.
+pub fn leaf(receipt: &Receipt) -> String {
+    format!("{} of {}", receipt.leaf_index, receipt.tree_size)
 }
 
 #[cfg(test)]
