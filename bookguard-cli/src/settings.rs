@@ -1,7 +1,8 @@
 //! Where a command works and under which settings: flags first, then the environment, then the configuration file.
 //!
-//! What a setting may hold is the server's `Settings` to say. clap's own `env` is not used: it takes a variable that is set to
-//! nothing as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an environment variable that is set to
+//! The server's `Settings` say what a setting may hold. clap's own `env` is not used: it takes a variable that is set to
+//! nothing as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an
+//! environment variable that is set to
 //! nothing counts as not set.
 
 use std::ffi::OsString;
@@ -48,7 +49,8 @@ pub fn environment(name: &str) -> Option<OsString> {
 
 /// Where a command works. A flag wins over the environment, whichever place it names.
 ///
-/// Errors: [`Failure::Usage`] for a setting that makes no sense.
+/// # Errors
+/// [`Failure::Usage`] for a setting that makes no sense.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     let url = match (&place.url, &place.db) {
         (Some(url), _) => Some(url.clone()),
@@ -75,7 +77,8 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
 
 /// The service's configuration: of `serve` with its own flags, of work on a database file without.
 ///
-/// Errors: [`Failure::Usage`] for a setting that makes no sense.
+/// # Errors
+/// [`Failure::Usage`] for a setting that makes no sense.
 pub fn config(
     place: &GlobalArgs,
     serve: Option<&ServeArgs>,
@@ -236,7 +239,8 @@ fn partner_id(text: &str) -> Result<PartnerId, Failure> {
 
 /// The API key for a server, if there is one.
 ///
-/// Errors: [`Failure::Usage`] for a file that cannot be read, or text that can be no key.
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read, or text that cannot be a key.
 pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Failure> {
     let (source, key) = match file {
         Some(file) => (

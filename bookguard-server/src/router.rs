@@ -19,7 +19,7 @@ use poem::http::header::X_CONTENT_TYPE_OPTIONS;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
-use crate::api::incoming;
+use crate::incoming;
 use crate::refusal::{Fault, Form, REQUEST_ID, Refusal};
 
 /// Bytes of a caller's own request id.

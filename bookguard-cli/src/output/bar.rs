@@ -1,5 +1,5 @@
-//! How far something is that takes minutes: a bar on standard error, for whoever watches a terminal. `indicatif` would
-//! draw this one line with three more packages.
+//! A progress bar on standard error, for work that takes minutes. `indicatif` would draw this one line with three more
+//! packages.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};

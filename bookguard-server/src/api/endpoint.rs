@@ -15,8 +15,9 @@ use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::call::{Call, Caller};
-use super::incoming;
-use crate::app::{Admitted, App, Payer, Turned};
+use crate::app::{Admitted, App, Turned};
+use crate::incoming;
+use crate::payer::Payer;
 use crate::refusal::Refusal;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");

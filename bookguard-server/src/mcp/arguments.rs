@@ -13,12 +13,13 @@ use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::tools::IDEMPOTENCY_KEY;
-use crate::api::incoming;
+use crate::incoming;
 
 /// Reads the arguments. What is neither in the path nor the query is the body's, or the query's where there is no body: the
 /// operation itself refuses what it does not know.
 ///
-/// Errors: `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's; `query_too_long`.
+/// # Errors
+/// `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's; `query_too_long`.
 pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<Request, Error> {
     let mut path: Vec<(&str, Option<String>)> =
         route.parameters().map(|name| (name, None)).collect();
@@ -124,7 +125,7 @@ fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldErr
             fault(
                 name,
                 "invalid_string",
-                "holds an escape that is no Unicode character",
+                "holds an escape that is not a Unicode character",
                 fix,
             )
         }),

@@ -18,10 +18,10 @@ use super::MESSAGE_BYTES;
 use super::arguments;
 use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
+use crate::api;
 use crate::api::call::{Call, Caller, call};
-use crate::api::{self, incoming};
 use crate::app::{Admitted, App, Tab};
-use crate::documents;
+use crate::incoming;
 use crate::readers::ReadClass;
 use crate::refusal::{Fault, REQUEST_ID, Refusal};
 use crate::router::unwound;
@@ -87,7 +87,7 @@ impl Tools {
     /// As they are listed. Made when first asked for: a server that no model uses does not hold their schemas.
     pub(super) fn definitions(&self) -> Vec<Definition> {
         let made = self.definitions.get_or_init(|| {
-            let document = documents::read_openapi();
+            let document = api::read_openapi();
             TABLE.iter().map(|tool| tool.define(&document)).collect()
         });
         made.clone()
@@ -137,9 +137,7 @@ impl Tools {
         let large = body.len() > BODY_BYTES;
         let read = move || match serde_json::from_str(&body) {
             Ok(said) => Ok((body, said)),
-            Err(e) => Err(Error::internal(format!(
-                "an answer of ours is not JSON: {e}"
-            ))),
+            Err(e) => Err(Error::internal(format!("our own answer is not JSON: {e}"))),
         };
         let read = match large {
             true => self.app.read(tab, ReadClass::Long, read).await,

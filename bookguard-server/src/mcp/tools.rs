@@ -10,7 +10,7 @@ use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::verification;
-use crate::documents::followed;
+use crate::api::followed;
 
 /// What an Idempotency-Key is called among the arguments.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
@@ -270,7 +270,7 @@ fn inward(schema: &mut Value, wanted: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::openapi;
+    use crate::api::openapi;
 
     fn defined() -> Vec<Definition> {
         TABLE.iter().map(|tool| tool.define(openapi())).collect()

@@ -43,7 +43,7 @@ fn whoever_has_had_a_turn_is_behind_those_who_have_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_caller_s_long_work_keeps_no_other_from_a_thread_and_has_a_bound() {
+async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
     let readers = Arc::new(Readers::start().unwrap());
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));
@@ -163,4 +163,20 @@ async fn what_nobody_waits_for_is_not_begun() {
         Ok(())
     );
     assert!(!*begun.lock().unwrap());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_takes_long_is_interrupted_by_whatever_wakes() {
+    /// The scheduling policy of this thread, as proc(5) has it.
+    fn policy() -> Result<String, Error> {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let after_the_name = stat.rsplit(") ").next().unwrap();
+        Ok(after_the_name.split(' ').nth(38).unwrap().to_owned())
+    }
+    let readers = Readers::start().unwrap();
+    let (other, idle) = ("0", "5");
+    for (class, wanted) in [(ReadClass::Long, idle), (ReadClass::Short, other)] {
+        assert_eq!(readers.run(SOMEBODY, class, policy).await.unwrap(), wanted);
+    }
 }

@@ -45,7 +45,8 @@ pub struct SecretRotation {
 impl SecretRotation {
     /// Reads the body of a rotation: for how many milliseconds the old secret goes on signing. None asks for the default.
     ///
-    /// Errors: those of [`input`].
+    /// # Errors
+    /// Those of [`input`].
     pub fn read(body: &[u8]) -> Result<i64, Error> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(SECRET_OVERLAP_DEFAULT_MS);
@@ -112,7 +113,7 @@ impl Operation for RotateEndpointSecret {
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Replace an endpoint's own signing secret",
-        description: "As the rotation of the partner's, for an endpoint with a secret of its own.",
+        description: "Like the rotation of the partner's secret, for an endpoint with its own secret.",
     };
     type Output = RotatedSecret;
 

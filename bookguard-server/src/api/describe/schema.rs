@@ -65,7 +65,7 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     };
     let rules = Node::parse(RULES);
     let named = registry.schemas.iter();
-    // What is only ever part of another is no component.
+    // What is only ever part of another is not a component.
     let named = named.filter(|(name, _)| sent.contains(*name) || answered.contains(*name));
     let mut components: Vec<(String, Node)> = named
         .map(|(name, schema)| {
