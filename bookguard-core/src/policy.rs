@@ -81,14 +81,14 @@ pub use event_date::EventDate;
 pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
 pub use question::{Mode, Question, Recorded, Standing, Subject};
-pub use read::is_policy_id;
 #[cfg(feature = "store")]
 pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
+pub use read::{POLICY_ID_PATTERN, is_policy_id};
 pub use refusal::Refusal;
 pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
-pub use schema::SCHEMA;
+pub use schema::{POLICY_SCHEMA, SCHEMA};
 #[cfg(feature = "store")]
 pub(crate) use shelf::fix_for;
 pub use shelf::{Edition, Shelf};

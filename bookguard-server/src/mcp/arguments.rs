@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use bookguard_core::error::{Error, FieldError};
 use bookguard_core::input::shorten;
 use bookguard_core::limits::FAULTS;
-use bookguard_core::operation::{Body, Route};
+use bookguard_core::operation::Route;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -50,7 +50,7 @@ impl Parts {
             let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
             let is_key = remembered && name == IDEMPOTENCY_KEY;
             let in_query = route.query.iter().any(|known| known.name == name);
-            if place.is_none() && !is_key && !in_query && route.body != Body::None {
+            if place.is_none() && !is_key && !in_query && route.body.declaration().is_some() {
                 body.push((name, value));
                 continue;
             }
@@ -92,7 +92,7 @@ impl Parts {
         Ok(Self {
             uri: address(route, values, &query),
             idempotency_key,
-            body: (route.body != Body::None).then(|| object(&body)),
+            body: (route.body.declaration().is_some()).then(|| object(&body)),
         })
     }
 }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     fn split(route: &Route, arguments: &str) -> Parts {
-        Parts::split(route, route.body != Body::None, arguments).expect(arguments)
+        Parts::split(route, route.body.declaration().is_some(), arguments).expect(arguments)
     }
 
     fn codes(route: &Route, arguments: &str) -> Vec<(String, String)> {

@@ -4,10 +4,10 @@ use bookguard_core::session::Access;
 use poem_openapi::types::Type as _;
 use serde_json::{Value, json};
 
-use super::node::Node;
 use super::{JSON, component, examples, is_limited, links, schema, webhooks};
 use crate::api::Entry;
 use crate::refusal::{PROBLEM, Problem, Refused, Unauthorized};
+use bookguard_core::input::Node;
 
 /// Every refusal, and 304: its status, its name among the components, and what it means.
 const SHARED: [(u16, &str, &str); 13] = [
