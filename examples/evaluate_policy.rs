@@ -52,7 +52,7 @@ fn canceled_by_organizer(policy: &str, at: &str) -> Result<Evaluation, Box<dyn s
         booking_id: BookingId::parse("bkg_0198f2a4c8d07e3fa1b2c3d4e5f60718").ok_or("an id")?,
         terms: &terms,
         standing: Standing::Protected,
-        amendments: &[],
+        reschedules: &[],
     };
     let question = Question {
         mode: Mode::Evaluate,

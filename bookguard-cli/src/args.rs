@@ -3,13 +3,13 @@
 //! Only shapes; what a command does is in `commands`. Invariant: no flag takes a secret, because command lines are
 //! seen by every process of the machine and kept in shell histories.
 
-mod amendments;
 mod bookings;
 mod cancellation;
 mod endpoints;
 mod nouns;
 mod policies;
 mod recoveries;
+mod reschedules;
 
 use std::path::PathBuf;
 
@@ -17,7 +17,6 @@ use bookguard_core::model::EventType;
 use bookguard_core::store::Database;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use amendments::{AcceptArgs, RescheduleArgs};
 pub use bookings::{BookingsCommand, NewBookingArgs};
 pub use cancellation::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 pub use endpoints::{EndpointUpdateArgs, EndpointsCommand, RotationArgs};
@@ -27,6 +26,7 @@ pub use nouns::{
 };
 pub use policies::PoliciesCommand;
 pub use recoveries::{RecoverArgs, RecoveriesCommand};
+pub use reschedules::{AcceptArgs, RescheduleArgs};
 
 /// Evidence and protection for bookings.
 #[derive(Debug, Parser)]
@@ -43,7 +43,7 @@ pub use recoveries::{RecoverArgs, RecoveriesCommand};
 pub struct Cli {
     /// Where to work.
     #[command(flatten)]
-    pub place: Place,
+    pub place: GlobalArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -51,7 +51,7 @@ pub struct Cli {
 
 /// Where a command works and how it answers: the same for every command.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Place {
+pub struct GlobalArgs {
     /// The database: a file, or postgres://… [env: BOOKGUARD_DB] [default: ./bookguard.db]
     #[arg(
         long,

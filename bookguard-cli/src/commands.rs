@@ -3,7 +3,6 @@
 //! No rule is here; a request goes out as it was typed and the core says what is wrong with it.
 
 mod accept_rollback;
-mod amend;
 mod backup;
 mod cancel;
 mod endpoints;
@@ -13,6 +12,7 @@ mod new_booking;
 mod policies;
 mod prune;
 mod recover;
+mod reschedule;
 mod tail;
 mod transfer;
 mod trigger;
@@ -42,11 +42,11 @@ use tokio::task::block_in_place;
 
 use crate::args::{
     ApiKeysCommand, BookingsCommand, Cli, Command, EndpointsCommand, EventsArgs, EventsCommand,
-    EvidenceCommand, Format, LedgerCommand, OnceArgs, PageArgs, PartnerQuotaArgs,
-    PartnerUpdateArgs, PartnersCommand, Place, RotationArgs, WebhookCommand,
+    EvidenceCommand, Format, GlobalArgs, LedgerCommand, OnceArgs, PageArgs, PartnerQuotaArgs,
+    PartnerUpdateArgs, PartnersCommand, RotationArgs, WebhookCommand,
 };
 use crate::failure::Failure;
-use crate::output::{self, Screen, amendments, bookings, events, nouns};
+use crate::output::{self, Screen, bookings, events, nouns, reschedules};
 use crate::settings::{self, environment};
 use crate::target::{Purpose, Target};
 use crate::{demo, serve};
@@ -80,7 +80,7 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
 }
 
 /// Opens the target, calls it, and closes it whatever came of it.
-async fn on_target(place: &Place, command: Command, screen: &Screen) -> Result<(), Failure> {
+async fn on_target(place: &GlobalArgs, command: Command, screen: &Screen) -> Result<(), Failure> {
     let purpose = match &command {
         Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
         Command::WebhookEvents(EventsCommand::Retry { .. })
@@ -333,12 +333,12 @@ async fn booking(
                 .await?,
             bookings::protected,
         ),
-        BookingsCommand::Reschedule(args) => amend::reschedule(target, *args, screen).await,
+        BookingsCommand::Reschedule(args) => reschedule::reschedule(target, *args, screen).await,
         BookingsCommand::Disclosure { booking_id } => screen.show(
             &target.call::<GetDisclosure>(at(&booking_id)).await?,
-            amendments::disclosure,
+            reschedules::disclosure,
         ),
-        BookingsCommand::Accept(args) => amend::accept(target, *args, screen).await,
+        BookingsCommand::Accept(args) => reschedule::accept(target, *args, screen).await,
         BookingsCommand::Evaluate(args) => cancel::evaluate(target, args, screen).await,
         BookingsCommand::Cancel(args) => cancel::run(target, &args, screen).await,
     }

@@ -31,7 +31,7 @@ use serde_json::json;
 
 use crate::commands::{Check, lines};
 use crate::failure::Failure;
-use crate::output::sheet::{Style, money, time};
+use crate::output::table::{Style, money, time};
 use crate::output::{cancellation, print, say};
 use crate::target::Answer;
 use crate::target::remote::Remote;

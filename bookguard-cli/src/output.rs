@@ -3,7 +3,6 @@
 //! Invariants: a reader that goes away ends the command quietly, never with a panic; nothing that came from elsewhere
 //! steers the terminal; colour is only for a terminal whose user did not forbid it (`NO_COLOR`).
 
-pub mod amendments;
 pub mod bar;
 pub mod bookings;
 pub mod cancellation;
@@ -11,7 +10,8 @@ pub mod events;
 pub mod nouns;
 pub mod policies;
 pub mod recoveries;
-pub mod sheet;
+pub mod reschedules;
+pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -19,7 +19,7 @@ use crate::args::Format;
 use crate::failure::Failure;
 use crate::target::Answer;
 use crate::text::laid_out;
-use sheet::{Style, terminal_width};
+use table::{Style, terminal_width};
 
 /// Where answers go.
 #[derive(Debug, Clone, Copy)]

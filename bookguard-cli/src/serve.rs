@@ -2,7 +2,7 @@
 
 use bookguard_server::courier::address::AddressRules;
 
-use crate::args::{Format, Place, ServeArgs};
+use crate::args::{Format, GlobalArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::settings::{self, environment};
@@ -11,7 +11,7 @@ use crate::settings::{self, environment};
 ///
 /// Errors: [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unreachable`] when the database's server stays
 /// away, [`Failure::Unexpected`] with the operator's sentence otherwise.
-pub async fn run(place: &Place, args: &ServeArgs) -> Result<(), Failure> {
+pub async fn run(place: &GlobalArgs, args: &ServeArgs) -> Result<(), Failure> {
     if place.url.is_some() || place.partner.is_some() || place.api_key_file.is_some() {
         return Err(Failure::Usage(
             "serve is a server itself: --url, --partner and --api-key-file are for commands that call one".to_owned(),

@@ -14,7 +14,7 @@ use bookguard_server::config::bytes::Bytes;
 use bookguard_server::config::{Config, Settings};
 use bookguard_server::courier::proxy::Proxy;
 
-use crate::args::{Place, ServeArgs};
+use crate::args::{GlobalArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::files;
 
@@ -48,7 +48,7 @@ pub fn environment(name: &str) -> Option<OsString> {
 /// Where a command works. A flag wins over the environment, whichever place it names.
 ///
 /// Errors: [`Failure::Usage`] for a setting that makes no sense.
-pub fn place(place: &Place, var: Var<'_>) -> Result<Where, Failure> {
+pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     let url = match (&place.url, &place.db) {
         (Some(url), _) => Some(url.clone()),
         (None, Some(_)) => None,
@@ -75,7 +75,11 @@ pub fn place(place: &Place, var: Var<'_>) -> Result<Where, Failure> {
 /// The service's configuration: of `serve` with its own flags, of work on a database file without.
 ///
 /// Errors: [`Failure::Usage`] for a setting that makes no sense.
-pub fn config(place: &Place, serve: Option<&ServeArgs>, var: Var<'_>) -> Result<Config, Failure> {
+pub fn config(
+    place: &GlobalArgs,
+    serve: Option<&ServeArgs>,
+    var: Var<'_>,
+) -> Result<Config, Failure> {
     let ledger_key = place.settings.ledger_key.clone();
     let ledger_key = ledger_key.map(LedgerKeySource::file).transpose();
     let flags = Settings {
@@ -269,7 +273,7 @@ mod tests {
         }
     }
 
-    fn described(at: &Place, env: &[(&str, &str)]) -> String {
+    fn described(at: &GlobalArgs, env: &[(&str, &str)]) -> String {
         match place(at, &vars(env)) {
             Ok(Where::Server { url, .. }) => url,
             Ok(Where::Database { config, .. }) => config.db.to_string(),
@@ -279,14 +283,14 @@ mod tests {
 
     #[test]
     fn flags_win_over_the_environment_whichever_place_they_name() {
-        let nothing = Place::default();
-        let db = Place {
+        let nothing = GlobalArgs::default();
+        let db = GlobalArgs {
             db: Some("flag.db".into()),
-            ..Place::default()
+            ..GlobalArgs::default()
         };
-        let url = Place {
+        let url = GlobalArgs {
             url: Some("http://flag".to_owned()),
-            ..Place::default()
+            ..GlobalArgs::default()
         };
         let (env_db, env_url) = (("BOOKGUARD_DB", "env.db"), ("BOOKGUARD_URL", "http://env"));
         for (at, env, expected) in [
@@ -303,9 +307,9 @@ mod tests {
 
     #[test]
     fn a_partner_is_named_only_on_a_database() {
-        let at = Place {
+        let at = GlobalArgs {
             partner: Some("ptn_1".to_owned()),
-            ..Place::default()
+            ..GlobalArgs::default()
         };
         assert!(described(&at, &[]).contains("must be an id such as ptn_"));
         assert!(
@@ -408,12 +412,12 @@ mod tests {
             Some(LedgerKeySource::Text(_))
         ));
         assert!(!format!("{settings:?}").contains("SECRET"));
-        let place = Place {
+        let place = GlobalArgs {
             settings: SettingsArgs {
                 ledger_key: Some(key.into()),
                 ..SettingsArgs::default()
             },
-            ..Place::default()
+            ..GlobalArgs::default()
         };
         match config(&place, None, &vars(&[])).unwrap_err() {
             Failure::Usage(why) => {

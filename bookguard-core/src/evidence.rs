@@ -28,7 +28,7 @@ pub mod notification;
 pub mod packet;
 pub mod rebuild;
 pub mod report;
-pub mod rescheduling;
+pub mod reschedule;
 pub mod summary;
 pub mod verify;
 
@@ -37,5 +37,5 @@ pub use frozen::FrozenTerms;
 pub use notification::{Notification, NotificationOutcome};
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};
-pub use rescheduling::{Rescheduling, Stage};
+pub use reschedule::{RescheduleRecord, TermsVersion};
 pub use verify::verify;

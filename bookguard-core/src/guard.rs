@@ -20,7 +20,7 @@ use slots::Slot;
 
 /// A head of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct PublishedHead {
     /// The log's name.
     pub origin: String,
     /// Entries in it.
@@ -31,7 +31,7 @@ pub struct Seen {
 
 /// Why the head a database has is not one that the head last seen is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lapse {
+pub enum RollbackCause {
     /// It has fewer entries.
     Behind,
     /// It has as many or more, and among the first others.
@@ -44,28 +44,28 @@ pub enum Lapse {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
     /// The head found in the database.
-    pub found: Seen,
+    pub found: PublishedHead,
     /// The head last seen.
-    pub seen: Seen,
+    pub seen: PublishedHead,
     /// Why the two do not go together.
-    pub lapse: Lapse,
+    pub cause: RollbackCause,
 }
 
 impl fmt::Display for Rollback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, seen, lapse } = self;
-        match lapse {
-            Lapse::Behind => write!(
+        let Self { found, seen, cause } = self;
+        match cause {
+            RollbackCause::Behind => write!(
                 f,
                 "the database holds {} entries of log {}, and {} were published",
                 found.size, found.origin, seen.size
             ),
-            Lapse::Forked => write!(
+            RollbackCause::Forked => write!(
                 f,
                 "the first {} entries that the database holds of log {} are not the {0} that were published",
                 seen.size, found.origin
             ),
-            Lapse::OtherLog => write!(
+            RollbackCause::OtherLog => write!(
                 f,
                 "the database holds log {} with {} entries, and published was log {} with {}",
                 found.origin, found.size, seen.origin, seen.size
@@ -94,7 +94,7 @@ pub struct Guard {
 
 #[derive(Default)]
 struct State {
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<PublishedHead>>,
     file: Option<Arc<File>>,
     /// The file as it was last read.
     bytes: Option<Box<slots::Bytes>>,
@@ -153,12 +153,12 @@ impl Guard {
     }
 
     /// What this process last saw. To be asked before the database is: whatever was seen then is in it, if all is well.
-    pub fn seen(&self) -> Option<Arc<Seen>> {
+    pub fn seen(&self) -> Option<Arc<PublishedHead>> {
         self.state().seen.clone()
     }
 
     /// What any process that shares the file last saw.
-    pub fn latest(&self) -> Option<Arc<Seen>> {
+    pub fn latest(&self) -> Option<Arc<PublishedHead>> {
         let mut state = self.state();
         if state.file.is_none() {
             state.file = slots::open(&self.path).ok().map(Arc::new);
@@ -171,7 +171,7 @@ impl Guard {
     }
 
     /// Notes a head that is about to be shown. It was found to go on from `checked`, where that was another log's.
-    pub fn note(&self, checked: Option<&Seen>, head: Seen) {
+    pub fn note(&self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let mut state = self.state();
         let before = state.seen.clone();
         match state.note(&self.path, checked, head) {
@@ -220,7 +220,7 @@ impl Guard {
         }
     }
 
-    fn say_renamed(&self, before: Option<&Seen>, state: &State) {
+    fn say_renamed(&self, before: Option<&PublishedHead>, state: &State) {
         if let (Some(before), Some(now)) = (before, state.seen.as_deref())
             && before.origin != now.origin
         {
@@ -270,7 +270,12 @@ impl State {
         Ok(())
     }
 
-    fn note(&mut self, path: &Path, checked: Option<&Seen>, head: Seen) -> io::Result<()> {
+    fn note(
+        &mut self,
+        path: &Path,
+        checked: Option<&PublishedHead>,
+        head: PublishedHead,
+    ) -> io::Result<()> {
         if self.file.is_none() {
             let opened = match slots::open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => slots::make(path, &head),
@@ -293,7 +298,7 @@ impl State {
     }
 
     /// Moves to `head`, unless that is behind what is known or of a log that what is known does not lead to.
-    fn advance(&mut self, checked: Option<&Seen>, head: Seen) {
+    fn advance(&mut self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let forward = match self.seen.as_deref() {
             None => true,
             Some(seen) if seen.origin == head.origin => head.size > seen.size,
@@ -315,7 +320,7 @@ impl State {
         }
         let slot = Slot {
             turn: written.map_or(1, |(_, slot)| slot.turn + 1),
-            seen: Seen::clone(seen),
+            seen: PublishedHead::clone(seen),
         };
         let bytes = self.bytes.get_or_insert_with(|| Box::new([0; slots::FILE]));
         let at = slots::write(file, written.map(|(at, _)| *at), &slot, bytes).map_err(|error| {

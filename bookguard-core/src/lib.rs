@@ -64,13 +64,13 @@ pub mod operation;
 mod packets;
 pub mod policy;
 #[cfg(feature = "store")]
+mod policy_cache;
+#[cfg(feature = "store")]
 pub mod private;
 #[cfg(feature = "store")]
 pub mod service;
 #[cfg(feature = "store")]
 pub mod session;
-#[cfg(feature = "store")]
-mod shelves;
 #[cfg(feature = "store")]
 pub mod storage;
 #[cfg(feature = "store")]

@@ -235,9 +235,9 @@ pub const POLICY_VERSIONS_PER_PARTNER: u64 = 10_000;
 /// Default policies of one partner, one per event type.
 pub const DEFAULT_POLICIES: usize = 100;
 /// Partners whose policies a node remembers.
-pub const SHELVES: usize = 4_096;
+pub const CACHED_POLICY_SETS: usize = 4_096;
 /// Policies a node remembers of all these partners: some kilobytes each.
-pub const SHELVED_POLICIES: usize = 4_096;
+pub const CACHED_POLICIES: usize = 4_096;
 /// How far `effectiveAt` may lie after receipt, milliseconds: clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Bytes of an evidence packet that is verified. Most of the largest ones is ends of deliveries, each an entry of 3 to 4 KB: four

@@ -9,7 +9,7 @@ mod continuation;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::guard::{Guard, Lapse, Rollback, Seen};
+use crate::guard::{Guard, PublishedHead, Rollback, RollbackCause};
 use crate::key_file::LedgerKey;
 use crate::ledger::proof::{prove_inclusion, verify_inclusion};
 use crate::ledger::tile::ReadError;
@@ -18,7 +18,7 @@ use crate::store::conn::{Conn, StoreError};
 use crate::store::read::{StoredEntry, continuations};
 use crate::store::tree::{read_tile, root_at};
 use crate::store::{Seal, StoredHead};
-pub use continuation::{Continuation, Found};
+pub use continuation::{Continuation, FoundLog};
 
 /// The log, as one node knows it.
 pub struct Log {
@@ -70,20 +70,20 @@ impl Log {
         &self,
         conn: &mut dyn Conn,
         tree: Option<&Tree>,
-        seen: Option<&Seen>,
+        seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
         let Some(seen) = seen else {
             return Ok(None);
         };
         let (size, root) = (stored.head.size, stored.head.root);
-        let lapse = if seen.origin != stored.origin {
+        let cause = if seen.origin != stored.origin {
             match self.leads(conn, seen, stored)? {
                 true => return Ok(None),
-                false => Lapse::OtherLog,
+                false => RollbackCause::OtherLog,
             }
         } else if size < seen.size {
-            Lapse::Behind
+            RollbackCause::Behind
         } else {
             let known = match size == seen.size {
                 true => Some(root),
@@ -92,13 +92,13 @@ impl Log {
             let then = known.map_or_else(|| root_at(conn, seen.size), Ok)?;
             match then == seen.root {
                 true => return Ok(None),
-                false => Lapse::Forked,
+                false => RollbackCause::Forked,
             }
         };
         Ok(Some(Rollback {
             found: stored.seen(),
             seen: seen.clone(),
-            lapse,
+            cause,
         }))
     }
 
@@ -107,7 +107,7 @@ impl Log {
     pub(crate) fn publish(
         &self,
         conn: &mut dyn Conn,
-        seen: Option<&Seen>,
+        seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
         let rollback = self.check(conn, None, seen, stored)?;
@@ -119,7 +119,7 @@ impl Log {
     }
 
     /// Notes a head that was found to go on from `seen`.
-    pub(crate) fn note(&self, seen: Option<&Seen>, head: Seen) {
+    pub(crate) fn note(&self, seen: Option<&PublishedHead>, head: PublishedHead) {
         if seen != Some(&head) {
             self.guard.note(seen, head);
         }
@@ -130,7 +130,7 @@ impl Log {
     fn leads(
         &self,
         conn: &mut dyn Conn,
-        seen: &Seen,
+        seen: &PublishedHead,
         stored: &StoredHead,
     ) -> Result<bool, StoreError> {
         let signer = self.signer(&stored.origin)?;

@@ -1,4 +1,4 @@
-//! What an operation is: the one door for the HTTP server and the command line. The operations themselves are in `features`.
+//! What an operation is: what the HTTP server and the command line both call. The operations themselves are in `features`.
 //!
 //! An operation knows its route, reads its request, and says what is to be done: a read, or a command for the
 //! writer. How a request arrives and how an answer leaves belongs to the frontends; no rule does.

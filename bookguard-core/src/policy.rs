@@ -16,7 +16,7 @@
 //! let firm = Policy::template("firm").unwrap().clone();
 //! let terms = Terms::freeze(Some((firm, PolicySource::Named)), &booked, MissingZone::Refuse)?;
 //! let booking_id = BookingId::parse("bkg_0198f2a4c8d07e3fa1b2c3d4e5f60718").unwrap();
-//! let booking = Subject { booking_id, terms: &terms, standing: Standing::Protected, amendments: &[] };
+//! let booking = Subject { booking_id, terms: &terms, standing: Standing::Protected, reschedules: &[] };
 //! let question = Question {
 //!     mode: Mode::Evaluate,
 //!     actor: Actor::Organizer,
@@ -37,7 +37,6 @@
 //! reach it. The service never moves money.
 
 mod alternatives;
-mod amendment;
 mod cancellation;
 mod disclosure;
 mod document;
@@ -50,15 +49,16 @@ mod explain;
 mod lint;
 mod matrix;
 mod outcome;
+mod policy_set;
 mod question;
 mod read;
 mod refusal;
+mod reschedule;
 mod resolution;
 mod rule;
 mod schedule;
 mod schema;
 mod settlement;
-mod shelf;
 mod templates;
 mod terms;
 mod words;
@@ -67,7 +67,6 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub use amendment::{Amendment, effective_schedule};
 pub use cancellation::{Cancellation, EvidenceItem};
 pub use disclosure::{DISCLOSURE_VERSION, TermsDisclosure, disclose};
 pub use document::{
@@ -80,18 +79,19 @@ pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, Next
 pub use event_date::EventDate;
 pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
+#[cfg(feature = "store")]
+pub(crate) use policy_set::fix_for;
+pub use policy_set::{PolicySet, PolicySetVersion};
 pub use question::{Mode, Question, Recorded, Standing, Subject};
 #[cfg(feature = "store")]
 pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
 pub use read::{POLICY_ID_PATTERN, is_policy_id};
 pub use refusal::Refusal;
+pub use reschedule::{PastReschedule, effective_schedule};
 pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
 pub use schema::{POLICY_SCHEMA, SCHEMA};
-#[cfg(feature = "store")]
-pub(crate) use shelf::fix_for;
-pub use shelf::{Edition, Shelf};
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
 pub use words::{

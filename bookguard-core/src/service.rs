@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::engine::answers::{ForgetAnswers, ProbeStorage};
-use crate::engine::command::{Command, Envelope, Outcome};
+use crate::engine::command::{Command, CommandOutcome, Envelope};
 use crate::engine::lease::{self, Node};
 use crate::engine::outbox::Outbox;
 use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
-use crate::engine::writer::{self, Desk, Inbox};
+use crate::engine::writer::{self, Inbox, WriterDeps};
 use crate::error::Error;
 use crate::guard::{self, Guard, Rollback};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
@@ -23,9 +23,9 @@ use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{PartnerId, Quota};
 use crate::packets::Packets;
-use crate::policy::Shelf;
+use crate::policy::PolicySet;
+use crate::policy_cache::PolicyCache;
 use crate::private;
-use crate::shelves::Shelves;
 use crate::storage::Storage;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
@@ -34,7 +34,7 @@ use crate::store::{Database, Seal, Store, StoreError, StoredHead};
 
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Registration {
+pub enum RegistrationMode {
     /// Anybody, with credentials at once.
     #[default]
     Open,
@@ -44,7 +44,7 @@ pub enum Registration {
     Closed,
 }
 
-impl Registration {
+impl RegistrationMode {
     /// The modes with their words.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("open", Self::Open),
@@ -112,7 +112,7 @@ pub struct Config {
     /// The address partners reach the service at, without a slash at its end; evidence addresses begin with it.
     pub public_url: String,
     /// Who may register.
-    pub registration: Registration,
+    pub registration: RegistrationMode,
     /// Whether bookings without a policy of their own get one from the library.
     pub library_policies: bool,
     /// Where time comes from.
@@ -145,9 +145,9 @@ pub struct Service {
     storage: Arc<Storage>,
     begun: Option<String>,
     public_url: String,
-    registration: Registration,
+    registration: RegistrationMode,
     library_policies: bool,
-    shelves: Shelves,
+    policy_cache: PolicyCache,
     packets: Packets,
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
@@ -193,7 +193,7 @@ impl Service {
         let news = Arc::<Waiting<PartnerId>>::default();
         let storage = Arc::new(Storage::new(config.report, config.min_free_disk));
         storage.measured(store.free_bytes());
-        let desk = Desk {
+        let deps = WriterDeps {
             connect: Box::new({
                 let store = store.clone();
                 move || Ok(slowed(store.writer()?, config.commit_delay))
@@ -205,12 +205,12 @@ impl Service {
             storage: Arc::clone(&storage),
             quota: config.quota,
         };
-        let (inbox, thread) = writer::start(desk).map_err(at)?;
+        let (inbox, thread) = writer::start(deps).map_err(at)?;
         if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
             (config.report)(&at(StoreError::Moved(to)));
         }
         let service = Self {
-            presence: Presence::new(store.roll()),
+            presence: Presence::new(store.registry()),
             store,
             inbox,
             clock: config.clock,
@@ -221,7 +221,7 @@ impl Service {
             public_url: config.public_url,
             registration: config.registration,
             library_policies: config.library_policies,
-            shelves: Shelves::default(),
+            policy_cache: PolicyCache::default(),
             packets: Packets::default(),
             news,
             endpoint_rule: config.endpoint_rule,
@@ -255,18 +255,21 @@ impl Service {
     pub fn submit<R: Send + 'static>(
         &self,
         command: Envelope<R>,
-    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+    ) -> Result<oneshot::Receiver<CommandOutcome<R>>, Error> {
         self.inbox.submit(command)
     }
 
     /// Hands over a command, waits for room in the inbox and for the outcome.
-    pub async fn submit_patiently<R: Send + 'static>(&self, command: Envelope<R>) -> Outcome<R> {
+    pub async fn submit_patiently<R: Send + 'static>(
+        &self,
+        command: Envelope<R>,
+    ) -> CommandOutcome<R> {
         let receiver = self.inbox.submit_patiently(command).await?;
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
     /// Hands over a command and waits for its outcome. Blocks.
-    pub fn submit_and_wait<R: Send + 'static>(&self, command: Envelope<R>) -> Outcome<R> {
+    pub fn submit_and_wait<R: Send + 'static>(&self, command: Envelope<R>) -> CommandOutcome<R> {
         let outcome = self.submit(command)?.blocking_recv();
         outcome.unwrap_or_else(|_| Err(writer_gone()))
     }
@@ -277,7 +280,7 @@ impl Service {
     }
 
     /// Awaits the outcome of a command.
-    pub async fn outcome<R>(receiver: oneshot::Receiver<Outcome<R>>) -> Outcome<R> {
+    pub async fn outcome<R>(receiver: oneshot::Receiver<CommandOutcome<R>>) -> CommandOutcome<R> {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
@@ -351,16 +354,16 @@ impl Service {
     }
 
     /// What this node remembers of a partner's policies, which may be old.
-    pub(crate) fn remembered_shelf(&self, partner_id: &PartnerId) -> Option<Arc<Shelf>> {
-        self.shelves.get(partner_id)
+    pub(crate) fn remembered_policy_set(&self, partner_id: &PartnerId) -> Option<Arc<PolicySet>> {
+        self.policy_cache.get(partner_id)
     }
 
     /// A partner's policies as they are now. Blocks.
-    pub(crate) fn shelf(&self, partner_id: PartnerId) -> Result<Arc<Shelf>, Error> {
-        let shelf = self.reader()?.shelf(&partner_id);
-        let shelf = Arc::new(shelf.map_err(|e| self.fault(&e))?);
-        self.shelves.keep(partner_id, &shelf);
-        Ok(shelf)
+    pub(crate) fn policy_set(&self, partner_id: PartnerId) -> Result<Arc<PolicySet>, Error> {
+        let policy_set = self.reader()?.policy_set(&partner_id);
+        let policy_set = Arc::new(policy_set.map_err(|e| self.fault(&e))?);
+        self.policy_cache.keep(partner_id, &policy_set);
+        Ok(policy_set)
     }
 
     /// Tells the operator of something that is wrong and that nobody's request ends with.
@@ -455,7 +458,7 @@ impl Service {
     }
 
     /// Who may register.
-    pub fn registration(&self) -> Registration {
+    pub fn registration(&self) -> RegistrationMode {
         self.registration
     }
 

@@ -38,7 +38,7 @@ pub use seal::Seal;
 
 use crate::engine::command::Head;
 use crate::engine::lease::Node;
-use crate::guard::Seen;
+use crate::guard::PublishedHead;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::model::Timestamp;
@@ -63,7 +63,7 @@ trait Engine: Send + Sync {
     /// A connection of its own that reads for minutes; begun, it sees one moment.
     fn checker(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// The list of nodes that are there, where the engine's server knows of their end.
-    fn roll(&self) -> Option<Box<dyn Roll>> {
+    fn registry(&self) -> Option<Box<dyn NodeRegistry>> {
         None
     }
     /// Bytes that are free on the database's disk, where that can be known.
@@ -79,7 +79,7 @@ trait Engine: Send + Sync {
 }
 
 /// The list of nodes that have the database open.
-pub(crate) trait Roll: Send {
+pub(crate) trait NodeRegistry: Send {
     /// Puts `own` on the list, if it is not there, for as long as this process lives; and says who is on it.
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError>;
     /// Who is on it.
@@ -105,8 +105,8 @@ pub struct StoredHead {
 
 impl StoredHead {
     /// The head as the guard remembers it.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen {
+    pub(crate) fn seen(&self) -> PublishedHead {
+        PublishedHead {
             origin: self.origin.clone(),
             size: self.head.size,
             root: self.head.root,
@@ -168,8 +168,8 @@ impl Store {
     }
 
     /// The list of nodes, where there is one.
-    pub(crate) fn roll(&self) -> Option<Box<dyn Roll>> {
-        self.engine.roll()
+    pub(crate) fn registry(&self) -> Option<Box<dyn NodeRegistry>> {
+        self.engine.registry()
     }
 
     /// What the engine itself finds wrong: structure, indexes, references. Nothing when all is well.

@@ -33,7 +33,7 @@ const LAYERS: [&[&str]; 9] = [
         "engine/decide",
         "engine/presence",
         "packets",
-        "shelves",
+        "policy_cache",
         "storage",
     ],
     &["engine/outbox", "engine/writer"],

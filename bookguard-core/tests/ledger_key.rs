@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
-use bookguard_core::service::{Closing, Config, OpenError, Registration, Service};
+use bookguard_core::service::{Closing, Config, OpenError, RegistrationMode, Service};
 
 /// A node; closed when it is dropped.
 struct Node {
@@ -53,7 +53,7 @@ fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
         ledger_key: key,
         guard_file: None,
         public_url: "http://127.0.0.1".to_owned(),
-        registration: Registration::Open,
+        registration: RegistrationMode::Open,
         library_policies: true,
         clock: Clock::System,
         outbox: None,

@@ -34,7 +34,7 @@ fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), Op
         ledger_key: None,
         guard_file: None,
         public_url: "http://127.0.0.1".to_owned(),
-        registration: service::Registration::Open,
+        registration: service::RegistrationMode::Open,
         library_policies: true,
         clock: Clock::Set(Arc::clone(clock)),
         outbox: None,

@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
 use crate::rate::{Limiter, Verdict};
-use crate::readers::{Lane, Readers};
+use crate::readers::{ReadClass, Readers};
 use crate::refusal::rate_limited;
 
 /// What a partner is told that has spent its budget.
@@ -196,12 +196,12 @@ impl App {
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         tab: &Arc<Tab>,
-        lane: Lane,
+        class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (payer, tab) = (tab.payer, Arc::clone(tab));
         let measured = move || tab.at_once(work);
-        self.readers.run(payer, lane, measured).await
+        self.readers.run(payer, class, measured).await
     }
 
     /// Whether a partner may ask for anything, without counting it: before a large message is received.

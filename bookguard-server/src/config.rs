@@ -17,7 +17,7 @@ use bookguard_core::limits::{
     ENDPOINTS_PER_PARTNER, MIN_FREE_DISK, QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
 };
 use bookguard_core::model::Quota;
-use bookguard_core::service::Registration;
+use bookguard_core::service::RegistrationMode;
 use bookguard_core::store::Database;
 use serde::Deserialize;
 use url::Url;
@@ -212,7 +212,7 @@ impl Settings {
             registration: self
                 .registration
                 .as_deref()
-                .map_or(Ok(Registration::default()), registration)?,
+                .map_or(Ok(RegistrationMode::default()), registration)?,
             library_policies: self.library_policies.unwrap_or(true),
             rate_limit_per_second,
             rate_limit_burst: rate("rate_limit_burst", burst)?,
@@ -297,13 +297,13 @@ fn retention(days: u32) -> Result<u32, String> {
     }
 }
 
-fn registration(word: &str) -> Result<Registration, String> {
-    Registration::WORDS
+fn registration(word: &str) -> Result<RegistrationMode, String> {
+    RegistrationMode::WORDS
         .iter()
         .find(|(known, _)| *known == word)
         .map(|(_, mode)| *mode)
         .ok_or_else(|| {
-            let words = Registration::WORDS.map(|(word, _)| word).join(", ");
+            let words = RegistrationMode::WORDS.map(|(word, _)| word).join(", ");
             format!("registration is \"{word}\"; it must be one of {words}")
         })
 }
@@ -387,7 +387,7 @@ pub struct Config {
     /// How long to wait at the start for a database server that cannot be reached.
     pub database_wait: Duration,
     /// Who may register.
-    pub registration: Registration,
+    pub registration: RegistrationMode,
     /// Whether bookings without a policy of their own get one from the library.
     pub library_policies: bool,
     /// Requests per second one partner may make; 0 is no limit.
@@ -433,7 +433,7 @@ impl Config {
             ledger_key: None,
             guard_file: None,
             database_wait: Duration::from_secs(DATABASE_WAIT_SECONDS.into()),
-            registration: Registration::default(),
+            registration: RegistrationMode::default(),
             library_policies: true,
             rate_limit_per_second: RATE_LIMIT_PER_SECOND,
             rate_limit_burst: RATE_LIMIT_BURST,

@@ -4,8 +4,8 @@
 //! connection longer than [`REQUEST`] per request and [`IDLE`] between two; no client, however many connections it
 //! holds, keeps others from theirs.
 
+mod deadline;
 mod files;
-mod paced;
 mod room;
 mod worded;
 
@@ -31,7 +31,7 @@ use crate::config::Connections;
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;
-use paced::Paced;
+use deadline::DeadlineStream;
 use room::{Held, Room};
 use worded::Worded;
 
@@ -132,7 +132,7 @@ async fn connection(
     let local = LocalAddr(stream.local_addr().unwrap_or(peer).into());
     let seat = Arc::clone(&held.seat);
     let stream = Worded::new(
-        Paced::new(stream),
+        DeadlineStream::new(stream),
         Arc::clone(&seat),
         Arc::clone(&serving.router),
     );

@@ -3,27 +3,27 @@
 //! Deliveries come leased from the writer through the [`Outbox`], at birth or claimed when they are due; each becomes
 //! one attempt and one `Settle` command, fenced by its lease, so that delivery is at-least-once whatever fails.
 //! What an outcome means is the rulebook's; [`address`] decides where a webhook may go, [`proxy`] is the way where the
-//! operator has one, [`sender`] makes one attempt, `rota` says whose turn it is, `dispatch` runs the attempts, `carry` takes one to its settled end, `claim` asks the
-//! store for what is due, `relief` stands in for nodes that are gone. Invariants: no connection to the database is held
+//! operator has one, [`sender`] makes one attempt, `fair_queue` says whose turn it is, `dispatch` runs the attempts, `deliver` takes one to its settled end, `claim` asks the
+//! store for what is due, `reclaim` stands in for nodes that are gone. Invariants: no connection to the database is held
 //! during a request; a slow or dead receiver fills its own share of places and memory and nobody else's.
 
 pub mod address;
-mod carry;
 mod claim;
+mod deliver;
 mod dispatch;
+mod endpoint_test;
+mod fair_queue;
 pub mod proxy;
-mod relief;
-mod rota;
+mod reclaim;
 mod rule;
 pub mod sender;
 mod signing;
-mod trial;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bookguard_core::engine::command::Parcel;
+use bookguard_core::engine::command::LeasedDelivery;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::Error;
@@ -39,13 +39,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use address::AddressRules;
-use carry::Van;
+use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
+pub use endpoint_test::EndpointTest;
+use endpoint_test::EndpointTests;
 use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
-pub use trial::Trial;
-use trial::Trials;
 
 /// How long an outcome is waited for before the store is asked whether another process settled it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -74,7 +74,7 @@ pub enum Awaited {
     /// The outcome of a manual retry.
     Outcome(EventId),
     /// What comes of a test.
-    Test(Trial),
+    Test(EndpointTest),
 }
 
 /// A running courier. Dropping it ends every attempt at once; what was in flight is delivered again once its lease
@@ -83,8 +83,8 @@ pub struct Courier {
     service: Arc<Service>,
     notes: UnboundedSender<Note>,
     waiting: Arc<Waiting<EventId>>,
-    van: Arc<Van>,
-    trials: Arc<Trials>,
+    context: Arc<DeliveryContext>,
+    tests: Arc<EndpointTests>,
     /// Taken by the first [`stop`](Courier::stop).
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
@@ -103,7 +103,7 @@ impl Settings {
 }
 
 impl Courier {
-    /// Starts delivering. `outbox` is the one `service` was opened with, `parcels` its other end. Must be called
+    /// Starts delivering. `outbox` is the one `service` was opened with, `deliveries` its other end. Must be called
     /// within a Tokio runtime with timers and network.
     ///
     /// # Errors
@@ -111,12 +111,12 @@ impl Courier {
     pub fn start(
         service: Arc<Service>,
         outbox: Arc<Outbox>,
-        parcels: UnboundedReceiver<Vec<Parcel>>,
+        deliveries: UnboundedReceiver<Vec<LeasedDelivery>>,
         settings: Settings,
     ) -> Result<Courier, SenderError> {
         let (notes, heard) = mpsc::unbounded_channel();
         let waiting = Arc::<Waiting<EventId>>::default();
-        let van = Van {
+        let context = DeliveryContext {
             service: Arc::clone(&service),
             sender: Sender::new(
                 settings.rules,
@@ -131,18 +131,18 @@ impl Courier {
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
         };
-        let van = Arc::new(van);
-        let mut dispatcher = Dispatcher::new(Arc::clone(&van), outbox);
+        let context = Arc::new(context);
+        let mut dispatcher = Dispatcher::new(Arc::clone(&context), outbox);
         if settings.claims {
             dispatcher.claim(notes.clone());
         }
-        let dispatcher = tokio::spawn(dispatcher.run(parcels, heard));
+        let dispatcher = tokio::spawn(dispatcher.run(deliveries, heard));
         Ok(Courier {
             service,
             notes,
             waiting,
-            van,
-            trials: Arc::default(),
+            context,
+            tests: Arc::default(),
             dispatcher: Mutex::new(Some(dispatcher)),
         })
     }
@@ -154,7 +154,7 @@ impl Courier {
     pub fn ready(&self, awaits: Awaits) -> Result<Awaited, Error> {
         Ok(match awaits {
             Awaits::Outcome(event_id) => Awaited::Outcome(event_id),
-            Awaits::Test(test) => Awaited::Test(self.trials.begin(test)?),
+            Awaits::Test(test) => Awaited::Test(self.tests.begin(test)?),
         })
     }
 
@@ -173,9 +173,9 @@ impl Courier {
                 let outcome = self.outcome_of(event_id, patience).await?;
                 Ok(outcome.as_ref().map(operation::to_json))
             }
-            Awaited::Test(trial) => {
-                let attempt = trial.run(&self.van).await;
-                let record = AttemptRecord::of(trial.endpoint_id(), 1, &attempt);
+            Awaited::Test(test) => {
+                let attempt = test.run(&self.context).await;
+                let record = AttemptRecord::of(test.endpoint_id(), 1, &attempt);
                 Ok(Some(operation::to_json(&record)))
             }
         }

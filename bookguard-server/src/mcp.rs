@@ -2,17 +2,17 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `door` | who may knock, and with how much |
+//! | `endpoint` | who may knock, and with how much |
 //! | `callers` | Host and Origin |
 //! | `arrival` | how a message is received |
-//! | `places` | how many large messages there are at a time |
+//! | `large_messages` | how many large messages there are at a time |
 //! | `message` | one JSON-RPC message, read before it is believed |
 //! | `answers` | what the protocol's own crate asks of a server |
 //! | `tools` | the one table of tools; their schemas from the interface document |
 //! | `call` | from a tool's call to an operation's request, and back |
 //! | `arguments` | where each argument stands in that request |
 //! | `verification` | the one tool that is no operation of the HTTP interface |
-//! | [`desk`] | the same without a listener, for the command line |
+//! | [`local`] | the same without a listener, for the command line |
 //!
 //! Messages, revisions and lifecycle are the crate `rmcp`'s. There are no sessions: nodes share nothing, so each request
 //! says all it needs. Invariant: a tool is an operation's own endpoint called in this process, with the caller's own key;
@@ -23,10 +23,10 @@ mod arguments;
 mod arrival;
 mod call;
 mod callers;
-pub mod desk;
-mod door;
+mod endpoint;
+mod large_messages;
+pub mod local;
 mod message;
-mod places;
 mod tools;
 mod verification;
 
@@ -39,7 +39,7 @@ use poem::http::Method;
 use crate::app::App;
 use crate::router::Routes;
 use callers::Callers;
-use door::Door;
+use endpoint::McpEndpoint;
 
 /// Where it is served.
 pub const PATH: &str = "/mcp";
@@ -58,11 +58,11 @@ pub(crate) const MESSAGE_BYTES: usize = PACKET_BYTES + BODY_BYTES;
 /// Adds the one path; `listen` is the address that the server was bound to.
 pub(crate) fn add_routes(app: &Arc<App>, listen: std::net::SocketAddr, routes: &mut Routes) {
     let callers = Callers::new(app.service.public_url(), listen.ip());
-    let door = Door::new(Arc::clone(app), Some(callers));
+    let endpoint = McpEndpoint::new(Arc::clone(app), Some(callers));
     routes
         .entry(PATH.to_owned())
         .or_default()
-        .insert(Method::POST, door.boxed());
+        .insert(Method::POST, endpoint.boxed());
 }
 
 /// The name of every tool, and what a model is told of it.

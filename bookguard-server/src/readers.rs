@@ -3,7 +3,7 @@
 //! Few, because readers of one file mostly wait for the same processors; tokio's own blocking threads would become as
 //! many as there are requests, each with memory of its own. What takes long has few threads of its own, which give way to
 //! every other thread, so that there is always one for what does not. Callers have turns: whoever has much to ask waits for its
-//! own. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`Lane::waiting`].
+//! own. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,14 +22,14 @@ const LONG_SHARE: usize = 4;
 
 /// Which threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum ReadClass {
     /// For what is done in a millisecond or so.
     Short,
     /// For what may take long.
     Long,
 }
 
-impl Lane {
+impl ReadClass {
     /// What one caller may have waiting: as much as the writer takes of all; for what takes long, what is done within a second or
     /// two.
     fn waiting(self) -> usize {
@@ -44,12 +44,12 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads; they end when this is dropped and nothing is queued any more.
 pub(crate) struct Readers {
-    short: Arc<Desk>,
-    long: Arc<Desk>,
+    short: Arc<JobQueue>,
+    long: Arc<JobQueue>,
 }
 
 #[derive(Default)]
-struct Desk {
+struct JobQueue {
     queue: Mutex<Queue>,
     arrived: Condvar,
 }
@@ -130,7 +130,7 @@ impl Readers {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         payer: Payer,
-        lane: Lane,
+        class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (tell, told) = oneshot::channel();
@@ -140,11 +140,11 @@ impl Readers {
                 let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
             }
         });
-        let desk = match lane {
-            Lane::Short => &self.short,
-            Lane::Long => &self.long,
+        let jobs = match class {
+            ReadClass::Short => &self.short,
+            ReadClass::Long => &self.long,
         };
-        if !desk.add(payer, job, lane.waiting()) {
+        if !jobs.add(payer, job, class.waiting()) {
             let why = "Too many requests of yours are waiting already.";
             return Err(rate_limited(1, why));
         }
@@ -158,20 +158,20 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        for desk in [&self.short, &self.long] {
-            desk.queue().closed = true;
-            desk.arrived.notify_all();
+        for jobs in [&self.short, &self.long] {
+            jobs.queue().closed = true;
+            jobs.arrived.notify_all();
         }
     }
 }
 
-impl Desk {
+impl JobQueue {
     /// Puts one more thread to work, which begins with `first`.
     fn employ(self: &Arc<Self>, name: &str, first: fn()) -> Result<(), String> {
-        let desk = Arc::clone(self);
+        let jobs = Arc::clone(self);
         let work = move || {
             first();
-            desk.work();
+            jobs.work();
         };
         let thread = std::thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(work).map(drop);

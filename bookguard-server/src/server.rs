@@ -151,7 +151,7 @@ impl Server {
             .public_url
             .clone()
             .unwrap_or_else(|| format!("http://{addr}"));
-        let (outbox, parcels) = Outbox::new();
+        let (outbox, leased) = Outbox::new();
         let outbox = Arc::new(outbox);
         let settings = service::Config {
             db: config.db.clone(),
@@ -188,7 +188,7 @@ impl Server {
             proxy: config.webhook_proxy.clone(),
             ..courier::Settings::new(config.webhooks.clone(), config.report)
         };
-        let courier = Courier::start(Arc::clone(&service), outbox, parcels, deliveries)
+        let courier = Courier::start(Arc::clone(&service), outbox, leased, deliveries)
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;
         let courier = Arc::new(courier);
         let app = Arc::new(App::new(

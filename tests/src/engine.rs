@@ -3,13 +3,13 @@
 //! Tests of what the service does run on every engine; only those of a file's or a server's own ways name one. Without
 //! PostgreSQL on the machine its half is left out, which `bookguard_test_postgres` says once.
 //!
-//! Invariant: a site's database and folder are nobody else's, and gone when it is dropped.
+//! Invariant: a test database and its folder are nobody else's, and gone when it is dropped.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bookguard_core::store::Database;
-use bookguard_test_postgres::{Held, Postgres, database_of};
+use bookguard_test_postgres::{OpenTransaction, Postgres, database_of};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -67,14 +67,14 @@ impl Drop for Failing {
 }
 
 /// An empty database, and a folder for its key and the test's files.
-pub struct Site {
+pub struct TestDatabase {
     db: Database,
     folder: TempDir,
     /// The server and the database's URL there.
     postgres: Option<(&'static Postgres, String)>,
 }
 
-impl Site {
+impl TestDatabase {
     /// A new one. A file is not made yet.
     pub fn new(engine: Engine) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory can be made");
@@ -234,7 +234,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for TestDatabase {
     fn drop(&mut self) {
         // A second panic would hide the first.
         if let Some((postgres, url)) = self.postgres.take()
@@ -250,5 +250,5 @@ pub enum Turn {
     /// A transaction on the file.
     Sqlite(Connection),
     /// A transaction on the server.
-    Postgres(Held),
+    Postgres(OpenTransaction),
 }

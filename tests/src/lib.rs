@@ -3,7 +3,7 @@
 //! | module | what it stands up |
 //! |---|---|
 //! | [`engine`] | what a database is on, and an empty one |
-//! | [`house`] | a server in this process, its clock set by hand |
+//! | [`test_server`] | a server in this process, its clock set by hand |
 //! | [`program`] | the `bookguard` binary: one command, or a server that is a process of its own |
 //! | [`caller`] | a partner's HTTP client |
 //! | [`codes`] | the error codes that the documents explain |
@@ -25,7 +25,6 @@ pub mod codes;
 pub mod disk_faults;
 pub mod engine;
 pub mod forward_proxy;
-pub mod house;
 pub mod interface;
 pub mod load;
 pub mod mirror;
@@ -34,6 +33,7 @@ pub mod proxy;
 pub mod raw;
 pub mod receiver;
 pub mod samples;
+pub mod test_server;
 pub mod waiting;
 
 /// The Rust of README.md is compiled as a test.

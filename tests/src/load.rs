@@ -1,7 +1,7 @@
 //! Partners who write without a pause, on nodes that come and go.
 //!
 //! A client that is not answered, or told that the service is unavailable, asks again under the same Idempotency-Key, at
-//! the next node, as a partner would. Invariant: whatever was answered is in [`Told`], and nothing else is; an answer
+//! the next node, as a partner would. Invariant: whatever was answered is in [`Confirmed`], and nothing else is; an answer
 //! that no client may get, such as a 500, fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ impl Addresses {
 
 /// What the clients were answered.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct Confirmed {
     /// Bookings answered 201, by the key they were asked for under.
     pub bookings: BTreeMap<String, String>,
     /// Bookings answered as protected.
@@ -76,7 +76,7 @@ pub struct Told {
 
 /// Clients at work.
 pub struct Load {
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Confirmed>>,
     stop: Arc<AtomicBool>,
     clients: JoinSet<()>,
 }
@@ -84,7 +84,7 @@ pub struct Load {
 impl Load {
     /// Starts clients with the caller's key, spread over the nodes.
     pub fn start(clients: usize, caller: &Caller, addresses: &Addresses) -> Self {
-        let told = Arc::new(Mutex::new(Told::default()));
+        let told = Arc::new(Mutex::new(Confirmed::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let mut set = JoinSet::new();
         for number in 0..clients {
@@ -105,7 +105,7 @@ impl Load {
     }
 
     /// What has been answered so far.
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> Confirmed {
         lock(&self.told).clone()
     }
 
@@ -134,7 +134,7 @@ impl Load {
     }
 
     /// Lets every client get the answer it waits for, and ends.
-    pub async fn finish(self) -> Told {
+    pub async fn finish(self) -> Confirmed {
         self.stop.store(true, Ordering::Release);
         // Panics when a client did.
         self.clients.join_all().await;
@@ -142,7 +142,7 @@ impl Load {
     }
 }
 
-impl Told {
+impl Confirmed {
     /// Every booking that was answered is there, protected and canceled if that was answered; what is there now, by id.
     pub async fn check(&self, caller: &Caller) -> BTreeMap<String, Value> {
         let shown = all_bookings(caller).await;
@@ -176,7 +176,7 @@ struct Client {
     number: usize,
     caller: Caller,
     addresses: Addresses,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Confirmed>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -270,6 +270,6 @@ pub async fn all_bookings(caller: &Caller) -> BTreeMap<String, Value> {
     }
 }
 
-fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+fn lock(told: &Mutex<Confirmed>) -> MutexGuard<'_, Confirmed> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }

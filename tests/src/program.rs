@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::caller::Caller;
-use crate::engine::Site;
+use crate::engine::TestDatabase;
 use crate::waiting::{BOUND, until};
 
 /// The binary, built when it is first asked for.
@@ -353,8 +353,8 @@ pub struct Serving {
 
 impl Serving {
     /// `bookguard serve` on this database and a free port, with these arguments besides.
-    pub async fn start(site: &Site, args: &[&str]) -> Self {
-        let line = site
+    pub async fn start(database: &TestDatabase, args: &[&str]) -> Self {
+        let line = database
             .command(["serve", "--listen", "127.0.0.1:0"])
             .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
             .env("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "0");

@@ -65,13 +65,13 @@ pub struct Receiver {
 }
 
 struct State {
-    desk: Mutex<Desk>,
+    inbox: Mutex<Inbox>,
     changed: Notify,
     /// How many connections are open.
     connections: AtomicUsize,
 }
 
-struct Desk {
+struct Inbox {
     received: Vec<Received>,
     next: VecDeque<Answer>,
     usual: Answer,
@@ -86,7 +86,7 @@ impl Receiver {
             .local_addr()
             .expect("a bound listener has an address");
         let state = Arc::new(State {
-            desk: Mutex::new(Desk {
+            inbox: Mutex::new(Inbox {
                 received: Vec::new(),
                 next: VecDeque::new(),
                 usual: Answer::Status(200),
@@ -105,18 +105,18 @@ impl Receiver {
 
     /// How requests are answered from now on; those that were left in silence too.
     pub fn answer(&self, usual: Answer) {
-        self.state.desk().usual = usual;
+        self.state.inbox().usual = usual;
         self.state.changed.notify_waiters();
     }
 
     /// How the next requests are answered, in turn, before it goes on as usual.
     pub fn answer_next(&self, answers: impl IntoIterator<Item = Answer>) {
-        self.state.desk().next.extend(answers);
+        self.state.inbox().next.extend(answers);
     }
 
     /// How many have come so far.
     pub fn count(&self) -> usize {
-        self.state.desk().received.len()
+        self.state.inbox().received.len()
     }
 
     /// How many connections are open: when there are none, all that was sent has come.
@@ -126,7 +126,7 @@ impl Receiver {
 
     /// What has come so far.
     pub fn received(&self) -> Vec<Received> {
-        self.state.desk().received.clone()
+        self.state.inbox().received.clone()
     }
 
     /// Waits until this many have come, and gives all of them.
@@ -155,8 +155,8 @@ impl Drop for Receiver {
 }
 
 impl State {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,16 +216,16 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
     loop {
         let received = read(&mut stream).await?;
         let mut answer = {
-            let mut desk = state.desk();
-            desk.received.push(received);
-            let usual = desk.usual.clone();
-            desk.next.pop_front().unwrap_or(usual)
+            let mut inbox = state.inbox();
+            inbox.received.push(received);
+            let usual = inbox.usual.clone();
+            inbox.next.pop_front().unwrap_or(usual)
         };
         state.changed.notify_waiters();
         while answer == Answer::Silence {
             // Listened for before looking, so that nothing is told in between.
             let changed = state.changed.notified();
-            answer = state.desk().usual.clone();
+            answer = state.inbox().usual.clone();
             if answer == Answer::Silence {
                 changed.await;
             }

@@ -39,7 +39,7 @@ pub fn new_date() -> Value {
     json!({"eventDate": "2031-10-20T19:00:00-04:00", "agreedBy": ["organizer", "talent"]})
 }
 
-/// An acceptance of the text with this hash, at the instant at which the clock of a house stands at first.
+/// An acceptance of the text with this hash, at the instant at which the clock of a server stands at first.
 pub fn acceptance(disclosure_hash: &str) -> Value {
     json!({
         "party": "organizer", "method": "checkbox", "at": "2026-09-21T14:13:20Z", "ip": "203.0.113.7",

@@ -5,7 +5,7 @@
 use bookguard_core::Error;
 use bookguard_core::engine::command::Answer;
 use bookguard_core::features;
-use bookguard_core::guard::{Lapse, Rollback, Seen};
+use bookguard_core::guard::{PublishedHead, Rollback, RollbackCause};
 use bookguard_core::log::Continuation;
 use bookguard_core::service::Service;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Fa
 
 /// Both heads, and what lies between them.
 fn described(rollback: &Rollback) -> String {
-    let head = |what: &str, seen: &Seen| {
+    let head = |what: &str, seen: &PublishedHead| {
         format!(
             "{what}  log {}, {} entries, root {}",
             seen.origin, seen.size, seen.root
@@ -66,9 +66,9 @@ fn described(rollback: &Rollback) -> String {
 }
 
 fn lost(rollback: &Rollback) -> String {
-    let Rollback { found, seen, lapse } = rollback;
-    match lapse {
-        Lapse::Behind => {
+    let Rollback { found, seen, cause } = rollback;
+    match cause {
+        RollbackCause::Behind => {
             let lost = seen.size - found.size;
             let entries = if lost == 1 { "entry is" } else { "entries are" };
             format!(
@@ -76,11 +76,11 @@ fn lost(rollback: &Rollback) -> String {
                 found.size
             )
         }
-        Lapse::Forked => format!(
+        RollbackCause::Forked => format!(
             "Some of the {} published entries are lost: the database has others in their place.",
             seen.size
         ),
-        Lapse::OtherLog => format!(
+        RollbackCause::OtherLog => format!(
             "The {} published entries of log {} may be lost: the database holds another log.",
             seen.size, seen.origin
         ),
@@ -115,6 +115,6 @@ fn show(continuation: &Continuation, screen: &Screen) -> Result<(), Failure> {
     }
 }
 
-fn head(seen: &Seen) -> Value {
+fn head(seen: &PublishedHead) -> Value {
     json!({ "origin": seen.origin, "size": seen.size, "root": seen.root.to_string() })
 }

@@ -8,10 +8,10 @@ use bookguard_core::key_file::{self, LedgerKeySource};
 use bookguard_core::store::backup::{self, BackedUp, BackupError};
 use serde_json::json;
 
-use crate::args::{Format, Place};
+use crate::args::{Format, GlobalArgs};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::sheet::grouped;
+use crate::output::table::grouped;
 use crate::output::{self, Screen};
 use crate::settings::{self, Where, environment};
 
@@ -19,7 +19,7 @@ use crate::settings::{self, Where, environment};
 ///
 /// Errors: [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
 /// [`Failure::Unexpected`] for everything that failed.
-pub fn run(place: &Place, file: &Path, screen: &Screen) -> Result<(), Failure> {
+pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failure> {
     let Where::Database { config, .. } = settings::place(place, &environment)? else {
         return Err(Failure::Usage(
             "\"backup\" works only on the database itself: run it where the database is, with --db PATH and without --url or \

@@ -21,7 +21,7 @@ use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Screen;
 use crate::output::cancellation;
-use crate::output::sheet::Style;
+use crate::output::table::Style;
 use crate::target::{Answer, Target};
 
 /// The body of `POST /v1/bookings/{bookingId}/cancel`.
@@ -270,7 +270,7 @@ mod tests {
             booking_id: BookingId::from_bytes([7; 16]),
             terms: &terms,
             standing: Standing::Created,
-            amendments: &[],
+            reschedules: &[],
         };
         let question = Question {
             mode: Mode::Cancel,

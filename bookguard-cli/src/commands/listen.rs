@@ -21,7 +21,7 @@ use super::verify::given_secret;
 use crate::args::{EventsArgs, Format, ListenArgs};
 use crate::failure::Failure;
 use crate::http;
-use crate::output::sheet::Style;
+use crate::output::table::Style;
 use crate::output::{self, Screen, events};
 use crate::target::Target;
 use crate::text::plain;

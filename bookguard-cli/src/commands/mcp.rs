@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_server::mcp::desk::Desk;
+use bookguard_server::mcp::local::LocalMcp;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
         Target::Local(local) => {
             target.say_if_unserved()?;
-            Peer::Here(Box::new(local.desk()?))
+            Peer::Here(Box::new(local.mcp()?))
         }
         Target::Remote(remote) => Peer::There(remote.clone()),
     };
@@ -140,7 +140,7 @@ fn skip_line(input: &mut impl BufRead) -> bool {
 
 /// Who answers.
 enum Peer {
-    Here(Box<Desk>),
+    Here(Box<LocalMcp>),
     There(Box<Remote>),
 }
 
@@ -262,7 +262,7 @@ impl Bridge {
         };
         let headers = self.headers(&glance);
         let answered = match &self.peer {
-            Peer::Here(desk) => Ok(desk.answer(headers, line).await),
+            Peer::Here(mcp) => Ok(mcp.answer(headers, line).await),
             Peer::There(remote) => remote.message(headers, line).await,
         };
         let text = match answered {

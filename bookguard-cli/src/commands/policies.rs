@@ -9,7 +9,7 @@ use bookguard_core::operation::{Request, to_json};
 use bookguard_core::policy::SCHEMA;
 
 use super::{add, at, page};
-use crate::args::{Place, PoliciesCommand};
+use crate::args::{GlobalArgs, PoliciesCommand};
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 use crate::output::{Screen, policies};
@@ -17,7 +17,7 @@ use crate::settings::{self, Where, environment};
 use crate::target::{Answer, Target};
 
 /// Whether a command can be done right here.
-pub fn needs_nothing(place: &Place, command: &PoliciesCommand) -> bool {
+pub fn needs_nothing(place: &GlobalArgs, command: &PoliciesCommand) -> bool {
     let alone = matches!(
         command,
         PoliciesCommand::Validate { .. } | PoliciesCommand::Templates | PoliciesCommand::Schema

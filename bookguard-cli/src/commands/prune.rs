@@ -12,7 +12,7 @@ use tokio::task::block_in_place;
 
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::output::sheet::{grouped, time};
+use crate::output::table::{grouped, time};
 use crate::output::{self, Screen};
 use crate::target::local::Local;
 use crate::text::plain;

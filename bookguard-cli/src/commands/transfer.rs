@@ -12,11 +12,11 @@ use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use crate::args::{Format, Place, TransferArgs};
+use crate::args::{Format, GlobalArgs, TransferArgs};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::sheet::grouped;
+use crate::output::table::grouped;
 use crate::output::{self, Screen};
 use crate::settings::{self, environment};
 
@@ -25,7 +25,7 @@ use crate::settings::{self, environment};
 /// Errors: [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
 /// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
 /// everything that failed.
-pub fn run(place: &Place, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
+pub fn run(place: &GlobalArgs, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
     if place.db.is_some() || place.url.is_some() || place.partner.is_some() {
         return Err(Failure::Usage(
             "transfer works on the databases that --from and --to name; it takes no --db, --url or --partner".to_owned(),
@@ -50,7 +50,7 @@ fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database
     })
 }
 
-fn go(place: &Place, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
+fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
     let config = settings::config(place, None, &environment)?;
     let at = config
         .ledger_key

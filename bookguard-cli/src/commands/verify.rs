@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::args::{Format, WebhookVerifyArgs};
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
-use crate::output::sheet::Style;
+use crate::output::table::Style;
 use crate::output::{self, Screen};
 use crate::settings::environment;
 use crate::text::plain;

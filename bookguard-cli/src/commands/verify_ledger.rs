@@ -10,7 +10,7 @@ use super::verify::conclude;
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::sheet::grouped;
+use crate::output::table::grouped;
 use crate::output::{self, Screen};
 use crate::text::plain;
 

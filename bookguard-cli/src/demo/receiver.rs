@@ -40,7 +40,7 @@ pub struct Receiver {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct Inbox {
     secret: Secret,
     hooks: Sender<Result<Hook, String>>,
 }
@@ -70,7 +70,7 @@ impl Receiver {
             .ok_or_else(|| fail(std::io::ErrorKind::AddrNotAvailable.into()))?;
         let url = format!("http://{address}/hook");
         let (sender, hooks) = mpsc::channel(16);
-        let routes = Route::new().at("/hook", post(receive)).data(Desk {
+        let routes = Route::new().at("/hook", post(receive)).data(Inbox {
             secret,
             hooks: sender,
         });
@@ -114,18 +114,18 @@ impl Receiver {
 }
 
 #[handler]
-async fn receive(request: &Request, body: Body, desk: Data<&Desk>) -> StatusCode {
+async fn receive(request: &Request, body: Body, inbox: Data<&Inbox>) -> StatusCode {
     let Ok(body) = body.into_bytes_limit(BODY_BYTES).await else {
         return StatusCode::PAYLOAD_TOO_LARGE;
     };
-    let outcome = read(&desk.secret, request, &body);
+    let outcome = read(&inbox.secret, request, &body);
     let status = if outcome.is_ok() {
         StatusCode::NO_CONTENT
     } else {
         StatusCode::UNAUTHORIZED
     };
     // Nobody waits any more only while the demo ends.
-    let _ = desk.hooks.send(outcome).await;
+    let _ = inbox.hooks.send(outcome).await;
     status
 }
 

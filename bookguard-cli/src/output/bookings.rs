@@ -5,7 +5,7 @@ use bookguard_core::features::bookings::{BookingCreated, Protected};
 use bookguard_core::model::{Booking, Page};
 
 use super::nouns::yes_no;
-use super::sheet::{Style, list, money, more, record, time};
+use super::table::{Style, list, money, more, record, time};
 use crate::text::plain;
 
 /// A booking just recorded.

@@ -4,7 +4,7 @@ use bookguard_core::features::evaluations::PolicyEvaluation;
 use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::policy::{Evaluation, MatrixRow, Resolution, Segment};
 
-use super::sheet::{Style, list, money, record, time};
+use super::table::{Style, list, money, record, time};
 
 /// The step in which the instant that was asked about lies.
 const HERE: &str = "->";

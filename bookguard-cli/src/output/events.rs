@@ -5,7 +5,7 @@ use bookguard_core::features::events::log::EventLog;
 use bookguard_core::features::events::{AttemptRecord, EventWithAttempts};
 use bookguard_core::model::{Delivery, Event, Page};
 
-use super::sheet::{Style, list, more, record, time};
+use super::table::{Style, list, more, record, time};
 
 /// A piece of the log.
 pub fn log(log: &EventLog, style: Style) -> String {

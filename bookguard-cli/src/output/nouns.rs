@@ -7,7 +7,7 @@ use bookguard_core::features::health::Health;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::model::{ApiKey, Endpoint, Page, Partner, PartnerAccount, QuotaUse};
 
-use super::sheet::{Style, list, more, record, time};
+use super::table::{Style, list, more, record, time};
 
 /// Health.
 pub fn health(health: &Health, style: Style) -> String {

@@ -6,7 +6,7 @@ use bookguard_core::features::policies::{
 };
 use bookguard_core::model::Page;
 
-use super::sheet::{Style, list, more, record, time};
+use super::table::{Style, list, more, record, time};
 use crate::text::plain;
 
 /// One version of a policy.

@@ -3,7 +3,7 @@
 use bookguard_core::model::{Page, Recovery, RecoveryStatus};
 
 use super::nouns::word;
-use super::sheet::{Style, grouped, list, more, record, time};
+use super::table::{Style, grouped, list, more, record, time};
 
 /// One recovery.
 pub fn recovery(recovery: &Recovery, style: Style) -> String {

@@ -16,12 +16,12 @@ use bookguard_core::features;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{self, Action, Awaits, Operation, Request, Writing};
-use bookguard_core::service::{self, Closing, Registration, Service};
+use bookguard_core::service::{self, Closing, RegistrationMode, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_core::webhook::Secret;
 use bookguard_server::config::Config;
 use bookguard_server::courier::{self, Awaited, Courier, endpoint_rule};
-use bookguard_server::mcp::desk::Desk;
+use bookguard_server::mcp::local::LocalMcp;
 use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
@@ -71,7 +71,7 @@ impl Local {
                 .unwrap_or_else(|| format!("http://{}", config.listen)),
             // Whoever holds the database decides who registers.
             registration: match config.registration {
-                Registration::Closed => Registration::Open,
+                RegistrationMode::Closed => RegistrationMode::Open,
                 mode => mode,
             },
             db: config.db,
@@ -91,14 +91,14 @@ impl Local {
         let courier = match purpose {
             Purpose::Wait => {
                 // It is handed nothing and claims nothing; it waits for outcomes and sends tests.
-                let (outbox, parcels) = Outbox::new();
+                let (outbox, leased) = Outbox::new();
                 let settings = courier::Settings {
                     claims: false,
                     proxy,
                     ..courier::Settings::new(rules, config.report)
                 };
                 let courier =
-                    Courier::start(Arc::clone(&service), Arc::new(outbox), parcels, settings)
+                    Courier::start(Arc::clone(&service), Arc::new(outbox), leased, settings)
                         .map_err(|e| Failure::Unexpected(e.to_string()))?;
                 Some(Arc::new(courier))
             }
@@ -153,11 +153,11 @@ impl Local {
     /// The Model Context Protocol, on this database and for the partner it acts for. Give it back before [`Self::close`].
     ///
     /// Errors: [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
-    pub fn desk(&self) -> Result<Desk, Failure> {
+    pub fn mcp(&self) -> Result<LocalMcp, Failure> {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
         })?;
-        Desk::new(self.session.clone(), courier, self.report).map_err(Failure::Unexpected)
+        LocalMcp::new(self.session.clone(), courier, self.report).map_err(Failure::Unexpected)
     }
 
     /// What the deliveries of the partner it acts for are signed with.
@@ -233,8 +233,8 @@ impl Local {
             return Ok(pending);
         };
         if let Some(key) = key {
-            let amend = features::events::amend(&self.session, key, &body);
-            self.session.service.submit_patiently(amend).await?;
+            let replacement = features::events::replace_answer(&self.session, key, &body);
+            self.session.service.submit_patiently(replacement).await?;
         }
         Ok(body)
     }

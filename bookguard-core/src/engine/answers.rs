@@ -9,20 +9,20 @@ use crate::model::Timestamp;
 
 /// Replaces a remembered answer, once the outcome a retry waited for is known.
 #[derive(Debug)]
-pub(crate) struct AmendAnswer {
+pub(crate) struct ReplaceAnswer {
     /// The remembered answer's key.
     pub(crate) key: [u8; 32],
     /// The body that was sent, sealed.
     pub(crate) answer: Vec<u8>,
 }
 
-impl Command for AmendAnswer {
+impl Command for ReplaceAnswer {
     type Reply = ();
 
     fn needs(&self, _: &mut Needs) {}
 
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<()> {
-        let amended = Change::AnswerAmended {
+        let amended = Change::AnswerReplaced {
             key: self.key,
             answer: self.answer.clone(),
         };

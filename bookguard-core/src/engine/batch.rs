@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::engine::change::{Change, Content, DeliveryState, EventRow, Sweep};
-use crate::evidence::{Acceptance, Rescheduling, Stage};
+use crate::evidence::{Acceptance, RescheduleRecord, TermsVersion};
 use crate::guard::Rollback;
 use crate::ledger::Hash;
 use crate::model::{
@@ -15,7 +15,7 @@ use crate::model::{
     EventId, EventType, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,
     RecoveryId, Timestamp, Usage,
 };
-use crate::policy::{Amendment, Edition, Resolution, Terms};
+use crate::policy::{PastReschedule, PolicySetVersion, Resolution, Terms};
 use crate::webhook::SecretTerm;
 
 /// What the commands of one batch can see.
@@ -92,7 +92,7 @@ pub struct PartnerState {
     /// Endpoints that are not deleted.
     pub endpoints: Vec<Endpoint>,
     /// How far it has come with its policies.
-    pub edition: Edition,
+    pub policy_set_version: PolicySetVersion,
     /// The latest versions of its policies, by id; loaded only for commands that put one or choose among them.
     pub policies: BTreeMap<String, LatestPolicy>,
 }
@@ -131,28 +131,30 @@ pub struct BookingState {
     /// The leaf that protected it, and that leaf's hash.
     pub protected_leaf: Option<(u64, Hash)>,
     /// How its event was last moved, if it was.
-    pub moved: Option<Box<Moved>>,
+    pub latest_reschedule: Option<Box<LatestReschedule>>,
     /// How it was resolved: the latest, once canceled.
     pub resolution: Option<Resolution>,
 }
 
 impl BookingState {
     /// Its changes of date, oldest first.
-    pub fn amendments(&self) -> &[Amendment] {
-        let moved = self.moved.as_ref();
-        moved.map_or(&[], |moved| &moved.rescheduling.amendments)
+    pub fn reschedules(&self) -> &[PastReschedule] {
+        let latest_reschedule = self.latest_reschedule.as_ref();
+        latest_reschedule.map_or(&[], |latest_reschedule| {
+            &latest_reschedule.record.reschedules
+        })
     }
 }
 
 /// How an event was last moved.
 #[derive(Debug, Clone)]
-pub struct Moved {
+pub struct LatestReschedule {
     /// The leaf that says so, and that leaf's hash.
     pub leaf: (u64, Hash),
     /// What it says.
-    pub rescheduling: Rescheduling,
+    pub record: RescheduleRecord,
     /// What the booking was under when it was recorded.
-    pub recorded: Stage,
+    pub recorded: TermsVersion,
 }
 
 /// A key and its owner.
@@ -245,12 +247,12 @@ impl BatchState {
                     quota: Quota::default(),
                     live_keys: 0,
                     endpoints: Vec::new(),
-                    edition: Edition::default(),
+                    policy_set_version: PolicySetVersion::default(),
                     policies: BTreeMap::new(),
                 };
                 self.partners.insert(partner.partner_id, state);
             }
-            Change::PartnerMoved { partner_id, status } => {
+            Change::PartnerStatusChanged { partner_id, status } => {
                 self.with_partner(*partner_id, |state| state.partner.status = *status);
             }
             Change::KeyAdded { partner_id, key } => {
@@ -284,7 +286,7 @@ impl BatchState {
                     made_at: kept.made_at,
                 };
                 state.policies.insert(document.policy_id.clone(), latest);
-                state.edition = Edition {
+                state.policy_set_version = PolicySetVersion {
                     versions: *versions,
                     put_at: kept.made_at,
                 };
@@ -322,21 +324,21 @@ impl BatchState {
             }
             Change::BookingRescheduled {
                 booking_id,
-                moved,
+                latest_reschedule,
                 terms,
             } => {
                 if let Some(state) = self.bookings.get_mut(booking_id) {
-                    let Rescheduling {
+                    let RescheduleRecord {
                         rescheduled_at,
                         event_date,
                         time_zone,
                         ..
-                    } = &moved.rescheduling;
+                    } = &latest_reschedule.record;
                     state
                         .booking
                         .reschedule(*rescheduled_at, *event_date, time_zone.clone());
                     state.terms = (**terms).clone();
-                    state.moved = Some(moved.clone());
+                    state.latest_reschedule = Some(latest_reschedule.clone());
                 }
             }
             Change::TermsAccepted { leaf, acceptance } => {
@@ -372,7 +374,7 @@ impl BatchState {
                 self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
-            Change::DeliveryMoved {
+            Change::DeliveryUpdated {
                 event_id,
                 endpoint_id,
                 state,
@@ -410,7 +412,7 @@ impl BatchState {
                     state.endpoints.push((**endpoint).clone())
                 });
             }
-            Change::EndpointFared {
+            Change::EndpointHealthChanged {
                 endpoint_id,
                 health,
             } => {
@@ -436,7 +438,7 @@ impl BatchState {
                 partner_id,
                 recovery,
             }
-            | Change::RecoveryMoved {
+            | Change::RecoveryUpdated {
                 partner_id,
                 recovery,
             } => {
@@ -452,7 +454,7 @@ impl BatchState {
                 state.usage.bytes += new.bytes();
             }),
             Change::AttemptAdded { .. }
-            | Change::AnswerAmended { .. }
+            | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
             | Change::WriteTried => {}
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::batch::Moved;
+use crate::engine::batch::LatestReschedule;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
 use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
@@ -26,7 +26,7 @@ pub enum Change {
         secret: Vec<u8>,
     },
     /// A partner moved on.
-    PartnerMoved {
+    PartnerStatusChanged {
         /// Which.
         partner_id: PartnerId,
         /// Where to.
@@ -85,7 +85,7 @@ pub enum Change {
         /// Which.
         booking_id: BookingId,
         /// How.
-        moved: Box<Moved>,
+        latest_reschedule: Box<LatestReschedule>,
         /// The terms from now on.
         terms: Box<Terms>,
     },
@@ -131,7 +131,7 @@ pub enum Change {
         state: DeliveryState,
     },
     /// A delivery's state.
-    DeliveryMoved {
+    DeliveryUpdated {
         /// Which event.
         event_id: EventId,
         /// To which endpoint.
@@ -190,7 +190,7 @@ pub enum Change {
         since: Option<Timestamp>,
     },
     /// An endpoint fares otherwise.
-    EndpointFared {
+    EndpointHealthChanged {
         /// Which.
         endpoint_id: EndpointId,
         /// How it fares now.
@@ -227,14 +227,14 @@ pub enum Change {
         recovery: Box<Recovery>,
     },
     /// A recovery has come further.
-    RecoveryMoved {
+    RecoveryUpdated {
         /// Whose.
         partner_id: PartnerId,
         /// As it is now.
         recovery: Box<Recovery>,
     },
     /// A remembered answer was replaced.
-    AnswerAmended {
+    AnswerReplaced {
         /// The answer's key.
         key: [u8; 32],
         /// The body that was sent.
@@ -335,11 +335,11 @@ impl Default for Sweep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryState {
     /// Where it stands.
-    pub phase: Phase,
+    pub phase: DeliveryPhase,
     /// Attempts made.
     pub attempts: u32,
     /// Of these, how many count for the schedule: faults of ours do not.
-    pub charged: u32,
+    pub counted_attempts: u32,
     /// When somebody may next take it: the next attempt's time, or the lease's end. `None` when it is over.
     pub due: Option<Timestamp>,
     /// The lease under which it is being attempted, while it is.
@@ -362,7 +362,7 @@ impl DeliveryState {
 
 /// Where a delivery stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum DeliveryPhase {
     /// No attempt has ended.
     Pending = 0,
     /// The receiver answered 2xx.
@@ -371,7 +371,7 @@ pub enum Phase {
     Failed = 2,
 }
 
-impl Phase {
+impl DeliveryPhase {
     /// From the number the store keeps.
     pub fn from_number(n: i64) -> Option<Self> {
         [Self::Pending, Self::Delivered, Self::Failed]
@@ -380,12 +380,12 @@ impl Phase {
     }
 }
 
-impl From<Phase> for crate::model::DeliveryStatus {
-    fn from(phase: Phase) -> Self {
+impl From<DeliveryPhase> for crate::model::DeliveryStatus {
+    fn from(phase: DeliveryPhase) -> Self {
         match phase {
-            Phase::Pending => Self::Pending,
-            Phase::Delivered => Self::Delivered,
-            Phase::Failed => Self::Failed,
+            DeliveryPhase::Pending => Self::Pending,
+            DeliveryPhase::Delivered => Self::Delivered,
+            DeliveryPhase::Failed => Self::Failed,
         }
     }
 }

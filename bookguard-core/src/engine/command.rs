@@ -18,7 +18,7 @@ use crate::ledger::Hash;
 use crate::model::{
     ApiKey, Booking, BookingId, EndpointId, EventId, EventType, PartnerId, Timestamp,
 };
-use crate::policy::{Policy, Shelf, Terms};
+use crate::policy::{Policy, PolicySet, Terms};
 
 /// What a command causes, and what its caller is answered; or why it is refused.
 pub type Decided<R> = Result<(Vec<Change>, R), Error>;
@@ -100,7 +100,7 @@ pub enum Answer<R> {
 }
 
 /// The outcome of one command.
-pub type Outcome<R> = Result<Answer<R>, Error>;
+pub type CommandOutcome<R> = Result<Answer<R>, Error>;
 
 /// A key as the store keeps it.
 #[derive(Debug, Clone)]
@@ -118,8 +118,8 @@ pub struct NewBooking {
     pub booking: Booking,
     /// The frozen policy and schedule.
     pub terms: Terms,
-    /// The remembered shelf they were made from, which must be the partner's still; none when it was read just now.
-    pub shelf: Option<Arc<Shelf>>,
+    /// The remembered policy set they were made from, which must be the partner's still; none when it was read just now.
+    pub policy_set: Option<Arc<PolicySet>>,
     /// `booking` as the store keeps it.
     pub body: String,
     /// `terms` as the store keeps them.
@@ -181,7 +181,7 @@ pub struct Receipt {
 
 /// A delivery in a courier's hands.
 #[derive(Debug, Clone)]
-pub struct Parcel {
+pub struct LeasedDelivery {
     /// Which event.
     pub event_id: EventId,
     /// Whose.
@@ -210,7 +210,7 @@ pub struct Parcel {
 
 /// What names a delivery while it is in somebody's hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldDelivery {
     /// Of which event.
     pub event_id: EventId,
     /// To which endpoint.
@@ -221,7 +221,7 @@ pub struct Held {
 
 /// Whose deliveries are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lapse {
+pub enum Reclaim {
     /// Of everybody whose lease has ended by then: now, or later where all who held any are known to be gone.
     EndedBy(Timestamp),
     /// Of a node that is known to be gone, whenever its leases end.
@@ -230,7 +230,7 @@ pub enum Lapse {
     Ahead,
 }
 
-impl Lapse {
+impl Reclaim {
     /// Whether a delivery held under this lease, which ends then, is one of them.
     #[must_use]
     pub fn takes(self, lease: i64, end: Timestamp) -> bool {
@@ -242,11 +242,11 @@ impl Lapse {
     }
 }
 
-impl Parcel {
+impl LeasedDelivery {
     /// Its name, to settle it or give it back.
     #[must_use]
-    pub fn held(&self) -> Held {
-        Held {
+    pub fn held(&self) -> HeldDelivery {
+        HeldDelivery {
             event_id: self.event_id,
             endpoint_id: self.endpoint_id,
             lease: self.lease,

@@ -2,7 +2,7 @@
 //!
 //! A command that needs another row says so here; the store knows no command.
 
-use crate::engine::command::Lapse;
+use crate::engine::command::Reclaim;
 use crate::model::{ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, Timestamp};
 
 /// The rows that a batch is loaded with. What is named twice is loaded once.
@@ -45,7 +45,7 @@ pub struct Needs {
     /// Endpoints whose due deliveries are needed, and how many at most.
     pub due: Vec<(EndpointId, usize)>,
     /// From whom deliveries are taken back.
-    pub lapses: Vec<Lapse>,
+    pub reclaims: Vec<Reclaim>,
     /// Idempotency keys under which an answer may be remembered.
     pub answers: Vec<[u8; 32]>,
 }
@@ -77,7 +77,7 @@ impl Needs {
         distinct(&mut self.recoveries);
         distinct(&mut self.recovering);
         distinct(&mut self.log);
-        distinct(&mut self.lapses);
+        distinct(&mut self.reclaims);
         distinct(&mut self.answers);
     }
 }

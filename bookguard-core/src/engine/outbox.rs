@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::engine::command::Parcel;
+use crate::engine::command::LeasedDelivery;
 use crate::limits::{
     CLAIMED_PER_ENDPOINT, QUEUED, QUEUED_NEW, QUEUED_PER_SLOW_ENDPOINT,
     QUEUED_PER_TROUBLED_ENDPOINT, QUEUED_TROUBLED,
@@ -19,7 +19,7 @@ use crate::model::{Endpoint, EndpointId, PartnerId};
 
 /// How an endpoint has fared lately, as far as this node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Standing {
+pub enum EndpointStanding {
     /// It accepts what it gets, in good time.
     Good,
     /// Nobody knows yet.
@@ -30,9 +30,9 @@ pub enum Standing {
 
 /// How much is held for an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
+pub struct EndpointAllowance {
     /// From which pool.
-    pub standing: Standing,
+    pub standing: EndpointStanding,
     /// The most that is held for it alone.
     pub most: usize,
 }
@@ -40,7 +40,7 @@ pub struct Terms {
 /// The writer's end.
 #[derive(Debug)]
 pub struct Outbox {
-    parcels: mpsc::UnboundedSender<Vec<Parcel>>,
+    deliveries: mpsc::UnboundedSender<Vec<LeasedDelivery>>,
     held: Mutex<Held>,
 }
 
@@ -48,7 +48,7 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Held {
     endpoints: HashMap<EndpointId, Account>,
-    pools: HashMap<Standing, Pool>,
+    pools: HashMap<EndpointStanding, Pool>,
 }
 
 /// What is held for one endpoint, and the most there is to be.
@@ -56,7 +56,7 @@ struct Held {
 struct Account {
     partner_id: PartnerId,
     count: usize,
-    terms: Terms,
+    terms: EndpointAllowance,
 }
 
 /// What is held for all endpoints of one standing.
@@ -91,7 +91,7 @@ pub fn whole_claim(most: usize) -> usize {
     CLAIMED_PER_ENDPOINT.min(most / 2).max(1)
 }
 
-impl Standing {
+impl EndpointStanding {
     /// What is held for all endpoints of this standing at most.
     fn size(self) -> usize {
         match self {
@@ -102,21 +102,21 @@ impl Standing {
     }
 }
 
-impl Terms {
+impl EndpointAllowance {
     /// Those of an endpoint nobody knows.
-    pub const NEW: Terms = Terms {
-        standing: Standing::New,
+    pub const NEW: EndpointAllowance = EndpointAllowance {
+        standing: EndpointStanding::New,
         most: QUEUED_PER_SLOW_ENDPOINT,
     };
     /// Those of one in trouble.
-    pub const TROUBLED: Terms = Terms {
-        standing: Standing::Troubled,
+    pub const TROUBLED: EndpointAllowance = EndpointAllowance {
+        standing: EndpointStanding::Troubled,
         most: QUEUED_PER_TROUBLED_ENDPOINT,
     };
 
     /// Those of an endpoint that only the store knows, which may know that it fails.
     #[must_use]
-    pub fn of_unknown(failing: bool) -> Terms {
+    pub fn of_unknown(failing: bool) -> EndpointAllowance {
         match failing {
             false => Self::NEW,
             true => Self::TROUBLED,
@@ -154,14 +154,14 @@ impl Pool {
 
 impl Held {
     /// Its terms, and how much room it has of its own.
-    fn of(&self, endpoint_id: &EndpointId, failing: bool) -> (Terms, usize) {
+    fn of(&self, endpoint_id: &EndpointId, failing: bool) -> (EndpointAllowance, usize) {
         let account = self.endpoints.get(endpoint_id);
-        let unknown = || (Terms::of_unknown(failing), 0);
+        let unknown = || (EndpointAllowance::of_unknown(failing), 0);
         let (terms, count) = account.map_or_else(unknown, |of| (of.terms, of.count));
         (terms, terms.most.saturating_sub(count))
     }
 
-    fn left(&self, standing: Standing, partner_id: PartnerId) -> usize {
+    fn left(&self, standing: EndpointStanding, partner_id: PartnerId) -> usize {
         let size = standing.size();
         let pool = self.pools.get(&standing);
         pool.map_or(partner_share(size, 0), |pool| pool.left(size, partner_id))
@@ -170,11 +170,11 @@ impl Held {
 
 impl Outbox {
     /// An outbox and the courier's end of it.
-    pub fn new() -> (Self, mpsc::UnboundedReceiver<Vec<Parcel>>) {
-        let (parcels, received) = mpsc::unbounded_channel();
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<Vec<LeasedDelivery>>) {
+        let (deliveries, received) = mpsc::unbounded_channel();
         (
             Self {
-                parcels,
+                deliveries,
                 held: Mutex::default(),
             },
             received,
@@ -197,7 +197,7 @@ impl Outbox {
     pub fn claims(&self, due: &[(EndpointId, PartnerId, bool)]) -> Claims {
         let held = self.held();
         let mut claims = Claims::default();
-        let mut ranks: HashMap<(Standing, PartnerId), usize> = HashMap::new();
+        let mut ranks: HashMap<(EndpointStanding, PartnerId), usize> = HashMap::new();
         let mut open = Vec::new();
         for (endpoint_id, partner_id, failing) in due {
             let (terms, room) = held.of(endpoint_id, *failing);
@@ -205,7 +205,7 @@ impl Outbox {
                 let rank = ranks.entry((terms.standing, *partner_id)).or_default();
                 open.push((terms.standing, *rank, *endpoint_id, *partner_id, room));
                 *rank += 1;
-            } else if terms.standing != Standing::Troubled {
+            } else if terms.standing != EndpointStanding::Troubled {
                 claims.full.push(*endpoint_id);
             }
         }
@@ -221,7 +221,7 @@ impl Outbox {
             }
             pool.put(partner_id, most);
             claims.open.push((endpoint_id, most));
-            if standing != Standing::Troubled {
+            if standing != EndpointStanding::Troubled {
                 claims.urgent = claims.open.len();
             }
         }
@@ -229,7 +229,7 @@ impl Outbox {
     }
 
     /// From now on, and while nothing is held too, so much is held for this endpoint.
-    pub fn set(&self, endpoint_id: EndpointId, partner_id: PartnerId, terms: Terms) {
+    pub fn set(&self, endpoint_id: EndpointId, partner_id: PartnerId, terms: EndpointAllowance) {
         let mut held = self.held();
         let Held { endpoints, pools } = &mut *held;
         let account = endpoints.entry(endpoint_id).or_insert(Account {
@@ -278,25 +278,25 @@ impl Outbox {
     }
 
     /// Hands over; a courier that is gone leaves them to their leases' end.
-    pub(crate) fn hand_over(&self, parcels: Vec<Parcel>) {
-        if parcels.is_empty() {
+    pub(crate) fn hand_over(&self, deliveries: Vec<LeasedDelivery>) {
+        if deliveries.is_empty() {
             return;
         }
         {
             let mut held = self.held();
             let Held { endpoints, pools } = &mut *held;
-            for parcel in &parcels {
-                let account = endpoints.entry(parcel.endpoint_id).or_insert(Account {
-                    partner_id: parcel.partner_id,
+            for delivery in &deliveries {
+                let account = endpoints.entry(delivery.endpoint_id).or_insert(Account {
+                    partner_id: delivery.partner_id,
                     count: 0,
-                    terms: Terms::of_unknown(parcel.failing),
+                    terms: EndpointAllowance::of_unknown(delivery.failing),
                 });
                 account.count += 1;
                 let pool = pools.entry(account.terms.standing).or_default();
                 pool.put(account.partner_id, 1);
             }
         }
-        let _ = self.parcels.send(parcels);
+        let _ = self.deliveries.send(deliveries);
     }
 
     /// The courier is done with one delivery to this endpoint.
@@ -309,7 +309,7 @@ impl Outbox {
         of.count -= 1;
         let pool = pools.entry(of.terms.standing).or_default();
         pool.take(of.partner_id, 1);
-        if of.count == 0 && of.terms.standing == Standing::New {
+        if of.count == 0 && of.terms.standing == EndpointStanding::New {
             endpoints.remove(endpoint_id);
         }
     }

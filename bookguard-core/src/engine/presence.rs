@@ -2,7 +2,7 @@
 //! leases end.
 //!
 //! The database's server knows first, because a node's connection ends with it; an engine that has such a server keeps
-//! a [`Roll`]. Nothing is written for it. A node that is missed for [`GONE_AFTER`] counts as gone. A wrong guess costs a
+//! a [`NodeRegistry`]. Nothing is written for it. A node that is missed for [`GONE_AFTER`] counts as gone. A wrong guess costs a
 //! second delivery and nothing else: leases fence what a node does that was only out of reach.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::lease::Node;
-use crate::store::{Roll, StoreError};
+use crate::store::{NodeRegistry, StoreError};
 
 /// How long a node is missed before it counts as gone: after a failover everybody is missed until they are back.
 const GONE_AFTER: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ pub(crate) struct Presence {
 }
 
 struct Looking {
-    roll: Option<Box<dyn Roll>>,
+    registry: Option<Box<dyn NodeRegistry>>,
     watch: Watch,
 }
 
@@ -43,12 +43,12 @@ struct Watch {
 
 impl Presence {
     /// Not there yet. Without a roll it never will be: then leases are taken back when they end.
-    pub(crate) fn new(roll: Option<Box<dyn Roll>>) -> Self {
+    pub(crate) fn new(registry: Option<Box<dyn NodeRegistry>>) -> Self {
         Self {
             own: Node::draw(),
             answered: Mutex::new(None),
             looking: Mutex::new(Looking {
-                roll,
+                registry,
                 watch: Watch::default(),
             }),
         }
@@ -65,7 +65,7 @@ impl Presence {
     /// How many nodes are there, which need not include this one; `None` where there is no list of nodes.
     pub(crate) fn count(&self) -> Result<Option<usize>, StoreError> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let present = looking.roll.as_mut().map(|roll| roll.present());
+        let present = looking.registry.as_mut().map(|registry| registry.present());
         Ok(present.transpose()?.map(|nodes| nodes.len()))
     }
 
@@ -76,12 +76,12 @@ impl Presence {
         holders: impl FnOnce() -> Result<BTreeSet<Node>, StoreError>,
     ) -> Result<Option<Vec<Node>>, StoreError> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let Looking { roll, watch } = &mut *looking;
-        let Some(roll) = roll else {
+        let Looking { registry, watch } = &mut *looking;
+        let Some(registry) = registry else {
             return Ok(None);
         };
         let called = Instant::now();
-        let present = roll.call(self.own)?;
+        let present = registry.call(self.own)?;
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(called);
         let now = Instant::now();
         if !watch.wants_look(now, &present) {

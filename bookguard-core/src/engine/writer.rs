@@ -17,12 +17,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::change::{Change, Entry, EventRow};
-use crate::engine::command::{Envelope, Head, Outcome, Parcel};
+use crate::engine::command::{CommandOutcome, Envelope, Head, LeasedDelivery};
 use crate::engine::needs::Needs;
 use crate::engine::outbox::Outbox;
 use crate::engine::waiting::Waiting;
 use crate::error::Error;
-use crate::guard::Seen;
+use crate::guard::PublishedHead;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
@@ -49,7 +49,7 @@ impl Inbox {
     pub fn submit<R: Send + 'static>(
         &self,
         asked: Envelope<R>,
-    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+    ) -> Result<oneshot::Receiver<CommandOutcome<R>>, Error> {
         let (job, receiver) = queued(asked);
         self.0.try_send(job).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => Error::busy(),
@@ -69,7 +69,7 @@ impl Inbox {
     pub async fn submit_patiently<R: Send + 'static>(
         &self,
         asked: Envelope<R>,
-    ) -> Result<oneshot::Receiver<Outcome<R>>, Error> {
+    ) -> Result<oneshot::Receiver<CommandOutcome<R>>, Error> {
         let (job, receiver) = queued(asked);
         self.0
             .send(job)
@@ -83,7 +83,7 @@ impl Inbox {
 pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Send>;
 
 /// What the writer works with.
-pub struct Desk {
+pub struct WriterDeps {
     /// Opens a connection that takes the write turn: at the start, and again after a failure.
     pub(crate) connect: Connect,
     /// Signs checkpoints, and remembers what was published.
@@ -101,11 +101,11 @@ pub struct Desk {
 }
 
 /// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
-pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
+pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
     let (sender, jobs) = mpsc::channel(limits::INBOX);
-    let conn = (desk.connect)()?;
+    let conn = (deps.connect)()?;
     let mut writer = Writer {
-        desk,
+        deps,
         conn: Some(conn),
         tree: Tree::empty(),
         origin: String::new(),
@@ -120,7 +120,7 @@ pub fn start(desk: Desk) -> Result<(Inbox, JoinHandle<()>), StoreError> {
 }
 
 struct Writer {
-    desk: Desk,
+    deps: WriterDeps,
     /// Dropped after a failure, opened again for the next batch.
     conn: Option<Box<dyn Conn>>,
     /// The tree as of the last head this writer saw.
@@ -140,37 +140,37 @@ impl Writer {
         while jobs.blocking_recv_many(&mut batch, limits::BATCH) > 0 {
             pace.gather(&mut jobs, &mut batch);
             let began = Instant::now();
-            self.desk.storage.begins();
+            self.deps.storage.begins();
             // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
             let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&mut batch)));
             let executed = executed
                 .unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
             let refused = executed.err().map(|cause| self.refusal(&batch, &cause));
-            self.desk.storage.ends();
+            self.deps.storage.ends();
             pace.note(batch.len(), jobs.len(), began.elapsed());
             for job in batch.drain(..) {
                 job.answer(refused.as_ref());
             }
             self.keep_up();
         }
-        self.desk.log.guard().sync();
+        self.deps.log.guard().sync();
     }
 
     /// Has the engine do what a commit left to be done, now that nobody waits for it.
     fn keep_up(&mut self) {
         // A disk that hangs keeps the next batch waiting here too.
-        self.desk.storage.begins();
+        self.deps.storage.begins();
         let kept = self.conn.as_mut().map(|conn| conn.keep_up());
-        self.desk.storage.ends();
+        self.deps.storage.ends();
         match kept {
             None | Some(Ok(false)) => {}
-            Some(done) => self.desk.storage.kept_up(done.map(drop)),
+            Some(done) => self.deps.storage.kept_up(done.map(drop)),
         }
     }
 
     /// Runs one batch to its end. Of one that fails nothing is kept.
     fn execute(&mut self, batch: &mut [Box<dyn Queued>]) -> Result<(), StoreError> {
-        let mut conn = self.conn.take().map_or_else(|| (self.desk.connect)(), Ok)?;
+        let mut conn = self.conn.take().map_or_else(|| (self.deps.connect)(), Ok)?;
         let done = self.transact(&mut *conn, batch);
         match &done {
             Ok(()) => self.conn = Some(conn),
@@ -182,7 +182,7 @@ impl Writer {
     /// What everybody of a batch is told that failed.
     fn refusal(&self, batch: &[Box<dyn Queued>], cause: &StoreError) -> Error {
         let asked_for = batch.iter().filter(|job| !job.is_probe());
-        self.desk.storage.refused(cause, asked_for.count());
+        self.deps.storage.refused(cause, asked_for.count());
         match cause {
             StoreError::Moved(_) => Error::ledger_moved(),
             StoreError::Full => {
@@ -215,7 +215,7 @@ impl Writer {
             root: tree.root(),
         };
         let answers = self.complete(batch, &to);
-        let now_seen = Seen {
+        let now_seen = PublishedHead {
             origin: work.origin.clone(),
             size: to.size,
             root: to.root,
@@ -230,14 +230,14 @@ impl Writer {
                 conn.rollback();
             }
             if work.rollback.is_none() {
-                self.desk.log.note(seen.as_deref(), now_seen);
+                self.deps.log.note(seen.as_deref(), now_seen);
             }
             return Ok(());
         }
-        let parcels = parcels(&work, &changes);
-        let writes = Writes::collect(&changes, &work.partners, &self.desk.seal)?;
+        let deliveries = deliveries(&work, &changes);
+        let writes = Writes::collect(&changes, &work.partners, &self.deps.seal)?;
         let written = work.written.ms();
-        let signer = self.desk.log.signer(&work.origin)?;
+        let signer = self.deps.log.signer(&work.origin)?;
         let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, written));
         let append = append.as_ref().map(|(checkpoint, keep)| Append {
             from: head,
@@ -249,20 +249,20 @@ impl Writer {
             keep: *keep,
         });
         commit(conn, &writes, &answers, append.as_ref())?;
-        self.desk.storage.wrote();
+        self.deps.storage.wrote();
         // Before anybody is told: what an answer says was published, and is remembered whatever becomes of the database.
-        self.desk.log.note(seen.as_deref(), now_seen);
+        self.deps.log.note(seen.as_deref(), now_seen);
         if append.is_some_and(|append| append.keep) {
             self.kept_at = written;
         }
         self.tree = tree;
         self.origin = work.origin;
-        if let Some(outbox) = &self.desk.outbox {
-            outbox.hand_over(parcels);
+        if let Some(outbox) = &self.deps.outbox {
+            outbox.hand_over(deliveries);
         }
         for change in &changes {
             if let Change::EventAdded(event) = change {
-                self.desk.news.tell(&event.partner_id);
+                self.deps.news.tell(&event.partner_id);
             }
         }
         Ok(())
@@ -274,12 +274,12 @@ impl Writer {
         &mut self,
         conn: &mut dyn Conn,
         batch: &[Box<dyn Queued>],
-    ) -> Result<(BatchState, Head, Option<Arc<Seen>>), StoreError> {
+    ) -> Result<(BatchState, Head, Option<Arc<PublishedHead>>), StoreError> {
         let mut needs = Needs::default();
         batch.iter().for_each(|job| job.needs(&mut needs));
         needs.normalize();
         let shared = self.alone < ALONE;
-        let (stored, growing, mut work) = begin(conn, &self.desk.seal, &needs, shared)?;
+        let (stored, growing, mut work) = begin(conn, &self.deps.seal, &needs, shared)?;
         let head = stored.head;
         if self.origin != stored.origin {
             self.origin.clone_from(&stored.origin);
@@ -294,13 +294,13 @@ impl Writer {
         }
         self.alone = self.alone.saturating_add(1);
         // Whatever was seen was committed in an earlier turn, so it is in what was loaded in this one.
-        let log = &self.desk.log;
+        let log = &self.deps.log;
         let seen = log.guard().latest();
         work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
         log.guard().say(work.rollback.as_ref());
-        work.storage_low = self.desk.storage.is_low();
-        work.quota = self.desk.quota;
-        if let Some(outbox) = &self.desk.outbox {
+        work.storage_low = self.deps.storage.is_low();
+        work.quota = self.deps.quota;
+        if let Some(outbox) = &self.deps.outbox {
             let of = |partner: &PartnerState| {
                 let partner_id = partner.partner.partner_id;
                 outbox.rooms_at_birth(partner_id, &partner.endpoints)
@@ -326,7 +326,7 @@ impl Writer {
             let job = &mut rest[0];
             match job.twin() {
                 Some(earlier) => job.replay(before.get(earlier).and_then(|job| job.body())),
-                None => answers.extend(job.complete(head, &self.desk.seal)),
+                None => answers.extend(job.complete(head, &self.deps.seal)),
             }
         }
         answers
@@ -341,9 +341,9 @@ fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
 }
 
 /// Every delivery that the batch put under a lease.
-fn parcels(work: &BatchState, changes: &[Change]) -> Vec<Parcel> {
+fn deliveries(work: &BatchState, changes: &[Change]) -> Vec<LeasedDelivery> {
     let mut born: HashMap<EventId, &EventRow> = HashMap::new();
-    let mut parcels = Vec::new();
+    let mut deliveries = Vec::new();
     for change in changes {
         match change {
             Change::EventAdded(event) => {
@@ -354,7 +354,7 @@ fn parcels(work: &BatchState, changes: &[Change]) -> Vec<Parcel> {
                 endpoint_id,
                 state,
             }
-            | Change::DeliveryMoved {
+            | Change::DeliveryUpdated {
                 event_id,
                 endpoint_id,
                 state,
@@ -378,7 +378,7 @@ fn parcels(work: &BatchState, changes: &[Change]) -> Vec<Parcel> {
                 let per_second = per_second.or_else(|| endpoint.map(|e| e.rate_limit_per_second));
                 let failures = work.health.get(endpoint_id).map(|health| health.failures);
                 let failures = failures.or_else(|| endpoint.map(|e| e.failures));
-                parcels.push(Parcel {
+                deliveries.push(LeasedDelivery {
                     event_id: *event_id,
                     partner_id,
                     endpoint_id: *endpoint_id,
@@ -396,7 +396,7 @@ fn parcels(work: &BatchState, changes: &[Change]) -> Vec<Parcel> {
             _ => {}
         }
     }
-    parcels
+    deliveries
 }
 
 #[cfg(test)]

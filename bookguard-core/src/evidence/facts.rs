@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::acceptance::Acceptance;
 use super::frozen::{self, FrozenTerms};
 use super::notification::Notification;
-use super::rescheduling::Rescheduling;
+use super::reschedule::RescheduleRecord;
 use crate::error::Error;
 use crate::ledger::{LeafKind, commit_fields};
 use crate::model::{Booking, BookingId};
@@ -145,19 +145,19 @@ pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
 
 /// The fields of `booking.rescheduled`: the date and the zone from now on, who agreed, the terms compiled anew, and every
 /// change of date so far, so that this entry alone says what the booking is under.
-pub fn rescheduled(rescheduling: &Rescheduling) -> Vec<Field> {
+pub fn rescheduled(record: &RescheduleRecord) -> Vec<Field> {
     let mut fields = vec![
-        ("bookingId", json!(rescheduling.booking_id)),
-        ("rescheduledAt", json!(rescheduling.rescheduled_at)),
-        ("eventDate", json!(rescheduling.event_date)),
-        ("agreedBy", json!(rescheduling.agreed_by)),
-        ("amendments", json!(rescheduling.amendments)),
-        (TERMS, json!(rescheduling.terms)),
+        ("bookingId", json!(record.booking_id)),
+        ("rescheduledAt", json!(record.rescheduled_at)),
+        ("eventDate", json!(record.event_date)),
+        ("agreedBy", json!(record.agreed_by)),
+        ("amendments", json!(record.reschedules)),
+        (TERMS, json!(record.terms)),
     ];
-    if let Some(zone) = &rescheduling.time_zone {
+    if let Some(zone) = &record.time_zone {
         fields.push(("timeZone", json!(zone)));
     }
-    if let Some(at) = rescheduling.at {
+    if let Some(at) = record.at {
         fields.push(("at", json!(at)));
     }
     fields

@@ -184,7 +184,7 @@ fn seconds(seconds: i64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::verify::tests::desk::booking;
+    use crate::evidence::verify::tests::fixture::booking;
     use crate::ledger::jcs;
     use crate::policy::{Booked, MissingZone};
 

@@ -23,14 +23,14 @@ pub struct History<T> {
     /// Its terms were accepted, oldest first.
     pub accepted: Vec<Since<T>>,
     /// Deliveries of its events ended, oldest first.
-    pub settled: Vec<Settled<T>>,
+    pub settled: Vec<SettledFact<T>>,
     /// It was canceled.
     pub ending: Option<Ending<T>>,
 }
 
 /// The end of a delivery, and what had been recorded before it for an event to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settled<T> {
+pub struct SettledFact<T> {
     /// The fact.
     pub fact: T,
     /// Whether the booking had been protected.
@@ -140,7 +140,7 @@ impl<T> SoFar<T> {
                 ending.decided = Some(fact);
             }
             (LeafKind::WebhookSettled, None, ending) => {
-                settled.push(Settled {
+                settled.push(SettledFact {
                     fact,
                     protected: protected.is_some(),
                     resolutions: ending.iter().flat_map(|e| e.resolutions()).count(),

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{
-    self, Actor, Amendment, Evaluation, Mode, Policy, Question, Resolution, Standing, Subject,
+    self, Actor, Evaluation, Mode, PastReschedule, Policy, Question, Resolution, Standing, Subject,
     Terms, TermsDisclosure,
 };
 
@@ -191,7 +191,7 @@ pub fn question(created_at: Timestamp) -> Question {
 pub fn evaluate(
     booking: &Booking,
     resolution: Option<&Resolution>,
-    (terms, amendments): (&Terms, &[Amendment]),
+    (terms, reschedules): (&Terms, &[PastReschedule]),
     created_at: Timestamp,
 ) -> Option<Evaluation> {
     let recorded = resolution.map(Resolution::recorded);
@@ -199,7 +199,7 @@ pub fn evaluate(
         booking_id: booking.booking_id,
         terms,
         standing: Standing::of(booking.protected, recorded.as_ref()),
-        amendments,
+        reschedules,
     };
     policy::evaluate(&subject, &question(created_at)).ok()
 }

@@ -12,21 +12,21 @@ use serde_json::{Map, Value, json};
 
 use super::Acceptance;
 use super::FrozenTerms;
-use super::Rescheduling;
+use super::RescheduleRecord;
 use super::facts::{
     self, ACCEPTED, ACCEPTED_MAYBE, CANCELED, CANCELED_MAYBE, NOTIFICATION, PROTECTED_AT,
     RESCHEDULED, RESCHEDULED_MAYBE, RESOLUTION, RESOLVED, RESOLVED_MAYBE, SAID, SAID_MAYBE,
     SETTLED, TERMS, TERMS_HASH,
 };
-use super::history::{Ending, History, Settled, Since};
+use super::history::{Ending, History, SettledFact, Since};
 use super::notification::{Causes, Notification, follows};
 use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingId, BookingStatus, PolicySummary, Timestamp};
-use crate::policy::{Amendment, Cancellation, Resolution, ResolutionStatus};
+use crate::policy::{Cancellation, PastReschedule, Resolution, ResolutionStatus};
 
 /// One fact of a booking as its entry discloses it.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct DisclosedFact {
     /// What kind of fact.
     pub kind: LeafKind,
     /// When its entry was written.
@@ -47,7 +47,7 @@ pub struct Rebuilt {
     /// The terms that were locked by its protection.
     pub locked: Option<Since<FrozenTerms>>,
     /// Its changes of date, oldest first.
-    pub reschedulings: Vec<Rescheduling>,
+    pub reschedule_records: Vec<RescheduleRecord>,
     /// The acceptances of its terms, oldest first. That they accepted the text of these terms is for who has them to check.
     pub acceptances: Vec<Since<Acceptance>>,
     /// How the deliveries of its events ended, in the order of the ledger.
@@ -58,14 +58,14 @@ pub struct Rebuilt {
 
 impl Rebuilt {
     /// The changes of date as evaluation takes them. That they say what was reached is for who has the former terms to check.
-    pub fn amendments(&self) -> &[Amendment] {
-        self.amendments_after(self.reschedulings.len())
+    pub fn reschedules(&self) -> &[PastReschedule] {
+        self.reschedules_after(self.reschedule_records.len())
     }
 
     /// The same as of so many changes.
-    pub fn amendments_after(&self, moves: usize) -> &[Amendment] {
-        let latest = self.reschedulings[..moves].last();
-        latest.map_or(&[], |latest| &latest.amendments)
+    pub fn reschedules_after(&self, moves: usize) -> &[PastReschedule] {
+        let latest = self.reschedule_records[..moves].last();
+        latest.map_or(&[], |latest| &latest.reschedules)
     }
 }
 
@@ -95,7 +95,10 @@ impl Ended {
 /// Rebuilds a booking from its facts, oldest first. `policy` is what the booking shows of the policy named by hash.
 ///
 /// Errors: every way in which the facts do not make a booking, each a sentence.
-pub fn rebuild(facts: &[Told], policy: Option<PolicySummary>) -> Result<Rebuilt, Vec<String>> {
+pub fn rebuild(
+    facts: &[DisclosedFact],
+    policy: Option<PolicySummary>,
+) -> Result<Rebuilt, Vec<String>> {
     let history =
         History::of(facts.iter().map(|fact| (fact.kind, fact))).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
@@ -153,7 +156,7 @@ pub fn rebuild(facts: &[Told], policy: Option<PolicySummary>) -> Result<Rebuilt,
 ///
 /// Errors: the first way in which they cannot all be the booking's.
 pub fn notifications(
-    settled: &[Settled<&Told>],
+    settled: &[SettledFact<&DisclosedFact>],
     booking_id: BookingId,
     (created_at, protected_at, ended): (Timestamp, Option<Timestamp>, Option<&Ended>),
 ) -> Result<Vec<Notification>, Vec<String>> {
@@ -163,7 +166,7 @@ pub fn notifications(
         .map(Resolution::made_at)
         .collect();
     let mut read: Vec<Notification> = Vec::with_capacity(settled.len());
-    for Settled {
+    for SettledFact {
         fact,
         protected,
         resolutions,
@@ -182,7 +185,7 @@ pub fn notifications(
 }
 
 /// Reads how one delivery ended.
-fn notification(fact: &Told, booking_id: BookingId) -> Result<Notification, Vec<String>> {
+fn notification(fact: &DisclosedFact, booking_id: BookingId) -> Result<Notification, Vec<String>> {
     let mut faults = Vec::new();
     check_names(fact, (&SETTLED, &[]), &[], &mut faults);
     if !faults.is_empty() {
@@ -203,7 +206,7 @@ fn notification(fact: &Told, booking_id: BookingId) -> Result<Notification, Vec<
 /// Reads an acceptance by itself: what a booking is under does not change by it.
 ///
 /// Errors: every way in which the fact is none, each a sentence.
-pub fn acceptance(fact: &Told) -> Result<Acceptance, Vec<String>> {
+pub fn acceptance(fact: &DisclosedFact) -> Result<Acceptance, Vec<String>> {
     let mut faults = Vec::new();
     check_names(fact, (&ACCEPTED, &[]), &ACCEPTED_MAYBE, &mut faults);
     if !faults.is_empty() {
@@ -218,7 +221,7 @@ pub fn acceptance(fact: &Told) -> Result<Acceptance, Vec<String>> {
 
 /// Every name a fact must have is there, and no other.
 fn check_names(
-    fact: &Told,
+    fact: &DisclosedFact,
     (required, own): (&[&str], &[&str]),
     optional: &[&str],
     faults: &mut Vec<String>,
@@ -245,9 +248,9 @@ const MOVED: [&str; 2] = ["eventDate", "timeZone"];
 
 /// What was frozen is what was said at first, on the date to which the event had been moved by then.
 fn check_repeated(
-    created: &Told,
-    moved: Option<&Told>,
-    protected: &Told,
+    created: &DisclosedFact,
+    moved: Option<&DisclosedFact>,
+    protected: &DisclosedFact,
     faults: &mut Vec<String>,
 ) {
     for name in SAID.iter().chain(&SAID_MAYBE) {
@@ -264,7 +267,10 @@ fn check_repeated(
     }
 }
 
-fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<Rebuilt, String> {
+fn assemble(
+    history: &History<&DisclosedFact>,
+    policy: Option<PolicySummary>,
+) -> Result<Rebuilt, String> {
     let created = history.created;
     let mut members = Map::new();
     for name in SAID.iter().chain(&SAID_MAYBE) {
@@ -289,16 +295,18 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
         let fact = exactly(&fact.fields[TERMS], "terms")?;
         locked = Some(Since { fact, moves });
     }
-    let mut reschedulings: Vec<Rescheduling> = Vec::new();
+    let mut reschedule_records: Vec<RescheduleRecord> = Vec::new();
     for fact in &history.rescheduled {
-        let before = reschedulings.last().map_or(&[][..], |r| &r.amendments);
-        let rescheduling = rescheduled(fact, &booking, before)?;
+        let before = reschedule_records
+            .last()
+            .map_or(&[][..], |r| &r.reschedules);
+        let record = rescheduled(fact, &booking, before)?;
         booking.reschedule(
-            rescheduling.rescheduled_at,
-            rescheduling.event_date,
-            rescheduling.time_zone.clone(),
+            record.rescheduled_at,
+            record.event_date,
+            record.time_zone.clone(),
         );
-        reschedulings.push(rescheduling);
+        reschedule_records.push(record);
     }
     let ended = match &history.ending {
         Some(ending) => Some(end(&mut booking, ending)?),
@@ -309,7 +317,7 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
         recorded,
         terms_hash: text_of(created, TERMS_HASH)?,
         locked,
-        reschedulings,
+        reschedule_records,
         acceptances: Vec::new(),
         notifications: Vec::new(),
         ended,
@@ -318,28 +326,28 @@ fn assemble(history: &History<&Told>, policy: Option<PolicySummary>) -> Result<R
 
 /// Reads a change of date, which repeats the ones before it.
 fn rescheduled(
-    fact: &Told,
+    fact: &DisclosedFact,
     booking: &Booking,
-    before: &[Amendment],
-) -> Result<Rescheduling, String> {
+    before: &[PastReschedule],
+) -> Result<RescheduleRecord, String> {
     let members = Map::from_iter(fact.fields.clone());
-    let rescheduling: Rescheduling = exactly(&Value::Object(members), "a change of date")?;
-    not_after(fact, "rescheduledAt", rescheduling.rescheduled_at)?;
-    let goes_on = rescheduling
-        .amendments
+    let record: RescheduleRecord = exactly(&Value::Object(members), "a change of date")?;
+    not_after(fact, "rescheduledAt", record.rescheduled_at)?;
+    let goes_on = record
+        .reschedules
         .split_last()
         .is_some_and(|(last, earlier)| {
-            let at = Amendment::instant(rescheduling.agreed_at(), booking.created_at, before);
+            let at = PastReschedule::instant(record.agreed_at(), booking.created_at, before);
             earlier == before && last.at == at
         });
-    if !goes_on || rescheduling.booking_id != booking.booking_id {
+    if !goes_on || record.booking_id != booking.booking_id {
         return Err("The change of date is not one of this booking, or not the next.".to_owned());
     }
-    Ok(rescheduling)
+    Ok(record)
 }
 
 /// Reads how a booking ended, and cancels it.
-fn end(booking: &mut Booking, ending: &Ending<&Told>) -> Result<Ended, String> {
+fn end(booking: &mut Booking, ending: &Ending<&DisclosedFact>) -> Result<Ended, String> {
     let members = Map::from_iter(ending.canceled.fields.clone());
     let cancellation: Cancellation = exactly(&Value::Object(members), "a cancellation")?;
     not_after(ending.canceled, "canceledAt", cancellation.canceled_at)?;
@@ -370,7 +378,7 @@ fn end(booking: &mut Booking, ending: &Ending<&Told>) -> Result<Ended, String> {
 }
 
 /// The resolution that took the place of one that was left open.
-fn decided_of(fact: &Told, pending: &Resolution) -> Result<Resolution, String> {
+fn decided_of(fact: &DisclosedFact, pending: &Resolution) -> Result<Resolution, String> {
     let decided = resolution_of(fact)?;
     let refused = || "The second resolution is no decision of what the first left open.".to_owned();
     let decision = decided.decision.clone().ok_or_else(refused)?;
@@ -383,7 +391,7 @@ fn decided_of(fact: &Told, pending: &Resolution) -> Result<Resolution, String> {
 }
 
 /// The resolution an entry records.
-fn resolution_of(fact: &Told) -> Result<Resolution, String> {
+fn resolution_of(fact: &DisclosedFact) -> Result<Resolution, String> {
     let resolution: Resolution = exactly(&fact.fields[RESOLUTION], "a resolution")?;
     let own = facts::resolved(&resolution);
     let same = own.len() == fact.fields.len()
@@ -398,7 +406,7 @@ fn resolution_of(fact: &Told) -> Result<Resolution, String> {
 
 /// That a fact's own time, which is the clock's, is not after that of its entry. It may be before it: entries never have an
 /// earlier time than the one before them, and the clock may have been ahead until then.
-fn not_after(fact: &Told, name: &str, at: Timestamp) -> Result<(), String> {
+fn not_after(fact: &DisclosedFact, name: &str, at: Timestamp) -> Result<(), String> {
     if at > fact.at {
         return Err(format!(
             "{name} is after the time of the entry that says so."
@@ -420,7 +428,7 @@ fn exactly<T: DeserializeOwned + Serialize>(value: &Value, what: &str) -> Result
     Ok(read)
 }
 
-fn text_of(fact: &Told, name: &str) -> Result<String, String> {
+fn text_of(fact: &DisclosedFact, name: &str) -> Result<String, String> {
     match fact.fields.get(name) {
         Some(Value::String(text)) => Ok(text.clone()),
         _ => Err(format!("Field {name} of {} is not text.", fact.kind)),

@@ -15,7 +15,7 @@ use crate::engine::batch::BookingState;
 use crate::entropy;
 use crate::error::Error;
 use crate::evidence::facts::NOTIFICATION;
-use crate::evidence::{Acceptance, Notification, Rescheduling, Stage};
+use crate::evidence::{Acceptance, Notification, RescheduleRecord, TermsVersion};
 use crate::input::{self, Declaration, Draft, Form, Node, Value};
 use crate::ledger::LeafKind;
 use crate::limits;
@@ -24,7 +24,7 @@ use crate::operation::{
     Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one, write,
 };
 use crate::policy::{
-    Actor, Amendment, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
+    Actor, PastReschedule, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
 };
 use crate::session::{Access, Session};
 use crate::store::read::StoredEntry;
@@ -106,15 +106,15 @@ impl Operation for GetDisclosure {
             })?;
             let state = state.filter(|state| session.may_see(&state.booking.partner_id));
             let state = state.ok_or_else(|| Error::not_found("booking"))?;
-            let told = Told::of(&state, entries.iter())?;
-            let mut stages = told.disclosed(state.booking.rescheduled_at)?;
-            let current = stages
+            let told = TermsHistory::of(&state, entries.iter())?;
+            let mut terms_versions = told.disclosed(state.booking.rescheduled_at)?;
+            let current = terms_versions
                 .pop()
                 .ok_or_else(|| Error::internal("a booking is under no terms"))?;
             Ok(BookingDisclosure {
                 booking_id,
                 current,
-                former: stages,
+                former: terms_versions,
             })
         });
         // Every entry is read for it.
@@ -256,17 +256,17 @@ fn address(v: &mut Value<'_, '_>) -> Option<String> {
 }
 
 /// What a booking's entries tell of its terms and notifications, beyond what its state says.
-pub(super) struct Told<'s> {
+pub(super) struct TermsHistory<'s> {
     state: &'s BookingState,
     /// What it was under before each change of date, and what had been reached before that.
-    pub former: Vec<(Stage, Vec<Amendment>)>,
+    pub former: Vec<(TermsVersion, Vec<PastReschedule>)>,
     /// The acceptances, oldest first, each with how often the event had been moved before.
     pub acceptances: Vec<(usize, Acceptance)>,
     /// How deliveries of its events ended, oldest first.
     pub notifications: Vec<Notification>,
 }
 
-impl<'s> Told<'s> {
+impl<'s> TermsHistory<'s> {
     /// Errors: `internal` for an entry that cannot be read.
     pub fn of<'e>(
         state: &'s BookingState,
@@ -278,19 +278,23 @@ impl<'s> Told<'s> {
             acceptances: Vec::new(),
             notifications: Vec::new(),
         };
-        let mut stage = state
-            .moved
+        let mut terms_version = state
+            .latest_reschedule
             .as_ref()
-            .map(|moved| (moved.recorded.clone(), Vec::new()));
+            .map(|latest_reschedule| (latest_reschedule.recorded.clone(), Vec::new()));
         for entry in entries {
             let unreadable = |e: serde_json::Error| {
                 Error::internal(format!("entry {} cannot be read: {e}", entry.index))
             };
             let kind = entry.kind.as_str();
             if kind == LeafKind::BookingRescheduled.as_str() {
-                let moved = Rescheduling::of(fields(entry)).map_err(unreadable)?;
-                let next = Some((moved.stage(), moved.amendments));
-                told.former.extend(std::mem::replace(&mut stage, next));
+                let latest_reschedule = RescheduleRecord::of(fields(entry)).map_err(unreadable)?;
+                let next = Some((
+                    latest_reschedule.terms_version(),
+                    latest_reschedule.reschedules,
+                ));
+                told.former
+                    .extend(std::mem::replace(&mut terms_version, next));
             } else if kind == LeafKind::TermsAccepted.as_str() {
                 let acceptance = Acceptance::of(fields(entry)).map_err(unreadable)?;
                 told.acceptances.push((told.former.len(), acceptance));
@@ -306,15 +310,15 @@ impl<'s> Told<'s> {
     /// The terms before each change of date, then the ones in force, each with what had been reached before.
     ///
     /// Errors: `internal` for terms that cannot be read.
-    fn terms(&self) -> Result<Vec<(Terms, &[Amendment])>, Error> {
+    fn terms(&self) -> Result<Vec<(Terms, &[PastReschedule])>, Error> {
         let current = &self.state.terms;
         let policy = current.policy.as_ref().map(|policy| &policy.document);
         let mut all = Vec::with_capacity(self.former.len() + 1);
-        for (stage, amendments) in &self.former {
-            let terms = stage.thaw(&self.state.booking, policy.cloned());
-            all.push((terms.map_err(Error::internal)?, &amendments[..]));
+        for (terms_version, reschedules) in &self.former {
+            let terms = terms_version.thaw(&self.state.booking, policy.cloned());
+            all.push((terms.map_err(Error::internal)?, &reschedules[..]));
         }
-        all.push((current.clone(), self.state.amendments()));
+        all.push((current.clone(), self.state.reschedules()));
         Ok(all)
     }
 
@@ -325,17 +329,21 @@ impl<'s> Told<'s> {
         let terms = self.terms()?;
         let told = terms
             .iter()
-            .map(|(terms, amendments)| Ok(disclose(terms, amendments)?));
+            .map(|(terms, reschedules)| Ok(disclose(terms, reschedules)?));
         told.collect()
     }
 
     /// The same in words and figures, with who accepted them. `rescheduled_at` is since when the last are in force.
     fn disclosed(&self, rescheduled_at: Option<Timestamp>) -> Result<Vec<DisclosedTerms>, Error> {
-        let mut since: Vec<Timestamp> = self.former.iter().map(|(stage, _)| stage.since).collect();
+        let mut since: Vec<Timestamp> = self
+            .former
+            .iter()
+            .map(|(terms_version, _)| terms_version.since)
+            .collect();
         since.push(rescheduled_at.unwrap_or(self.state.booking.created_at));
         let (terms, words) = (self.terms()?, self.in_words()?);
         let mut disclosed = Vec::with_capacity(terms.len());
-        for (moves, ((terms, amendments), words)) in terms.into_iter().zip(words).enumerate() {
+        for (moves, ((terms, reschedules), words)) in terms.into_iter().zip(words).enumerate() {
             let accepted = self.acceptances.iter().filter(|(under, _)| *under == moves);
             disclosed.push(DisclosedTerms {
                 disclosure_hash: words.disclosure_hash,
@@ -344,7 +352,7 @@ impl<'s> Told<'s> {
                 since: since[moves],
                 until: since.get(moves + 1).copied(),
                 event_date: terms.anchor,
-                schedule: effective_schedule(&terms, amendments)?,
+                schedule: effective_schedule(&terms, reschedules)?,
                 acceptances: accepted.map(|(_, acceptance)| acceptance.clone()).collect(),
             });
         }

@@ -26,8 +26,8 @@ use crate::operation::{
     write,
 };
 use crate::policy::{
-    Booked, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy, PolicySource,
-    Refusal, Shelf, Terms,
+    Booked, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy, PolicySet,
+    PolicySource, Refusal, Terms,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -72,21 +72,25 @@ impl Operation for CreateBooking {
     type Output = BookingCreated;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<BookingCreated>, Error> {
-        let shelf = match named_partner(session, &request.body) {
+        let policy_set = match named_partner(session, &request.body) {
             Some(partner_id) if request.from_memory => {
-                let remembered = session.service.remembered_shelf(&partner_id);
+                let remembered = session.service.remembered_policy_set(&partner_id);
                 Some(remembered.ok_or_else(Error::outdated)?)
             }
-            Some(partner_id) => Some(session.service.shelf(partner_id)?),
+            Some(partner_id) => Some(session.service.policy_set(partner_id)?),
             None => None,
         };
-        let new = new_booking(session, &request.body, &shelf.clone().unwrap_or_default());
+        let new = new_booking(
+            session,
+            &request.body,
+            &policy_set.clone().unwrap_or_default(),
+        );
         let mut new = match new {
             // What is remembered may lack what another node was told.
             Err(_) if request.from_memory => return Err(Error::outdated()),
             new => new?,
         };
-        new.shelf = shelf.filter(|_| request.from_memory);
+        new.policy_set = policy_set.filter(|_| request.from_memory);
         Ok(write(new.booking.created_at, Self(Arc::new(new))))
     }
 
@@ -154,16 +158,16 @@ impl BookingRequest {
             "metadata": {"reference": "SH-2027-0619"}
         }"#,
         reader: |v| {
-            v.object(|form| Self::form(form, &Shelf::default()));
+            v.object(|form| Self::form(form, &PolicySet::default()));
         },
     };
 
-    /// Reads the body of a booking's creation, reporting every fault. `shelf` holds the policies it may name.
-    pub fn read(body: &[u8], shelf: &Shelf) -> Result<Self, Error> {
-        input::read(body, |form| Self::form(form, shelf))
+    /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
+    pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
+        input::read(body, |form| Self::form(form, policy_set))
     }
 
-    fn form(form: &mut Form<'_, '_>, shelf: &Shelf) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, policy_set: &PolicySet) -> Option<Self> {
         let partner_id = form
             .about("Must be the partner the key belongs to; may be left out.")
             .optional("partnerId", partner_id);
@@ -200,7 +204,7 @@ impl BookingRequest {
             });
         let named = form
             .about("A policy of your own, in its latest version, or of the library, such as \"moderate\"; excludes `policy`.")
-            .optional("policyId", |v| named_policy(v, shelf));
+            .optional("policyId", |v| named_policy(v, policy_set));
         let metadata = form.about("Your own pairs.").optional("metadata", |v| {
             v.reborrow().text_map(
                 limits::METADATA_PAIRS,
@@ -295,31 +299,35 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
         .ok()
 }
 
-fn named_policy(v: &mut Value<'_, '_>, shelf: &Shelf) -> Option<Policy> {
+fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {
     let text = v.pattern(POLICY_ID_PATTERN).string()?;
-    if let Some(policy) = shelf.named(&text) {
+    if let Some(policy) = policy_set.named(&text) {
         return Some(policy.clone());
     }
     v.fault(
         "policy_unknown",
         format!("there is no policy \"{}\"", input::shorten(&text)),
-        shelf.fix_for(&text),
+        policy_set.fix_for(&text),
     )
 }
 
 /// Everything of a new booking that its batch does not decide.
-fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooking, Error> {
-    let wanted = BookingRequest::read(body, shelf)?;
+fn new_booking(
+    session: &Session,
+    body: &[u8],
+    policy_set: &PolicySet,
+) -> Result<NewBooking, Error> {
+    let wanted = BookingRequest::read(body, policy_set)?;
     let partner_id = owner(session, wanted.partner_id.as_deref())?;
     let at = session.service.clock().now();
     let policy = match wanted.policy {
         Some(chosen) => Some(chosen),
-        None => shelf.default_for(&wanted.event_type, session.service.library_policies())?,
+        None => policy_set.default_for(&wanted.event_type, session.service.library_policies())?,
     };
     let booked = Booked {
         event_date: wanted.event_date,
         time_zone: wanted.time_zone.as_deref(),
-        partner_time_zone: shelf.settings.time_zone.as_deref(),
+        partner_time_zone: policy_set.settings.time_zone.as_deref(),
         value: wanted.value,
         paid: wanted.paid,
         created_at: at,
@@ -369,7 +377,7 @@ fn new_booking(session: &Session, body: &[u8], shelf: &Shelf) -> Result<NewBooki
         },
         booking,
         terms,
-        shelf: None,
+        policy_set: None,
     })
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::chain;
-use crate::engine::change::{Change, DeliveryState, EventRow, Phase};
-use crate::engine::command::{Command, Decided, Held, Lapse, NewEvent, Parcel};
+use crate::engine::change::{Change, DeliveryPhase, DeliveryState, EventRow};
+use crate::engine::command::{Command, Decided, HeldDelivery, LeasedDelivery, NewEvent, Reclaim};
 use crate::engine::needs::Needs;
 use crate::entropy;
 use crate::error::Error;
@@ -62,9 +62,9 @@ pub(crate) fn fresh_delivery(
     begun: Option<Timestamp>,
 ) -> DeliveryState {
     DeliveryState {
-        phase: Phase::Pending,
+        phase: DeliveryPhase::Pending,
         attempts: 0,
-        charged: 0,
+        counted_attempts: 0,
         due: Some(due),
         lease,
         settled_leaf: None,
@@ -113,7 +113,7 @@ impl Command for ClaimDeliveries {
             let Some(health) = batch.health.get(endpoint_id) else {
                 continue;
             };
-            let (room, fares) = health::claimable(*health, at, *room);
+            let (room, next_health) = health::claimable(*health, at, *room);
             let before = changes.len();
             let due = batch
                 .due
@@ -133,16 +133,16 @@ impl Command for ClaimDeliveries {
                     lease: Some(self.lease),
                     ..state
                 };
-                changes.push(Change::DeliveryMoved {
+                changes.push(Change::DeliveryUpdated {
                     event_id,
                     endpoint_id: *endpoint_id,
                     state,
                 });
             }
-            if changes.len() > before && fares != *health {
-                changes.push(Change::EndpointFared {
+            if changes.len() > before && next_health != *health {
+                changes.push(Change::EndpointHealthChanged {
                     endpoint_id: *endpoint_id,
-                    health: fares,
+                    health: next_health,
                 });
             }
         }
@@ -155,7 +155,7 @@ impl Command for ClaimDeliveries {
 #[derive(Debug)]
 pub struct ReleaseDeliveries {
     /// Which.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldDelivery>,
 }
 
 impl Command for ReleaseDeliveries {
@@ -180,7 +180,7 @@ impl Command for ReleaseDeliveries {
             let health = batch.health.get(&held.endpoint_id);
             changes.extend(health.and_then(|before| {
                 let health = health::unsent(*before, at);
-                (health != *before).then_some(Change::EndpointFared {
+                (health != *before).then_some(Change::EndpointHealthChanged {
                     endpoint_id: held.endpoint_id,
                     health,
                 })
@@ -194,18 +194,18 @@ impl Command for ReleaseDeliveries {
 #[derive(Debug)]
 pub struct ReclaimDeliveries {
     /// From whom.
-    pub from: Lapse,
+    pub from: Reclaim,
 }
 
 impl Command for ReclaimDeliveries {
     type Reply = ();
 
     fn needs(&self, needs: &mut Needs) {
-        needs.lapses.push(self.from);
+        needs.reclaims.push(self.from);
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
-        if self.from == Lapse::Ahead {
+        if self.from == Reclaim::Ahead {
             return Ok((reckoned_anew(batch, at), ()));
         }
         let lapsed = batch.lapsed.iter().filter_map(|name| {
@@ -239,7 +239,7 @@ fn reckoned_anew(batch: &BatchState, at: Timestamp) -> Vec<Change> {
     });
     let endpoints = batch.health.iter().filter_map(|(endpoint_id, before)| {
         let health = health::reckoned_anew(*before, at);
-        (health != *before).then_some(Change::EndpointFared {
+        (health != *before).then_some(Change::EndpointHealthChanged {
             endpoint_id: *endpoint_id,
             health,
         })
@@ -254,7 +254,7 @@ fn freed(
     due: Timestamp,
     at: Timestamp,
 ) -> Change {
-    Change::DeliveryMoved {
+    Change::DeliveryUpdated {
         event_id,
         endpoint_id,
         state: DeliveryState {
@@ -294,25 +294,25 @@ impl SettleDelivery {
     ///
     /// # Errors
     /// `internal`, for a value that nothing can commit to.
-    pub fn of(parcel: &Parcel, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
+    pub fn of(delivery: &LeasedDelivery, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
         let sent = Sent {
-            event_id: parcel.event_id,
-            event_type: parcel.event_type,
-            seq: parcel.seq,
-            body: &parcel.body,
+            event_id: delivery.event_id,
+            event_type: delivery.event_type,
+            seq: delivery.seq,
+            body: &delivery.body,
         };
-        let number = parcel.attempts + 1;
-        let notification = Notification::of(&sent, parcel.endpoint_id, &attempt, number, at);
-        let fields = facts::settled(parcel.booking_id, &notification);
+        let number = delivery.attempts + 1;
+        let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
+        let fields = facts::settled(delivery.booking_id, &notification);
         let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
         Ok(Self {
-            event_id: parcel.event_id,
-            endpoint_id: parcel.endpoint_id,
-            lease: parcel.lease,
+            event_id: delivery.event_id,
+            endpoint_id: delivery.endpoint_id,
+            lease: delivery.lease,
             number,
             attempt,
             jitter: entropy::number(),
-            booking_id: parcel.booking_id,
+            booking_id: delivery.booking_id,
             fact: Arc::new(fact),
         })
     }
@@ -355,28 +355,28 @@ impl Command for SettleDelivery {
             uncharged: is_uncharged(at, begun, &self.attempt, suspended),
             ..self.attempt.clone()
         };
-        let charged = state.charged + u32::from(!attempt.uncharged);
+        let counted_attempts = state.counted_attempts + u32::from(!attempt.uncharged);
         let phase = if attempt.delivered() {
-            Phase::Delivered
+            DeliveryPhase::Delivered
         } else {
-            Phase::Failed
+            DeliveryPhase::Failed
         };
-        let (fared, reply) = health.map_or((None, None), |before| {
+        let (health_change, reply) = health.map_or((None, None), |before| {
             fare(endpoint_id, before, at, &attempt)
         });
-        let due = next_attempt(at, begun, charged, &attempt, self.jitter);
+        let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter);
         let entry = is_to_record(state, phase, due)
             .then(|| chain::next(batch, self.booking_id, at, &self.fact))
             .transpose()?;
         let leaf = entry.as_ref().map(|entry| entry.index);
         let mut changes = vec![
-            Change::DeliveryMoved {
+            Change::DeliveryUpdated {
                 event_id,
                 endpoint_id,
                 state: DeliveryState {
                     phase,
                     attempts: self.number,
-                    charged,
+                    counted_attempts,
                     due,
                     lease: None,
                     settled_leaf: leaf.or(state.settled_leaf),
@@ -392,16 +392,16 @@ impl Command for SettleDelivery {
             },
         ];
         changes.extend(entry.map(|entry| Change::Entry(Box::new(entry))));
-        changes.extend(fared);
+        changes.extend(health_change);
         Ok((changes, reply))
     }
 }
 
 /// Whether the ledger is to record that a delivery ended so. That it was given up is recorded once, however often it is tried
 /// again by hand; that it was accepted always, and nothing comes after that.
-fn is_to_record(state: &DeliveryState, phase: Phase, due: Option<Timestamp>) -> bool {
+fn is_to_record(state: &DeliveryState, phase: DeliveryPhase, due: Option<Timestamp>) -> bool {
     match phase {
-        Phase::Delivered => true,
+        DeliveryPhase::Delivered => true,
         _ => due.is_none() && state.settled_leaf.is_none(),
     }
 }
@@ -414,12 +414,12 @@ fn fare(
     attempt: &Attempt,
 ) -> (Option<Change>, Option<EndpointTurned>) {
     let health = health::after(before, at, attempt);
-    let fared = (health != before).then_some(Change::EndpointFared {
+    let health_change = (health != before).then_some(Change::EndpointHealthChanged {
         endpoint_id,
         health,
     });
     if health.status == before.status {
-        return (fared, None);
+        return (health_change, None);
     }
     let from = before.status;
     let turned = EndpointTurned {
@@ -427,7 +427,7 @@ fn fare(
         from,
         health,
     };
-    (fared, Some(turned))
+    (health_change, Some(turned))
 }
 
 /// Whether a failure uses up nothing of the schedule: while the endpoint is suspended, and where it is ours, though not for
@@ -441,11 +441,11 @@ fn is_uncharged(at: Timestamp, begun: Timestamp, attempt: &Attempt, suspended: b
 fn next_attempt(
     at: Timestamp,
     begun: Timestamp,
-    charged: u32,
+    counted_attempts: u32,
     attempt: &Attempt,
     jitter: u64,
 ) -> Option<Timestamp> {
-    let delay = Schedule::default().next_delay(charged as usize, attempt, jitter)?;
+    let delay = Schedule::default().next_delay(counted_attempts as usize, attempt, jitter)?;
     let delay = i64::try_from(delay).unwrap_or(i64::MAX);
     if !(attempt.uncharged && attempt.is_ours()) {
         return Some(at.plus_ms(delay));
@@ -467,7 +467,7 @@ pub fn reclaim_all(service: &Service) -> Result<(), Error> {
         lapsed.map_err(|e| service.fault(&e))
     };
     while held()? {
-        let from = Lapse::EndedBy(ended);
+        let from = Reclaim::EndedBy(ended);
         service.submit_and_wait(service.envelope(ReclaimDeliveries { from }))?;
     }
     Ok(())

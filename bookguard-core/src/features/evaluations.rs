@@ -185,7 +185,7 @@ fn evaluation(
         booking_id: state.booking.booking_id,
         terms: &state.terms,
         standing: Standing::of(state.booking.protected, recorded.as_ref()),
-        amendments: state.amendments(),
+        reschedules: state.reschedules(),
     };
     Ok(PolicyEvaluation {
         evaluation: policy::evaluate(&subject, question).map_err(refused)?,

@@ -9,7 +9,7 @@ use crate::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::answers::AmendAnswer;
+use crate::engine::answers::ReplaceAnswer;
 use crate::engine::change::Content;
 use crate::engine::command::Envelope;
 use crate::error::Error;
@@ -319,9 +319,9 @@ pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<Ret
 }
 
 /// The command that replaces a retry's remembered answer with the one that was sent.
-pub fn amend(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope<()> {
+pub fn replace_answer(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope<()> {
     let answer = session.service.seal().seal(&key, body);
-    Envelope::new(session.service.clock().now(), AmendAnswer { key, answer })
+    Envelope::new(session.service.clock().now(), ReplaceAnswer { key, answer })
 }
 
 /// Answer to a manual retry (spec: Retry result).

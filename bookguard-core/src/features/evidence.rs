@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use super::acceptances::Told;
+use super::acceptances::TermsHistory;
 use crate::engine::batch::BookingState;
 use crate::error::Error;
 use crate::evidence::packet::{
@@ -25,7 +25,7 @@ use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
-use crate::store::read::{Chain, Reader, StoredEntry};
+use crate::store::read::{Reader, StoredChain, StoredEntry};
 use crate::store::{StoreError, StoredHead};
 
 /// `GET /v1/bookings/{bookingId}/evidence`
@@ -141,10 +141,10 @@ impl Standing {
     /// A digest of what a packet made now tells: the chain, under which name of the log it is proven, how its events were
     /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
     /// they were made and in nothing that follows from anything else.
-    fn tag(&self, chain: &Chain, now: Timestamp) -> String {
+    fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
         let BookingState { booking, terms, .. } = &self.state;
         let resolution = self.state.resolution.as_ref();
-        let evaluation = evaluate(booking, resolution, (terms, self.state.amendments()), now);
+        let evaluation = evaluate(booking, resolution, (terms, self.state.reschedules()), now);
         let outcome = evaluation.map(|evaluation| Evaluation {
             evaluated_at: Timestamp::EPOCH,
             as_of: Timestamp::EPOCH,
@@ -229,7 +229,7 @@ impl Source {
     fn packet(self, service: &Service) -> Result<Packet, Error> {
         let BookingState { booking, terms, .. } = &self.state;
         let entries = self.entries.iter().map(|(entry, _)| entry);
-        let told = Told::of(&self.state, entries)?;
+        let told = TermsHistory::of(&self.state, entries)?;
         let mut created_at = service.clock().now();
         let mut landmarks = Vec::new();
         let mut entries = Vec::new();
@@ -241,7 +241,7 @@ impl Source {
             landmarks.push(landmark);
         }
         let resolution = self.state.resolution.as_ref();
-        let under = (terms, self.state.amendments());
+        let under = (terms, self.state.reschedules());
         let evaluation = evaluate(booking, resolution, under, created_at);
         let notifications = &told.notifications;
         let deliveries: Vec<PacketDelivery> = self
@@ -274,7 +274,7 @@ impl Source {
             terms: FrozenTerms::of(terms),
             terms_disclosures: told.in_words()?,
             former_terms: (told.former.into_iter())
-                .map(|(stage, _)| stage.terms)
+                .map(|(terms_version, _)| terms_version.terms)
                 .collect(),
             acceptances: (told.acceptances.into_iter())
                 .map(|(_, acceptance)| acceptance)

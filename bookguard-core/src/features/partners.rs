@@ -27,7 +27,7 @@ use crate::operation::{
 use crate::policy::{
     POLICY_ID_FIX, POLICY_ID_PATTERN, is_policy_id, normalise_event_type, read_time_zone,
 };
-use crate::service::Registration as Mode;
+use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Session};
 use crate::text::{HIDDEN, JOINING, is_invisible};
 use crate::webhook::Secret;

@@ -28,7 +28,7 @@ pub enum Begin {
 
 /// What a look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct PrunableEvents {
     /// Events that wait for nothing.
     pub events: u64,
     /// Attempts to deliver them.
@@ -42,7 +42,7 @@ pub struct Found {
     prune: PruneEvents,
 }
 
-impl Found {
+impl PrunableEvents {
     /// The command that prunes what was found and notes how far the looks have come; `None` when there is nothing to do.
     #[must_use]
     pub fn command(self, at: Timestamp) -> Option<Envelope<u64>> {
@@ -74,7 +74,7 @@ pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
 /// Looks at events made before `before`, the oldest first. Blocks.
 ///
 /// Errors: `unavailable` when the store does not answer.
-pub fn look(service: &Service, before: Timestamp, begin: Begin) -> Result<Found, Error> {
+pub fn look(service: &Service, before: Timestamp, begin: Begin) -> Result<PrunableEvents, Error> {
     let mut reader = service.reader()?;
     let sweep = reader.sweep().map_err(|e| service.fault(&e))?;
     let from = match begin {
@@ -88,8 +88,8 @@ pub fn look(service: &Service, before: Timestamp, begin: Begin) -> Result<Found,
     Ok(found(sweep, from, before, &seen))
 }
 
-fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> Found {
-    let mut found = Found {
+fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> PrunableEvents {
+    let mut found = PrunableEvents {
         events: 0,
         attempts: 0,
         bytes: 0,

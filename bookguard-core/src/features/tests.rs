@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::engine::answers::{AmendAnswer, ForgetAnswers};
+use crate::engine::answers::{ForgetAnswers, ReplaceAnswer};
 use crate::engine::batch::{BatchState, ChainState, EventState, KeyState, PartnerState, Prior};
-use crate::engine::change::{Change, Content, DeliveryState, Phase};
-use crate::engine::command::{Command, Envelope, NewKey, Parcel, Remember};
+use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
+use crate::engine::command::{Command, Envelope, LeasedDelivery, NewKey, Remember};
 use crate::engine::decide::{Decision, decide};
 use crate::error::{Error, Kind};
 use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
@@ -32,7 +32,7 @@ use crate::features::partners::{ApprovePartner, Registration};
 use crate::ledger::Hash;
 use crate::limits;
 use crate::model::*;
-use crate::policy::Edition;
+use crate::policy::PolicySetVersion;
 use crate::webhook::{Attempt, FailureClass};
 
 mod acceptances;
@@ -82,7 +82,7 @@ fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
         quota: Quota::default(),
         live_keys: 0,
         endpoints,
-        edition: Edition::default(),
+        policy_set_version: PolicySetVersion::default(),
         policies: BTreeMap::new(),
     }
 }
@@ -122,11 +122,11 @@ fn refusal(decided: Result<Decision<impl Debug>, Error>) -> String {
     decided.unwrap_err().code.into_owned()
 }
 
-fn delivery(phase: Phase, due: Option<i64>, lease: Option<i64>) -> DeliveryState {
+fn delivery(phase: DeliveryPhase, due: Option<i64>, lease: Option<i64>) -> DeliveryState {
     DeliveryState {
         phase,
         attempts: 1,
-        charged: 1,
+        counted_attempts: 1,
         due: due.map(|ms| NOW.plus_ms(ms)),
         lease,
         settled_leaf: None,
@@ -192,7 +192,7 @@ fn settle(
 }
 
 fn settling(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>) -> SettleDelivery {
-    let parcel = Parcel {
+    let delivery = LeasedDelivery {
         event_id: id(5),
         partner_id: id(1),
         endpoint_id: id(7),
@@ -208,7 +208,7 @@ fn settling(at: Timestamp, lease: i64, number: u32, class: Option<FailureClass>)
     };
     SettleDelivery {
         jitter: 1 << 63,
-        ..SettleDelivery::of(&parcel, attempt(class), at).unwrap()
+        ..SettleDelivery::of(&delivery, attempt(class), at).unwrap()
     }
 }
 
@@ -390,14 +390,14 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
 #[test]
 fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
     let settle = |lease, class| settle(NOW, lease, 2, class);
-    let held = with_delivery(delivery(Phase::Pending, Some(1_000), Some(77)));
+    let held = with_delivery(delivery(DeliveryPhase::Pending, Some(1_000), Some(77)));
     // (lease, failure, phase afterwards, whether another attempt is due, charged, endpoint disabled)
     let table = [
-        (77, None, Phase::Delivered, false, 2, false),
+        (77, None, DeliveryPhase::Delivered, false, 2, false),
         (
             77,
             Some(FailureClass::Http5xx),
-            Phase::Failed,
+            DeliveryPhase::Failed,
             true,
             2,
             false,
@@ -405,29 +405,36 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         (
             77,
             Some(FailureClass::PayloadTooLarge),
-            Phase::Failed,
+            DeliveryPhase::Failed,
             false,
             2,
             false,
         ),
-        (77, Some(FailureClass::Gone), Phase::Failed, false, 2, true),
+        (
+            77,
+            Some(FailureClass::Gone),
+            DeliveryPhase::Failed,
+            false,
+            2,
+            true,
+        ),
         (
             77,
             Some(FailureClass::OurFault),
-            Phase::Failed,
+            DeliveryPhase::Failed,
             true,
             1,
             false,
         ),
     ];
-    for (lease, class, phase, due, charged, disabled) in table {
+    for (lease, class, phase, due, counted_attempts, disabled) in table {
         let changes = changes(decide(&held, &settle(lease, class)));
-        let Change::DeliveryMoved { state, .. } = &changes[0] else {
+        let Change::DeliveryUpdated { state, .. } = &changes[0] else {
             panic!("{changes:?}")
         };
         assert_eq!(
-            (state.phase, state.due.is_some(), state.charged),
-            (phase, due, charged),
+            (state.phase, state.due.is_some(), state.counted_attempts),
+            (phase, due, counted_attempts),
             "{class:?}"
         );
         assert_eq!((state.attempts, state.lease), (2, None));
@@ -438,7 +445,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         assert_eq!(
             changes.iter().any(|c| matches!(
                 c,
-                Change::EndpointFared { health, .. } if health.status == EndpointStatus::Gone
+                Change::EndpointHealthChanged { health, .. } if health.status == EndpointStatus::Gone
             )),
             disabled
         );
@@ -447,7 +454,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         changes(decide(&held, &settle(78, None))).is_empty(),
         "a late result changes nothing"
     );
-    let over = with_delivery(delivery(Phase::Delivered, None, None));
+    let over = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     assert!(changes(decide(&over, &settle(77, None))).is_empty());
     assert!(changes(decide(&BatchState::default(), &settle(77, None))).is_empty());
 }
@@ -459,19 +466,23 @@ fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_
         let changes = changes(decide(&with_delivery(state), &settle(at, class)));
         match changes.as_slice() {
             [
-                Change::DeliveryMoved { state, .. },
+                Change::DeliveryUpdated { state, .. },
                 Change::AttemptAdded { attempt, .. },
                 ..,
-            ] => (state.charged, state.due.is_some(), attempt.uncharged),
+            ] => (
+                state.counted_attempts,
+                state.due.is_some(),
+                attempt.uncharged,
+            ),
             other => panic!("{other:?}"),
         }
     };
-    let held = |charged| DeliveryState {
-        charged,
-        ..delivery(Phase::Failed, Some(1), Some(77))
+    let held = |counted_attempts| DeliveryState {
+        counted_attempts,
+        ..delivery(DeliveryPhase::Failed, Some(1), Some(77))
     };
     let week = crate::limits::OUR_FAULTS_FREE_MS;
-    for (charged, at, class, after) in [
+    for (counted_attempts, at, class, after) in [
         (8, 0, FailureClass::Timeout, (9, true, false)),
         (9, 0, FailureClass::Timeout, (10, false, false)),
         // However old the event is: the schedule alone ends it.
@@ -480,8 +491,8 @@ fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_
         (0, week + 1, FailureClass::OurFault, (1, true, false)),
         (9, week + 1, FailureClass::OurFault, (10, false, false)),
     ] {
-        let settled = settled(held(charged), at, class);
-        assert_eq!(settled, after, "{charged} {at} {class}");
+        let settled = settled(held(counted_attempts), at, class);
+        assert_eq!(settled, after, "{counted_attempts} {at} {class}");
     }
 }
 
@@ -502,31 +513,31 @@ fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
         ));
         changes
             .iter()
-            .any(|c| matches!(c, Change::DeliveryMoved { state, .. } if state.lease == Some(99)))
+            .any(|c| matches!(c, Change::DeliveryUpdated { state, .. } if state.lease == Some(99)))
     };
     assert!(
-        taken(delivery(Phase::Failed, Some(9_000), None)),
+        taken(delivery(DeliveryPhase::Failed, Some(9_000), None)),
         "a scheduled attempt is pulled forward"
     );
     assert!(
-        taken(delivery(Phase::Failed, None, None)),
+        taken(delivery(DeliveryPhase::Failed, None, None)),
         "one that was given up is tried again"
     );
     assert!(
-        taken(delivery(Phase::Pending, Some(-1), Some(5))),
+        taken(delivery(DeliveryPhase::Pending, Some(-1), Some(5))),
         "a lease that ran out is taken over"
     );
     assert!(
-        !taken(delivery(Phase::Pending, Some(1), Some(5))),
+        !taken(delivery(DeliveryPhase::Pending, Some(1), Some(5))),
         "one in flight is waited for"
     );
-    let delivered = with_delivery(delivery(Phase::Delivered, None, None));
+    let delivered = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     assert_eq!(
         refusal(decide(&delivered, &retry(id(1)))),
         "event_already_delivered"
     );
     assert_eq!(refusal(decide(&delivered, &retry(id(2)))), "not_found");
-    let mut deleted = with_delivery(delivery(Phase::Failed, None, None));
+    let mut deleted = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     deleted.partners.get_mut(&id(1)).unwrap().endpoints.clear();
     assert_eq!(refusal(decide(&deleted, &retry(id(1)))), "no_endpoints");
 }
@@ -538,7 +549,7 @@ fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Pending, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Pending, None, None));
     state.events.get_mut(&id(5)).unwrap().endpoints.clear();
     state.deliveries.clear();
     let added = changes(decide(&state, &retry));
@@ -550,10 +561,11 @@ fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
 
 #[test]
 fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
-    let mut state = with_delivery(delivery(Phase::Failed, Some(0), None));
-    state
-        .deliveries
-        .insert((id(6), id(7)), delivery(Phase::Failed, Some(-5), None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(0), None));
+    state.deliveries.insert(
+        (id(6), id(7)),
+        delivery(DeliveryPhase::Failed, Some(-5), None),
+    );
     state.due.insert(id(7), vec![id(6), id(5)]);
     let claim = |room| {
         command(ClaimDeliveries {
@@ -579,7 +591,7 @@ fn a_deleted_endpoint_is_claimed_from_no_more() {
             endpoint_id: id(7),
         })
     };
-    let mut state = with_delivery(delivery(Phase::Pending, Some(0), None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Pending, Some(0), None));
     state.due.insert(id(7), vec![id(5)]);
     assert_eq!(refusal(decide(&state, &delete(id(2)))), "not_found");
     let deleted = changes(decide(&state, &delete(id(1))));
@@ -599,7 +611,7 @@ fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
     let added = changes(decide(&state, &retry));
     assert!(
@@ -615,8 +627,8 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
         lease: 99,
     });
     let mut state = with_delivery(DeliveryState {
-        charged: 4,
-        ..delivery(Phase::Failed, Some(9_000), None)
+        counted_attempts: 4,
+        ..delivery(DeliveryPhase::Failed, Some(9_000), None)
     });
     for manual in 1..=20 {
         changes(decide(&state, &retry))
@@ -628,7 +640,7 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
             .iter()
             .for_each(|change| state.apply(change));
         let after = state.deliveries[&(id(5), id(7))];
-        assert_eq!((after.charged, after.attempts), (4, 1 + manual));
+        assert_eq!((after.counted_attempts, after.attempts), (4, 1 + manual));
         assert!(
             after.due.is_some(),
             "the chain goes on after {manual} attempts by hand"
@@ -643,7 +655,7 @@ fn retries_by_hand_have_a_maximum() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
     assert_eq!(refusal(decide(&state, &retry)), "too_many_retries");
 }
@@ -655,10 +667,10 @@ fn a_retry_without_room_waits_its_turn_like_any_other() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, Some(9_000), None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(9_000), None));
     state.room.insert(id(7), 0);
     let moved = changes(decide(&state, &retry));
-    let Change::DeliveryMoved { state: after, .. } = &moved[0] else {
+    let Change::DeliveryUpdated { state: after, .. } = &moved[0] else {
         panic!("{moved:?}")
     };
     assert_eq!((after.due, after.lease), (Some(NOW), None));

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::Seen;
+use super::PublishedHead;
 use crate::entropy;
 use crate::ledger::Hash;
 use crate::private;
@@ -40,12 +40,12 @@ pub(super) struct Slot {
     /// Which write this was, from 1.
     pub turn: u64,
     /// The head that was seen.
-    pub seen: Seen,
+    pub seen: PublishedHead,
 }
 
 impl Slot {
     fn bytes(&self) -> Vec<u8> {
-        let Seen { origin, size, root } = &self.seen;
+        let PublishedHead { origin, size, root } = &self.seen;
         let mut text = format!("{FORMAT} {} {size} {root} {origin} ", self.turn);
         text.push_str(&digest(&text));
         let mut bytes = text.into_bytes();
@@ -69,7 +69,7 @@ impl Slot {
             (words.next()?, words.next()?, words.next()?, words.next()?);
         Some(Self {
             turn: turn.parse().ok()?,
-            seen: Seen {
+            seen: PublishedHead {
                 origin: origin.to_owned(),
                 size: size.parse().ok()?,
                 root: root.parse::<Hash>().ok()?,
@@ -109,7 +109,7 @@ fn denied(error: &io::Error) -> bool {
 }
 
 /// Makes the file with its first slot, whole or not at all, unless there is one; then opens it.
-pub(super) fn make(path: &Path, seen: &Seen) -> io::Result<File> {
+pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
     let temporary = PathBuf::from(temporary);
@@ -222,7 +222,7 @@ mod tests {
     fn slot(turn: u64, origin: &str) -> Slot {
         Slot {
             turn,
-            seen: Seen {
+            seen: PublishedHead {
                 origin: origin.to_owned(),
                 size: turn * 3,
                 root: leaf_hash(&turn.to_be_bytes()),

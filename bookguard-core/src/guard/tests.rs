@@ -18,8 +18,8 @@ fn said() -> Vec<String> {
     SAID.take()
 }
 
-fn head(origin: &str, size: u64) -> Seen {
-    Seen {
+fn head(origin: &str, size: u64) -> PublishedHead {
+    PublishedHead {
         origin: origin.to_owned(),
         size,
         root: leaf_hash(&size.to_be_bytes()),
@@ -30,8 +30,8 @@ fn open(path: &Path) -> Guard {
     Guard::open(path.to_owned(), report).unwrap()
 }
 
-fn in_file(path: &Path) -> Seen {
-    Seen::clone(&open(path).seen().unwrap())
+fn in_file(path: &Path) -> PublishedHead {
+    PublishedHead::clone(&open(path).seen().unwrap())
 }
 
 struct Place(tempfile::TempDir);
@@ -82,7 +82,7 @@ fn it_never_moves_backwards() {
     let guard = open(&place.file());
     guard.note(None, head("log", 9));
     guard.note(None, head("log", 8));
-    let forked = Seen {
+    let forked = PublishedHead {
         root: leaf_hash(b"other"),
         ..head("log", 9)
     };
@@ -219,7 +219,7 @@ fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     let rollback = Rollback {
         found: head("log", 4),
         seen: head("log", 9),
-        lapse: Lapse::Behind,
+        cause: RollbackCause::Behind,
     };
     guard.say(None);
     guard.say(Some(&rollback));

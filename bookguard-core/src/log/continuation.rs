@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::evidence::facts::Field;
-use crate::guard::Seen;
+use crate::guard::PublishedHead;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::model::Timestamp;
 use crate::store::read::StoredEntry;
 
 /// The log that was found, and the key it was signed with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundLog {
     /// Name, size and root.
-    pub head: Seen,
+    pub head: PublishedHead,
     /// The key its checkpoints verify under, in note form.
     pub vkey: String,
 }
@@ -29,9 +29,9 @@ pub struct Continuation {
     /// The key its checkpoints verify under from now on: the same key under the new name.
     pub vkey: String,
     /// What the database held.
-    pub found: Found,
+    pub found: FoundLog,
     /// What had been published or seen.
-    pub seen: Seen,
+    pub seen: PublishedHead,
     /// When the loss was accepted.
     pub at: Timestamp,
 }
@@ -93,15 +93,15 @@ impl Continuation {
             .map_err(|e| format!("its values are not those of a log that goes on: {e}"))?;
         let root = |hex: &str| hex.parse::<Hash>().map_err(|e| e.to_string());
         let continuation = Self {
-            found: Found {
-                head: Seen {
+            found: FoundLog {
+                head: PublishedHead {
                     root: root(&values.found_root)?,
                     origin: values.found_origin,
                     size: values.found_size,
                 },
                 vkey: values.found_vkey,
             },
-            seen: Seen {
+            seen: PublishedHead {
                 root: root(&values.seen_root)?,
                 origin: values.seen_origin,
                 size: values.seen_size,

@@ -11,7 +11,7 @@ use crate::engine::command::Envelope;
 use crate::features::ledger::accept_rollback;
 use crate::ledger::Tree;
 use crate::model::{Quota, Timestamp};
-use crate::service::{Config, Registration, Service};
+use crate::service::{Config, RegistrationMode, Service};
 use crate::store::conn::Statement;
 use crate::store::{Store, head};
 
@@ -20,10 +20,10 @@ struct Bench {
     folder: tempfile::TempDir,
     store: Store,
     key: LedgerKey,
-    heads: Vec<Seen>,
+    heads: Vec<PublishedHead>,
 }
 
-fn noted(path: &Path, seen: Seen) {
+fn noted(path: &Path, seen: PublishedHead) {
     let guard = Guard::open(path.to_owned(), |_| {}).unwrap();
     guard.note(None, seen);
 }
@@ -38,7 +38,7 @@ impl Bench {
             ledger_key: None,
             guard_file: None,
             public_url: "http://127.0.0.1".to_owned(),
-            registration: Registration::Open,
+            registration: RegistrationMode::Open,
             library_policies: true,
             clock: Clock::System,
             outbox: None,
@@ -67,7 +67,7 @@ impl Bench {
                     .is_err()
             );
             let rollback = service.rollback().unwrap().unwrap();
-            assert_eq!(rollback.lapse, Lapse::Behind);
+            assert_eq!(rollback.cause, RollbackCause::Behind);
             let accept = accept_rollback(&service, rollback).unwrap();
             service
                 .submit(accept)
@@ -94,7 +94,7 @@ impl Bench {
     }
 
     /// How the database lacks what was `seen`.
-    fn lapse(&self, seen: &Seen) -> Option<Lapse> {
+    fn cause(&self, seen: &PublishedHead) -> Option<RollbackCause> {
         let mut conn = self.store.reader().unwrap();
         let stored = head(&mut *conn).unwrap().unwrap();
         let rollback = self
@@ -104,7 +104,7 @@ impl Bench {
         if let Some(rollback) = &rollback {
             assert_eq!((&rollback.found, &rollback.seen), (&stored.seen(), seen));
         }
-        rollback.map(|rollback| rollback.lapse)
+        rollback.map(|rollback| rollback.cause)
     }
 
     fn change(&self, sql: &'static str) {
@@ -119,13 +119,13 @@ fn a_node_that_knew_any_of_the_names_follows_the_log_to_its_present_one() {
     let bench = Bench::new();
     assert_eq!(bench.heads[2].size, 2);
     for seen in &bench.heads {
-        assert_eq!(bench.lapse(seen), None, "{seen:?}");
+        assert_eq!(bench.cause(seen), None, "{seen:?}");
     }
-    let stranger = Seen {
+    let stranger = PublishedHead {
         origin: "bookguard-0000000000000000".to_owned(),
         ..bench.heads[0].clone()
     };
-    assert_eq!(bench.lapse(&stranger), Some(Lapse::OtherLog));
+    assert_eq!(bench.cause(&stranger), Some(RollbackCause::OtherLog));
 }
 
 #[test]
@@ -133,45 +133,45 @@ fn under_one_name_the_head_seen_must_be_part_of_the_one_found() {
     let bench = Bench::new();
     let now = bench.heads[2].clone();
     let mut tree = Tree::empty();
-    let empty = Seen {
+    let empty = PublishedHead {
         size: 0,
         root: tree.root(),
         ..now.clone()
     };
-    assert_eq!(bench.lapse(&empty), None);
+    assert_eq!(bench.cause(&empty), None);
     let mut conn = bench.store.reader().unwrap();
     let first = read_tile(&mut *conn, 0, 0).unwrap().unwrap();
     tree.append([Hash::try_from(&first[..32]).unwrap()]);
-    let before = Seen {
+    let before = PublishedHead {
         size: 1,
         root: tree.root(),
         ..now.clone()
     };
-    assert_eq!(bench.lapse(&before), None);
-    for (seen, lapse) in [
+    assert_eq!(bench.cause(&before), None);
+    for (seen, cause) in [
         (
-            Seen {
+            PublishedHead {
                 size: 3,
                 ..now.clone()
             },
-            Lapse::Behind,
+            RollbackCause::Behind,
         ),
         (
-            Seen {
+            PublishedHead {
                 root: Hash::ZERO,
                 ..now.clone()
             },
-            Lapse::Forked,
+            RollbackCause::Forked,
         ),
         (
-            Seen {
+            PublishedHead {
                 root: Hash::ZERO,
                 ..before
             },
-            Lapse::Forked,
+            RollbackCause::Forked,
         ),
     ] {
-        assert_eq!(bench.lapse(&seen), Some(lapse), "{seen:?}");
+        assert_eq!(bench.cause(&seen), Some(cause), "{seen:?}");
     }
 }
 
@@ -190,15 +190,19 @@ fn a_continuation_that_was_made_up_leads_nowhere() {
         "UPDATE head SET size = 1",
     ] {
         let bench = Bench::new();
-        assert_eq!(bench.lapse(&bench.heads[1]), None);
+        assert_eq!(bench.cause(&bench.heads[1]), None);
         bench.change(sql);
-        assert_eq!(bench.lapse(&bench.heads[1]), Some(Lapse::OtherLog), "{sql}");
+        assert_eq!(
+            bench.cause(&bench.heads[1]),
+            Some(RollbackCause::OtherLog),
+            "{sql}"
+        );
     }
     // What was lost on the way to it cannot be gone round.
     let bench = Bench::new();
     bench.change("DELETE FROM entry WHERE idx = 0");
-    assert_eq!(bench.lapse(&bench.heads[1]), None);
-    assert_eq!(bench.lapse(&bench.heads[0]), Some(Lapse::OtherLog));
+    assert_eq!(bench.cause(&bench.heads[1]), None);
+    assert_eq!(bench.cause(&bench.heads[0]), Some(RollbackCause::OtherLog));
 }
 
 #[test]

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::amendment::{Amendment, reached};
 use super::document::{Document, Floor};
 use super::refusal::Refusal;
+use super::reschedule::{PastReschedule, reached};
 use super::rule::Rule;
 use super::schedule::Segment;
 use super::settlement::{Settled, Settlement, Stakes};
@@ -38,7 +38,7 @@ pub struct TermsDisclosure {
 /// Says terms in words.
 ///
 /// Refusals: those of the policy's currency, and `terms_inconsistent`, which no frozen terms meet.
-pub fn disclose(terms: &Terms, amendments: &[Amendment]) -> Result<TermsDisclosure, Refusal> {
+pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDisclosure, Refusal> {
     let mut lines = vec![
         "Cancellation terms of this booking".to_owned(),
         String::new(),
@@ -63,10 +63,10 @@ pub fn disclose(terms: &Terms, amendments: &[Amendment]) -> Result<TermsDisclosu
             let wording = Wording {
                 terms,
                 stakes,
-                reached: reached(policy.document.document(), amendments),
+                reached: reached(policy.document.document(), reschedules),
             };
             wording.rules(&mut lines)?;
-            wording.moves(amendments, &mut lines);
+            wording.moves(reschedules, &mut lines);
         }
         _ => lines.push(
             "No cancellation policy was agreed on: what a cancellation comes to is for the sides to settle.".to_owned(),
@@ -183,7 +183,7 @@ impl Wording<'_> {
     }
 
     /// What becomes of all this when the event is moved, and what became of it.
-    fn moves(&self, amendments: &[Amendment], lines: &mut Vec<String>) {
+    fn moves(&self, reschedules: &[PastReschedule], lines: &mut Vec<String>) {
         lines.push(String::new());
         lines.push(match self.document().reschedule.floor {
             Floor::KeepReachedTier => {
@@ -195,7 +195,7 @@ impl Wording<'_> {
                 "If both sides move the event to another date, the deadlines are counted anew.".to_owned()
             }
         });
-        let times = match amendments.len() {
+        let times = match reschedules.len() {
             0 => return,
             1 => "once".to_owned(),
             n => format!("{n} times"),

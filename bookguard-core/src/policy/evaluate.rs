@@ -17,11 +17,11 @@
 //! 10. Refund, balance due and compensation follow from the penalty and what was paid.
 //! 11. The name of the result.
 
-use super::amendment;
 use super::evaluation::{EvaluatedPolicy, Evaluation, Explanation, NextChange};
 use super::explain::{self, Story};
 use super::question::{Mode, Question, Recorded, Standing, Subject};
 use super::refusal::Refusal;
+use super::reschedule;
 use super::rule::Rule;
 use super::schedule::{Segment, segment_at};
 use super::settlement::{Settled, Settlement, Stakes};
@@ -245,7 +245,8 @@ impl<'a> Inquiry<'a> {
         let rule = self
             .rule(&self.terms().schedule, self.at)
             .ok_or_else(inconsistent)?;
-        let reached = amendment::reached(self.policy.document.document(), self.booking.amendments);
+        let reached =
+            reschedule::reached(self.policy.document.document(), self.booking.reschedules);
         let settled = match rule {
             Rule::Mutual => Settled::Sums(self.stakes.settle_agreed(self.agreed_refund()?)),
             rule => self
@@ -267,7 +268,7 @@ impl<'a> Inquiry<'a> {
         evaluation.matched_rule = Some(rule);
         evaluation.deadline_utc = deadline;
         if reached != Some(0) {
-            evaluation.schedule = amendment::raised(&self.terms().schedule, &self.stakes, reached);
+            evaluation.schedule = reschedule::raised(&self.terms().schedule, &self.stakes, reached);
         }
         match settled {
             Settled::Sums(sums) if reviews.is_empty() => {

@@ -140,7 +140,7 @@ mod tests {
             booking_id: BookingId::from_bytes([7; 16]),
             terms,
             standing: Standing::Protected,
-            amendments: &[],
+            reschedules: &[],
         };
         let question = change(Question {
             mode: Mode::Evaluate,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::amendment::Amendment;
 use super::evaluation::Evaluation;
+use super::reschedule::PastReschedule;
 use super::terms::Terms;
 use super::words::{Actor, Reason};
 use crate::model::{Amount, BookingId, Timestamp};
@@ -18,7 +18,7 @@ pub struct Subject<'a> {
     /// Where it stands.
     pub standing: Standing<'a>,
     /// Its changes of date, oldest first; the terms hold the current date.
-    pub amendments: &'a [Amendment],
+    pub reschedules: &'a [PastReschedule],
 }
 
 /// Where a booking stands.

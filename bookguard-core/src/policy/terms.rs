@@ -152,7 +152,11 @@ impl Terms {
     /// the offset of the former date does not, because clocks change.
     ///
     /// Refusals: those of [`Self::freeze`].
-    pub fn moved(&self, event_date: EventDate, time_zone: Option<&str>) -> Result<Self, Refusal> {
+    pub fn rescheduled(
+        &self,
+        event_date: EventDate,
+        time_zone: Option<&str>,
+    ) -> Result<Self, Refusal> {
         let assumed = self.assumptions.contains(&Assumption::TimeZoneAssumedUtc);
         let given = match self.time_zone {
             Zone::Named(zone) if !assumed => Some(zone.name()),

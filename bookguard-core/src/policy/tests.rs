@@ -54,7 +54,7 @@ fn protected<'a>(terms: &'a Terms) -> Subject<'a> {
         booking_id: booking_id(),
         terms,
         standing: Standing::Protected,
-        amendments: &[],
+        reschedules: &[],
     }
 }
 

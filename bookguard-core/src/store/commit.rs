@@ -71,10 +71,10 @@ pub(crate) struct Writes<'a> {
     counts: Vec<(PartnerId, u64, Usage)>,
     deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
     /// Where deliveries stand that were there before, each once.
-    moved: Vec<(EventId, EndpointId, DeliveryState)>,
+    updated: Vec<(EventId, EndpointId, DeliveryState)>,
     attempts: Vec<(EventId, EndpointId, u32, String)>,
     /// How endpoints fare that fare otherwise, each once.
-    fared: Vec<(EndpointId, EndpointHealth)>,
+    health: Vec<(EndpointId, EndpointHealth)>,
     /// What is left of the bodies of old events.
     pruned: Vec<(EventId, Pruned)>,
     /// The same events, whose attempts go.
@@ -133,10 +133,10 @@ impl<'a> Writes<'a> {
         }
         keep_last(&mut writes.rescheduled, |(booking_id, ..)| *booking_id);
         keep_last(&mut writes.resolved, |(booking_id, _)| *booking_id);
-        keep_last(&mut writes.moved, |(event_id, endpoint_id, _)| {
+        keep_last(&mut writes.updated, |(event_id, endpoint_id, _)| {
             (*event_id, *endpoint_id)
         });
-        keep_last(&mut writes.fared, |(endpoint_id, _)| *endpoint_id);
+        keep_last(&mut writes.health, |(endpoint_id, _)| *endpoint_id);
         Ok(writes)
     }
 
@@ -149,7 +149,7 @@ impl<'a> Writes<'a> {
             | Change::TermsAccepted { .. }
             | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
-            Change::PartnerMoved { partner_id, status } => self.single.push(Statement::new(
+            Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
                 vec![(*status as i64).into(), partner_id.into()],
             )),
@@ -173,11 +173,11 @@ impl<'a> Writes<'a> {
                 vec![json(quota).into(), partner_id.into()],
             )),
             Change::BookingRescheduled {
-                booking_id, moved, ..
+                booking_id, latest_reschedule, ..
             } => self.rescheduled.push((
                 *booking_id,
-                moved.rescheduling.event_date.ms(),
-                moved.leaf.0,
+                latest_reschedule.record.event_date.ms(),
+                latest_reschedule.leaf.0,
             )),
             Change::BookingCanceled { booking_id, at } => {
                 self.canceled.push((*booking_id, at.ms()));
@@ -190,8 +190,8 @@ impl<'a> Writes<'a> {
             Change::DeliveryAdded { event_id, endpoint_id, state } => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
             }
-            Change::DeliveryMoved { event_id, endpoint_id, state } | Change::DeliveryRenewed { event_id, endpoint_id, state } => {
-                self.moved.push((*event_id, *endpoint_id, *state));
+            Change::DeliveryUpdated { event_id, endpoint_id, state } | Change::DeliveryRenewed { event_id, endpoint_id, state } => {
+                self.updated.push((*event_id, *endpoint_id, *state));
             }
             Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {
                 self.attempts.push((*event_id, *endpoint_id, *number, json::<Attempt>(attempt)));
@@ -207,7 +207,7 @@ impl<'a> Writes<'a> {
             Change::Swept(sweep) => self.single.push(retention::swept(sweep)),
             Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
-            Change::EndpointFared { endpoint_id, health } => self.fared.push((*endpoint_id, *health)),
+            Change::EndpointHealthChanged { endpoint_id, health } => self.health.push((*endpoint_id, *health)),
             Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
             Change::SecretAdded { owner, term, sealed } => {
                 self.single.push(endpoints::secret_added(owner, *term, sealed));
@@ -216,8 +216,8 @@ impl<'a> Writes<'a> {
                 self.single.push(endpoints::secrets_forgotten(owner, *made_before));
             }
             Change::RecoveryAdded { partner_id, recovery } => self.single.push(recoveries::added(partner_id, recovery)),
-            Change::RecoveryMoved { recovery, .. } => self.single.push(recoveries::moved(recovery)),
-            Change::AnswerAmended { key, answer } => self.single.push(Statement::new(
+            Change::RecoveryUpdated { recovery, .. } => self.single.push(recoveries::updated(recovery)),
+            Change::AnswerReplaced { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
             )),
@@ -346,8 +346,9 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     push_bookings(&mut statements, writes);
     push_resolutions(&mut statements, writes);
     push_events(&mut statements, writes);
-    let fared = writes.fared.iter();
-    statements.extend(fared.map(|(endpoint_id, health)| endpoints::fared(endpoint_id, *health)));
+    let health = writes.health.iter();
+    statements
+        .extend(health.map(|(endpoint_id, health)| endpoints::set_health(endpoint_id, *health)));
     statements.extend(writes.single.iter().cloned());
     statements
 }
@@ -533,7 +534,7 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
          ON CONFLICT (event_id, endpoint_id) DO UPDATE SET phase = excluded.phase, attempts = excluded.attempts, \
          charged = excluded.charged, due_ms = excluded.due_ms, lease = excluded.lease, settled_leaf = excluded.settled_leaf, \
          begun_ms = excluded.begun_ms, since_ms = excluded.since_ms",
-        &writes.moved,
+        &writes.updated,
         push_delivery,
     );
     insert(
@@ -580,7 +581,7 @@ fn push_delivery<'a>(
         endpoint_id.into(),
         (state.phase as i64).into(),
         i64::from(state.attempts).into(),
-        i64::from(state.charged).into(),
+        i64::from(state.counted_attempts).into(),
         state.due.map(|due| due.ms()).into(),
         state.lease.into(),
         state.settled_leaf.map_or(Arg::Null, int),

@@ -200,7 +200,7 @@ pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statemen
 }
 
 /// Writes how an endpoint fares.
-pub(super) fn fared(endpoint_id: &EndpointId, health: EndpointHealth) -> Statement<'_> {
+pub(super) fn set_health(endpoint_id: &EndpointId, health: EndpointHealth) -> Statement<'_> {
     Statement::new(
         "UPDATE endpoint SET status = $1, failures = $2, failing_ms = $3, probe_ms = $4, unverified_ms = $5 WHERE id = $6",
         vec![

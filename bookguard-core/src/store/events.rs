@@ -11,7 +11,7 @@ use super::conn::{Cell, Row, StoreError, select_in};
 use super::endpoints;
 use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
-use crate::engine::change::{Content, DeliveryState, Phase};
+use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::limits::EVENTS_EXAMINED;
 use crate::model::{
     BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
@@ -316,10 +316,10 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
     let endpoint = endpoints::read(row, 11)?;
     let mut state = delivery(row, 3)?;
     let own = state.due.filter(|_| endpoint.unverified_since.is_some());
-    if row.maybe_int(2)?.is_some() && state.phase != Phase::Delivered {
+    if row.maybe_int(2)?.is_some() && state.phase != DeliveryPhase::Delivered {
         // Nobody is there to deliver to any more.
         state = DeliveryState {
-            phase: Phase::Failed,
+            phase: DeliveryPhase::Failed,
             due: None,
             lease: None,
             ..state

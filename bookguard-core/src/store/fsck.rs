@@ -14,9 +14,9 @@ mod event;
 mod log;
 mod others;
 mod page;
+mod policy_set;
 mod recovery;
 mod settled;
-mod shelf;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -32,7 +32,7 @@ use serde::Serialize;
 
 use super::conn::{Conn, Row, Statement, StoreError};
 use super::{Seal, Store};
-use crate::guard::{Rollback, Seen};
+use crate::guard::{PublishedHead, Rollback};
 use crate::log::Log;
 use crate::model::{EndpointId, EventId, Timestamp};
 
@@ -60,7 +60,7 @@ pub struct Guarded {
     /// The file that remembers it.
     pub file: PathBuf,
     /// The head it remembers; `None` without such a file.
-    pub seen: Option<Arc<Seen>>,
+    pub seen: Option<Arc<PublishedHead>>,
     /// How the database lacks what was published, which is among the findings too.
     pub rollback: Option<Rollback>,
     /// The same of a backup, which may lack what came after it.
@@ -88,7 +88,7 @@ impl fmt::Display for Guarded {
 
 impl Serialize for Guarded {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let head = |seen: &Seen| serde_json::json!({"origin": seen.origin, "size": seen.size, "root": seen.root.to_string()});
+        let head = |seen: &PublishedHead| serde_json::json!({"origin": seen.origin, "size": seen.size, "root": seen.root.to_string()});
         let lapse = self.rollback.as_ref().or(self.behind.as_ref());
         serde_json::json!({
             "file": self.file,

@@ -13,13 +13,14 @@ use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
 use crate::engine::batch::{
-    BatchState, BookingState, ChainState, EventState, KeyState, Moved, PartnerState, Prior,
+    BatchState, BookingState, ChainState, EventState, KeyState, LatestReschedule, PartnerState,
+    Prior,
 };
-use crate::engine::change::{Content, DeliveryState, Phase, Pruned};
-use crate::engine::command::Lapse;
+use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
+use crate::engine::command::Reclaim;
 use crate::engine::needs::Needs;
 use crate::evidence::facts::RESOLUTION;
-use crate::evidence::{Acceptance, FrozenTerms, Rescheduling, Stage};
+use crate::evidence::{Acceptance, FrozenTerms, RescheduleRecord, TermsVersion};
 use crate::ledger::Hash;
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
@@ -154,16 +155,16 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ];
         ask(Some(Statement::new(DUE, args)), read_due);
     }
-    for lapse in &needs.lapses {
+    for lapse in &needs.reclaims {
         let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
         let statement = match lapse {
-            Lapse::EndedBy(ended) => Statement::new(ENDED, vec![ended.ms().into(), most.into()]),
-            Lapse::Gone(node) => {
+            Reclaim::EndedBy(ended) => Statement::new(ENDED, vec![ended.ms().into(), most.into()]),
+            Reclaim::Gone(node) => {
                 let leases = node.leases();
                 let (first, last) = (*leases.start(), *leases.end());
                 Statement::new(OF_NODE, vec![first.into(), last.into(), most.into()])
             }
-            Lapse::Ahead => {
+            Reclaim::Ahead => {
                 for (statement, read) in ahead(now, most) {
                     ask(Some(statement), read);
                 }
@@ -322,7 +323,7 @@ fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
         quota: row.json(11)?,
         live_keys: 0,
         endpoints: Vec::new(),
-        edition: policies::edition(row, 3, 4)?,
+        policy_set_version: policies::policy_set_version(row, 3, 4)?,
         policies: BTreeMap::new(),
     };
     work.partners.insert(row.id(0)?, state);
@@ -380,17 +381,20 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
     };
     booking.resolution_id = resolution.as_ref().map(|latest| latest.resolution_id);
     let frozen = terms::recorded(row, 9, 10)?;
-    let (frozen, moved) = match row.maybe_int(15)? {
+    let (frozen, latest_reschedule) = match row.maybe_int(15)? {
         None => (frozen, None),
         Some(_) => {
-            let moved = moved(row, 15, frozen, &mut booking)?;
-            (moved.rescheduling.terms.clone(), Some(Box::new(moved)))
+            let latest_reschedule = latest_reschedule(row, 15, frozen, &mut booking)?;
+            (
+                latest_reschedule.record.terms.clone(),
+                Some(Box::new(latest_reschedule)),
+            )
         }
     };
     Ok(BookingState {
         resolution,
         terms: terms::thaw(frozen, row, &mut booking, 11)?,
-        moved,
+        latest_reschedule,
         stream: row.bytes(5)?,
         protected_leaf,
         booking,
@@ -398,34 +402,34 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
 }
 
 /// How the event was last moved, from the entry whose place, leaf and facts begin at column `from`; moves the booking.
-fn moved(
+fn latest_reschedule(
     row: &Row,
     from: usize,
     recorded: FrozenTerms,
     booking: &mut Booking,
-) -> Result<Moved, StoreError> {
+) -> Result<LatestReschedule, StoreError> {
     let corrupt = |why: &dyn std::fmt::Display| {
         StoreError::Corrupt(format!("a change of date cannot be read: {why}"))
     };
     let pairs: Vec<(String, serde_json::Value)> = row.json(from + 2)?;
-    let rescheduling = Rescheduling::of(pairs.into_iter().collect()).map_err(|e| corrupt(&e))?;
-    let recorded = Stage {
+    let record = RescheduleRecord::of(pairs.into_iter().collect()).map_err(|e| corrupt(&e))?;
+    let recorded = TermsVersion {
         since: booking.created_at,
         event_date: booking.event_date,
         time_zone: booking.time_zone.take(),
         terms: recorded,
     };
     booking.reschedule(
-        rescheduling.rescheduled_at,
-        rescheduling.event_date,
-        rescheduling.time_zone.clone(),
+        record.rescheduled_at,
+        record.event_date,
+        record.time_zone.clone(),
     );
-    Ok(Moved {
+    Ok(LatestReschedule {
         leaf: (
             row.size(from)?,
             crate::ledger::leaf_hash(row.blob(from + 1)?),
         ),
-        rescheduling,
+        record,
         recorded,
     })
 }
@@ -535,10 +539,10 @@ pub(crate) fn content(row: &Row, from: usize) -> Result<Content, StoreError> {
 pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreError> {
     let phase = row.int(from)?;
     Ok(DeliveryState {
-        phase: Phase::from_number(phase)
+        phase: DeliveryPhase::from_number(phase)
             .ok_or_else(|| StoreError::Corrupt(format!("a delivery has phase {phase}")))?,
         attempts: u32::try_from(row.size(from + 1)?).unwrap_or(u32::MAX),
-        charged: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
+        counted_attempts: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
         due: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
         lease: row.maybe_int(from + 4)?,
         settled_leaf: match row.maybe_int(from + 5)? {

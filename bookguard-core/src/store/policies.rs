@@ -9,7 +9,7 @@ use super::terms::known_policy;
 use crate::engine::batch::{BatchState, LatestPolicy};
 use crate::engine::command::KeptPolicy;
 use crate::model::{PartnerId, Timestamp};
-use crate::policy::{Edition, Policy, Shelf};
+use crate::policy::{Policy, PolicySet, PolicySetVersion};
 
 /// The latest version of every policy of some partners.
 pub(super) const LATEST: &str = "SELECT partner_id, policy_id, version, made_ms, hash FROM policy_version \
@@ -60,9 +60,13 @@ pub(super) fn push<'a>(
     ));
 }
 
-/// A partner's edition from its columns policies and put_ms.
-pub(super) fn edition(row: &Row, policies: usize, put_ms: usize) -> Result<Edition, StoreError> {
-    Ok(Edition {
+/// The version of a partner's policy set from its columns policies and put_ms.
+pub(super) fn policy_set_version(
+    row: &Row,
+    policies: usize,
+    put_ms: usize,
+) -> Result<PolicySetVersion, StoreError> {
+    Ok(PolicySetVersion {
         versions: row.size(policies)?,
         put_at: Timestamp::from_ms(row.int(put_ms)?),
     })
@@ -81,8 +85,8 @@ pub(super) fn counted(partner_id: &PartnerId, versions: u64, put_at: Timestamp) 
 }
 
 impl Reader<'_> {
-    /// A partner's policies and decisions, all of one moment; an empty shelf for nobody.
-    pub fn shelf(&mut self, partner_id: &PartnerId) -> Read<Shelf> {
+    /// A partner's policies and decisions, all of one moment; an empty policy set for nobody.
+    pub fn policy_set(&mut self, partner_id: &PartnerId) -> Read<PolicySet> {
         // One question, and so one moment.
         let rows = self.all(
             "SELECT n.policies, n.put_ms, n.settings, v.policy_id, p.body FROM partner n \
@@ -91,20 +95,20 @@ impl Reader<'_> {
             vec![partner_id.into()],
         )?;
         let Some(first) = rows.first() else {
-            return Ok(Shelf::default());
+            return Ok(PolicySet::default());
         };
-        let mut shelf = Shelf {
-            edition: edition(first, 0, 1)?,
+        let mut policy_set = PolicySet {
+            policy_set_version: policy_set_version(first, 0, 1)?,
             settings: first.json(2)?,
-            ..Shelf::default()
+            ..PolicySet::default()
         };
         for row in &rows {
             if let Some(policy_id) = row.maybe_text(3)? {
                 let policy = known_policy(row.text(4)?)?;
-                shelf.policies.insert(policy_id.to_owned(), policy);
+                policy_set.policies.insert(policy_id.to_owned(), policy);
             }
         }
-        Ok(shelf)
+        Ok(policy_set)
     }
 
     /// One version of a partner's policy: the latest unless one is named.

@@ -6,13 +6,13 @@
 //! on the same kind of runtime, but asks one thing at a time.
 //!
 //! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `flight` puts
-//! a list on the wire, `roll` says which nodes are there, `values`, `words` and `faults` translate. Invariants: a commit that was answered with a warning
+//! a list on the wire, `registry` says which nodes are there, `values`, `words` and `faults` translate. Invariants: a commit that was answered with a warning
 //! counts as unknown; no flight waits for ever; nothing here is called on an asynchronous thread.
 
 mod address;
 mod faults;
 mod flight;
-mod roll;
+mod registry;
 mod session;
 mod values;
 mod words;
@@ -25,7 +25,7 @@ use tokio_postgres::Statement as Prepared;
 
 use super::conn::{Conn, Rows, Statement, StoreError};
 use super::database::PostgresUrl;
-use super::{Engine, Roll, migrate, schema_version};
+use super::{Engine, NodeRegistry, migrate, schema_version};
 use address::Address;
 use faults::Fault;
 use flight::{Leg, command, in_order, place, query};
@@ -192,8 +192,8 @@ impl Engine for Server {
         rows.rows.first().map(|row| row.int(0)).transpose()
     }
 
-    fn roll(&self) -> Option<Box<dyn Roll>> {
-        Some(roll::open(Arc::clone(&self.address)))
+    fn registry(&self) -> Option<Box<dyn NodeRegistry>> {
+        Some(registry::open(Arc::clone(&self.address)))
     }
 
     /// What refers to nothing. The server keeps its own checksums; its indexes are `pg_amcheck`'s to look at.
@@ -323,7 +323,7 @@ impl Postgres {
         around: Around,
     ) -> Result<Vec<Rows>, Fault> {
         let patience = self.role.patience;
-        self.session().map_err(Fault::Told)?;
+        self.session().map_err(Fault::Reported)?;
         let Some(session) = &mut self.session else {
             return Err(Fault::Lost("it was closed".to_owned()));
         };

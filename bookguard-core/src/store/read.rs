@@ -12,7 +12,7 @@ use super::seal::Seal;
 use super::{StoredHead, head_statement, read_head};
 use crate::engine::batch::BookingState;
 use crate::engine::lease::Node;
-use crate::guard::{Rollback, Seen};
+use crate::guard::{PublishedHead, Rollback};
 use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
@@ -30,7 +30,7 @@ pub struct Reader<'a> {
     /// Whether the next question begins the snapshot: it travels with it.
     to_begin: bool,
     seal: &'a Seal,
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<PublishedHead>>,
 }
 
 /// An endpoint that has something due, whose it is, and whether the last attempt at it failed.
@@ -93,7 +93,7 @@ impl StoredEntry {
 
 /// A booking's owner and chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chain {
+pub struct StoredChain {
     /// Whose.
     pub owner: PartnerId,
     /// How many entries it has.
@@ -122,7 +122,11 @@ pub(super) type Read<T> = Result<T, StoreError>;
 
 impl<'a> Reader<'a> {
     /// `seen` is what was seen of the log before this connection asks for anything.
-    pub(crate) fn new(conn: Box<dyn Conn>, seal: &'a Seal, seen: Option<Arc<Seen>>) -> Self {
+    pub(crate) fn new(
+        conn: Box<dyn Conn>,
+        seal: &'a Seal,
+        seen: Option<Arc<PublishedHead>>,
+    ) -> Self {
         Self {
             conn,
             to_begin: false,
@@ -277,13 +281,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Whose a booking is, and where its chain stands.
-    pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<Chain>> {
+    pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<StoredChain>> {
         let row = self.first(
             "SELECT partner_id, entries, tip FROM booking WHERE id = $1",
             vec![booking_id.into()],
         )?;
         let chain = |row: Row| {
-            Ok(Chain {
+            Ok(StoredChain {
                 owner: row.id(0)?,
                 entries: row.size(1)?,
                 tip: row.bytes(2)?,

@@ -137,7 +137,7 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> St
 }
 
 /// Takes a recovery further.
-pub(super) fn moved(recovery: &Recovery) -> Statement<'_> {
+pub(super) fn updated(recovery: &Recovery) -> Statement<'_> {
     Statement::new(
         "UPDATE recovery SET reached = $1, examined = $2, recovered = $3, deliveries = $4, unclaimed = $5, expired = $6, finished_ms = $7 \
          WHERE id = $8",

@@ -298,7 +298,7 @@ fn several_that_open_in_the_same_moment_all_do() {
 /// Which endpoints are loaded is said in SQL, and what becomes of them in a rule: both mean the same ones.
 #[test]
 fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_others() {
-    use crate::engine::command::{Envelope, Lapse};
+    use crate::engine::command::{Envelope, Reclaim};
     use crate::engine::decide::{Decision, decide};
     use crate::features::deliveries::ReclaimDeliveries;
     use crate::limits::{LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS};
@@ -375,21 +375,22 @@ fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_ot
             let health = endpoints::health(&row, 0).unwrap();
             work.health
                 .insert(EndpointId::from_bytes([number; 16]), health);
-            let from = Lapse::Ahead;
+            let from = Reclaim::Ahead;
             let reclaim = Envelope::new(now, ReclaimDeliveries { from });
             let Ok(Decision::Do { changes, .. }) = decide(&work, &reclaim) else {
                 panic!("{told}")
             };
             assert_eq!(!changes.is_empty(), ahead, "{told}");
             for change in &changes {
-                let crate::engine::change::Change::EndpointFared {
+                let crate::engine::change::Change::EndpointHealthChanged {
                     endpoint_id,
                     health,
                 } = change
                 else {
                     panic!("{change:?}")
                 };
-                conn.run(&[endpoints::fared(endpoint_id, *health)]).unwrap();
+                conn.run(&[endpoints::set_health(endpoint_id, *health)])
+                    .unwrap();
             }
             assert_eq!(found(&mut *conn), [], "{told}: once is enough");
             conn.rollback();

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use super::conn::{Arg, Conn, Statement, StoreError};
 use super::{Database, Store, StoredHead, head};
 use crate::error::Error;
-use crate::guard::{Rollback, Seen};
+use crate::guard::{PublishedHead, Rollback};
 use crate::ledger::Hash;
 use crate::log::Log;
 pub use back::{Reopened, reopen};
@@ -78,7 +78,7 @@ pub enum TransferError {
 struct Carried {
     stored: StoredHead,
     /// What was last seen of the log, which this head goes on from.
-    seen: Option<Arc<Seen>>,
+    seen: Option<Arc<PublishedHead>>,
     tables: Vec<(&'static str, u64)>,
 }
 

@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::incoming;
 use crate::app::{Admitted, App, Payer, Tab, Turned};
-use crate::readers::Lane;
+use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 use crate::watch;
 
@@ -108,21 +108,21 @@ impl<O: Operation> Served<O> {
         headers: &HeaderMap,
     ) -> Result<Finished, Error> {
         // What is larger than other bodies takes its time from the first byte on.
-        let lane = match input.body.len() {
-            0..=limits::BODY_BYTES => Lane::Short,
-            _ => Lane::Long,
+        let class = match input.body.len() {
+            0..=limits::BODY_BYTES => ReadClass::Short,
+            _ => ReadClass::Long,
         };
         let step = if input.from_memory {
             tab.at_once(|| step::<O>(session, &input))?
         } else {
             let read = move || step::<O>(session, &input);
-            self.app.read(tab, lane, read).await?
+            self.app.read(tab, class, read).await?
         };
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
                 let read = move || Ok(operation::finish::<O>(&read(&session)?));
-                self.app.read(tab, Lane::Long, read).await
+                self.app.read(tab, ReadClass::Long, read).await
             }
             Step::Watch(session, watch) => {
                 let found = self.watch(tab, session, watch).await?;
@@ -140,13 +140,13 @@ impl<O: Operation> Served<O> {
         session: Session,
         watch: Watch<O::Output>,
     ) -> Result<Finished, Error> {
-        let lane = match watch.is_long {
-            true => Lane::Long,
-            false => Lane::Short,
+        let class = match watch.is_long {
+            true => ReadClass::Long,
+            false => ReadClass::Short,
         };
         let look = || {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.read(tab, lane, move || look(&session))
+            self.app.read(tab, class, move || look(&session))
         };
         let found = watch::watch(session.service.news(), &watch, look).await?;
         Ok(operation::finish::<O>(&found))
@@ -189,8 +189,8 @@ impl<O: Operation> Served<O> {
             finished.body = body;
             if let Some(key) = remembered {
                 // Before it leaves: a repetition must find what was sent.
-                let amend = events::amend(session, key, &finished.body);
-                session.service.submit_patiently(amend).await?;
+                let replacement = events::replace_answer(session, key, &finished.body);
+                session.service.submit_patiently(replacement).await?;
             }
         }
         Ok(finished)

@@ -29,7 +29,7 @@ pub struct AddressRules {
 
 /// An address a webhook may not go to: what, why, and which setting would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedAddress {
     code: &'static str,
     message: String,
 }
@@ -55,37 +55,37 @@ impl AddressRules {
     /// # Errors
     /// `invalid_url`: not a URL of at most 2,048 characters, not https, a user name or password, a fragment, no
     /// host, port 0, white space. `blocked_address`: an address, in whatever spelling, or a name of this machine.
-    pub fn check_url(&self, text: &str) -> Result<Url, Refused> {
+    pub fn check_url(&self, text: &str) -> Result<Url, RefusedAddress> {
         check_length(text)?;
         // The parser would drop them silently, and what is stored must be what was asked for.
         if text
             .chars()
             .any(|character| character.is_control() || character.is_whitespace())
         {
-            return Err(Refused::invalid(
+            return Err(RefusedAddress::invalid(
                 "the URL holds white space or control characters; percent-encode them",
             ));
         }
         let url = Url::parse(text)
-            .map_err(|error| Refused::invalid(format!("the URL cannot be read: {error}")))?;
+            .map_err(|error| RefusedAddress::invalid(format!("the URL cannot be read: {error}")))?;
         self.check_parsed(&url)?;
         if !url.username().is_empty() || url.password().is_some() {
             let why = "the URL holds a user name or password; webhooks are authenticated by their signature";
-            return Err(Refused::invalid(why));
+            return Err(RefusedAddress::invalid(why));
         }
         if url.fragment().is_some() {
-            return Err(Refused::invalid(
+            return Err(RefusedAddress::invalid(
                 "the URL holds a fragment (`#…`), which is never sent; leave it out",
             ));
         }
         if url.port() == Some(0) {
-            return Err(Refused::invalid("port 0 cannot be connected to"));
+            return Err(RefusedAddress::invalid("port 0 cannot be connected to"));
         }
         check_name(&url)?;
         // Few characters the URL parser lets through have no place in a request line.
         check_length(url.as_str())?;
         if let Err(error) = url.as_str().parse::<Uri>() {
-            return Err(Refused::invalid(format!(
+            return Err(RefusedAddress::invalid(format!(
                 "written out, `{url}` cannot be requested: {error}"
             )));
         }
@@ -97,16 +97,16 @@ impl AddressRules {
     ///
     /// # Errors
     /// As [`check_url`](Self::check_url).
-    pub fn check_parsed(&self, url: &Url) -> Result<(), Refused> {
+    pub fn check_parsed(&self, url: &Url) -> Result<(), RefusedAddress> {
         match url.scheme() {
             "https" => {}
             "http" if self.allow_http => {}
             "http" => {
                 let why = "webhooks go to https addresses only; for local development, `--dev` allows http";
-                return Err(Refused::invalid(why));
+                return Err(RefusedAddress::invalid(why));
             }
             other => {
-                return Err(Refused::invalid(format!(
+                return Err(RefusedAddress::invalid(format!(
                     "`{other}` is not a scheme webhooks use; use https"
                 )));
             }
@@ -114,14 +114,17 @@ impl AddressRules {
         match url.host() {
             Some(Host::Ipv4(ip)) => self.check_ip(ip.into()),
             Some(Host::Ipv6(ip)) => self.check_ip(ip.into()),
-            Some(Host::Domain(name)) if names_this_machine(name) => match self
-                .refused_range(LOOPBACK)
-            {
-                Some(range) => Err(Refused::blocked(format!("`{name}` is this machine"), range)),
-                None => Ok(()),
-            },
+            Some(Host::Domain(name)) if names_this_machine(name) => {
+                match self.refused_range(LOOPBACK) {
+                    Some(range) => Err(RefusedAddress::blocked(
+                        format!("`{name}` is this machine"),
+                        range,
+                    )),
+                    None => Ok(()),
+                }
+            }
             Some(Host::Domain(name)) if !name.trim_end_matches('.').is_empty() => Ok(()),
-            _ => Err(Refused::invalid("the URL has no host")),
+            _ => Err(RefusedAddress::invalid("the URL has no host")),
         }
     }
 
@@ -129,9 +132,12 @@ impl AddressRules {
     ///
     /// # Errors
     /// `blocked_address`.
-    pub fn check_ip(&self, ip: IpAddr) -> Result<(), Refused> {
+    pub fn check_ip(&self, ip: IpAddr) -> Result<(), RefusedAddress> {
         match self.refused_range(ip) {
-            Some(range) => Err(Refused::blocked(format!("{ip} is {}", range.name), range)),
+            Some(range) => Err(RefusedAddress::blocked(
+                format!("{ip} is {}", range.name),
+                range,
+            )),
             None => Ok(()),
         }
     }
@@ -147,9 +153,9 @@ impl AddressRules {
         &self,
         name: &str,
         ips: impl IntoIterator<Item = IpAddr>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedAddress> {
         match ips.into_iter().find_map(|ip| self.refused_range(ip)) {
-            Some(range) => Err(Refused::blocked(
+            Some(range) => Err(RefusedAddress::blocked(
                 format!("`{name}` resolves to {}", range.name),
                 range,
             )),
@@ -179,23 +185,23 @@ impl AddressRules {
     }
 }
 
-fn check_length(url: &str) -> Result<(), Refused> {
+fn check_length(url: &str) -> Result<(), RefusedAddress> {
     match url.len() {
         0..=URL_CHARS => Ok(()),
-        found => Err(Refused::invalid(format!(
+        found => Err(RefusedAddress::invalid(format!(
             "written out, the URL has {found} characters; {URL_CHARS} is the most"
         ))),
     }
 }
 
 /// A name has something between its dots; one dot may end it.
-fn check_name(url: &Url) -> Result<(), Refused> {
+fn check_name(url: &Url) -> Result<(), RefusedAddress> {
     let Some(Host::Domain(name)) = url.host() else {
         return Ok(());
     };
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.split('.').any(str::is_empty) {
-        return Err(Refused::invalid(format!(
+        return Err(RefusedAddress::invalid(format!(
             "the host `{name}` has nothing between two dots, or before the first; it is no name that resolves"
         )));
     }
@@ -210,7 +216,7 @@ fn names_this_machine(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-impl Refused {
+impl RefusedAddress {
     /// `blocked_address` or `invalid_url`; stable.
     pub fn code(&self) -> &'static str {
         self.code
@@ -222,7 +228,7 @@ impl Refused {
     }
 
     fn invalid(message: impl Into<String>) -> Self {
-        Refused {
+        RefusedAddress {
             code: "invalid_url",
             message: message.into(),
         }
@@ -241,20 +247,20 @@ impl Refused {
                 "the operator can allow it: {subnet}, or a part of it, in `webhook_allow_subnets`"
             ),
         };
-        Refused {
+        RefusedAddress {
             code: "blocked_address",
             message: format!("{what} ({subnet}); {way_out}"),
         }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedAddress {}
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::{Command, Envelope, Lapse};
+use bookguard_core::engine::command::{Command, Envelope, Reclaim};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
 use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
@@ -133,13 +133,13 @@ impl Claimer {
     async fn act(&self, store: Found) -> Looked {
         let reclaims = store.lapsed.is_some() || store.ahead;
         if store.ahead {
-            let from = Lapse::Ahead;
+            let from = Reclaim::Ahead;
             if !self.submit(ReclaimDeliveries { from }).await {
                 return Looked::Failed;
             }
         }
         if let Some(ended) = store.lapsed {
-            let from = Lapse::EndedBy(ended);
+            let from = Reclaim::EndedBy(ended);
             if !self.submit(ReclaimDeliveries { from }).await {
                 return Looked::Failed;
             }

@@ -1,12 +1,12 @@
 //! The dispatcher: one task that owns the queues, starts attempts and hears how they end.
 //!
-//! It never waits for the store or a receiver. Invariant: every parcel that came through the outbox is released
+//! It never waits for the store or a receiver. Invariant: every delivery that came through the outbox is released
 //! exactly once, whether it was delivered, failed, or not sent at all.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::{Held, Parcel};
+use bookguard_core::engine::command::{HeldDelivery, LeasedDelivery};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::model::EndpointId;
 use tokio::sync::Notify;
@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use super::carry::Van;
 use super::claim::Claimer;
-use super::relief::relieve;
-use super::rota::{Ended, Rota, Seat, Turn};
+use super::deliver::DeliveryContext;
+use super::fair_queue::{Ended, FairQueue, Seat, Turn};
+use super::reclaim::keep_reclaiming;
 use super::signing::Receivers;
 
 /// Notes read at a time.
@@ -39,11 +39,11 @@ pub(super) enum Note {
     Stop(Instant),
 }
 
-/// The dispatcher's desk. Dropping it ends every attempt at once.
+/// What the dispatcher works with. Dropping it ends every attempt at once.
 pub(super) struct Dispatcher {
-    van: Arc<Van>,
+    context: Arc<DeliveryContext>,
     outbox: Arc<Outbox>,
-    rota: Rota,
+    queue: FairQueue,
     receivers: Receivers,
     /// Calls the claimer.
     wake: Arc<Notify>,
@@ -55,10 +55,10 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(super) fn new(van: Arc<Van>, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(context: Arc<DeliveryContext>, outbox: Arc<Outbox>) -> Self {
         Dispatcher {
-            rota: Rota::new(van.attempt_time),
-            van,
+            queue: FairQueue::new(context.attempt_time),
+            context,
             outbox,
             receivers: Receivers::default(),
             wake: Arc::default(),
@@ -72,25 +72,26 @@ impl Dispatcher {
     /// Starts to claim what is due in the store.
     pub(super) fn claim(&mut self, notes: UnboundedSender<Note>) {
         let claimer = Claimer {
-            service: Arc::clone(&self.van.service),
+            service: Arc::clone(&self.context.service),
             outbox: Arc::clone(&self.outbox),
             notes,
             wake: Arc::clone(&self.wake),
         };
         self.claimer = Some(self.tasks.spawn(claimer.run()));
         // Goes on when this node stops, until what is under way has ended.
-        self.tasks.spawn(relieve(Arc::clone(&self.van.service)));
+        self.tasks
+            .spawn(keep_reclaiming(Arc::clone(&self.context.service)));
     }
 
     /// Runs until it is stopped and nothing is in flight any more, or the time for that is over.
     pub(super) async fn run(
         mut self,
-        mut parcels: UnboundedReceiver<Vec<Parcel>>,
+        mut deliveries: UnboundedReceiver<Vec<LeasedDelivery>>,
         mut notes: UnboundedReceiver<Note>,
     ) {
         let mut read = Vec::with_capacity(NOTES);
         let mut arrived = Vec::with_capacity(NOTES);
-        while !(self.stop.is_some() && self.rota.is_idle()) {
+        while !(self.stop.is_some() && self.queue.is_idle()) {
             tokio::select! {
                 count = notes.recv_many(&mut read, NOTES) => {
                     if count == 0 {
@@ -98,20 +99,20 @@ impl Dispatcher {
                     }
                     read.drain(..).for_each(|note| self.hear(note));
                 }
-                count = parcels.recv_many(&mut arrived, NOTES), if !parcels.is_closed() => {
+                count = deliveries.recv_many(&mut arrived, NOTES), if !deliveries.is_closed() => {
                     if count == 0 {
-                        parcels.close();
+                        deliveries.close();
                     }
-                    arrived.drain(..).flatten().for_each(|parcel| self.take(parcel));
+                    arrived.drain(..).flatten().for_each(|delivery| self.take(delivery));
                 }
-                () = sleep_until(self.rota.wake_at()) => {}
+                () = sleep_until(self.queue.wake_at()) => {}
                 () = sleep_until(self.stop) => break,
             }
             self.send();
             self.sweep();
         }
         let stop = self.stop;
-        let leaving = self.leave(&mut parcels);
+        let leaving = self.leave(&mut deliveries);
         match stop {
             Some(end) => drop(timeout_at(end.max(Instant::now() + LAST_RETURN), leaving).await),
             None => leaving.await,
@@ -120,13 +121,13 @@ impl Dispatcher {
 
     /// Gives back what is still on its way to here. A claim may have been under way when its claimer ended: what it
     /// takes is in the channel once a later command was answered, since the writer answers in order.
-    async fn leave(mut self, parcels: &mut UnboundedReceiver<Vec<Parcel>>) {
+    async fn leave(mut self, deliveries: &mut UnboundedReceiver<Vec<LeasedDelivery>>) {
         self.returning
-            .spawn(Arc::clone(&self.van).give_back(Vec::new()));
+            .spawn(Arc::clone(&self.context).give_back(Vec::new()));
         while !self.returning.is_empty() {
             while self.returning.join_next().await.is_some() {}
             let mut left = Vec::new();
-            while let Ok(more) = parcels.try_recv() {
+            while let Ok(more) = deliveries.try_recv() {
                 left.extend(more);
             }
             self.put_back(left);
@@ -134,13 +135,14 @@ impl Dispatcher {
     }
 
     /// Lets go of deliveries that were not sent, and of their places here.
-    fn put_back(&mut self, unsent: Vec<Parcel>) {
-        for parcel in &unsent {
-            self.outbox.release(&parcel.endpoint_id);
+    fn put_back(&mut self, unsent: Vec<LeasedDelivery>) {
+        for delivery in &unsent {
+            self.outbox.release(&delivery.endpoint_id);
         }
-        let held: Vec<Held> = unsent.iter().map(Parcel::held).collect();
+        let held: Vec<HeldDelivery> = unsent.iter().map(LeasedDelivery::held).collect();
         if !held.is_empty() {
-            self.returning.spawn(Arc::clone(&self.van).give_back(held));
+            self.returning
+                .spawn(Arc::clone(&self.context).give_back(held));
         }
     }
 
@@ -148,9 +150,9 @@ impl Dispatcher {
         match note {
             Note::Sent(seat, ended, took_ms) => {
                 let endpoint_id = seat.endpoint_id;
-                if let Some((partner_id, terms)) = self.rota.sent(seat, ended, took_ms) {
+                if let Some((partner_id, terms)) = self.queue.sent(seat, ended, took_ms) {
                     self.outbox.set(endpoint_id, partner_id, terms);
-                    let surplus = self.rota.shed(&endpoint_id);
+                    let surplus = self.queue.shed(&endpoint_id);
                     self.put_back(surplus);
                 }
                 if matches!(ended, Ended::Gone | Ended::Closed) {
@@ -159,7 +161,7 @@ impl Dispatcher {
             }
             Note::Done(endpoint_id) => self.done(endpoint_id),
             Note::Backlog(endpoint_ids) => {
-                if self.rota.backlog(&endpoint_ids) {
+                if self.queue.backlog(&endpoint_ids) {
                     self.wake.notify_one();
                 }
             }
@@ -168,39 +170,39 @@ impl Dispatcher {
                 if let Some(claimer) = self.claimer.take() {
                     claimer.abort();
                 }
-                let queued = self.rota.clear();
+                let queued = self.queue.clear();
                 self.put_back(queued);
             }
         }
     }
 
-    fn take(&mut self, parcel: Parcel) {
+    fn take(&mut self, delivery: LeasedDelivery) {
         if self.stop.is_some() {
-            self.put_back(vec![parcel]);
+            self.put_back(vec![delivery]);
         } else {
-            self.receivers.came(&parcel.endpoint_id);
-            self.rota.add(parcel);
+            self.receivers.came(&delivery.endpoint_id);
+            self.queue.add(delivery);
         }
     }
 
     fn done(&mut self, endpoint_id: EndpointId) {
         self.outbox.release(&endpoint_id);
-        if self.rota.done(&endpoint_id) {
+        if self.queue.done(&endpoint_id) {
             self.wake.notify_one();
         }
-        for endpoint_id in self.rota.forgotten() {
+        for endpoint_id in self.queue.forgotten() {
             self.outbox.forget(&endpoint_id);
         }
     }
 
     /// What is queued for an endpoint that takes nothing more stays unsent, and nobody claims it again.
     fn gone(&mut self, endpoint_id: EndpointId, ended: Ended) {
-        let Some(queued) = self.rota.gone(&endpoint_id) else {
+        let Some(queued) = self.queue.gone(&endpoint_id) else {
             return;
         };
         self.put_back(queued);
         if ended == Ended::Gone {
-            (self.van.report)(&format!(
+            (self.context.report)(&format!(
                 "webhook endpoint {endpoint_id} answered 410 Gone and is disabled; events that waited for it stay \
                  undelivered"
             ));
@@ -209,22 +211,22 @@ impl Dispatcher {
 
     /// Starts as many attempts as there are places.
     fn send(&mut self) {
-        let now = self.van.service.clock().now();
+        let now = self.context.service.clock().now();
         let mut late = Vec::new();
         let began = Instant::now();
-        while let Some(turn) = self.rota.next(began) {
-            if self.van.in_time(&turn.parcel, now) {
-                let receiver = self.receivers.of(turn.parcel.endpoint_id, now);
+        while let Some(turn) = self.queue.next(began) {
+            if self.context.in_time(&turn.delivery, now) {
+                let receiver = self.receivers.of(turn.delivery.endpoint_id, now);
                 self.tasks
-                    .spawn(Arc::clone(&self.van).carry(turn, receiver));
+                    .spawn(Arc::clone(&self.context).deliver(turn, receiver));
             } else {
                 // An attempt now could end after somebody else began one.
-                let Turn { parcel, seat, .. } = turn;
-                self.rota.sent(seat, Ended::Unsent, 0);
-                if self.rota.done(&parcel.endpoint_id) {
+                let Turn { delivery, seat, .. } = turn;
+                self.queue.sent(seat, Ended::Unsent, 0);
+                if self.queue.done(&delivery.endpoint_id) {
                     self.wake.notify_one();
                 }
-                late.push(parcel);
+                late.push(delivery);
             }
         }
         self.put_back(late);
@@ -235,7 +237,7 @@ impl Dispatcher {
         while self.returning.try_join_next().is_some() {}
         while let Some(ended) = self.tasks.try_join_next() {
             if ended.is_err_and(|error| error.is_panic()) {
-                (self.van.report)(
+                (self.context.report)(
                     "a task of the webhook courier panicked; this is a fault in Bookguard",
                 );
             }

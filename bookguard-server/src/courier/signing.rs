@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bookguard_core::engine::command::Parcel;
+use bookguard_core::engine::command::LeasedDelivery;
 use bookguard_core::limits::LEASE_MS;
 use bookguard_core::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
@@ -98,11 +98,11 @@ static MOVED: Receiver = Receiver::Closed;
 pub(super) async fn receiver<'c>(
     cell: &'c ReceiverCell,
     service: &Arc<Service>,
-    parcel: &Parcel,
+    delivery: &LeasedDelivery,
 ) -> &'c Receiver {
-    let leased = parcel.until.plus_ms(-LEASE_MS);
+    let leased = delivery.until.plus_ms(-LEASE_MS);
     let look = || async {
-        let read = read(service, parcel.partner_id, parcel.endpoint_id).await;
+        let read = read(service, delivery.partner_id, delivery.endpoint_id).await;
         match read {
             Some(Some((endpoint, destination))) if endpoint.enabled => {
                 Receiver::Open(Box::new(endpoint), destination)

@@ -10,7 +10,7 @@ mod topics;
 
 use std::fmt::Write as _;
 
-use bookguard_core::service::Registration;
+use bookguard_core::service::RegistrationMode;
 use bookguard_core::session::Access;
 
 use super::links::link;
@@ -19,7 +19,7 @@ use crate::api::Entry;
 use crate::mcp;
 
 /// How either text is made: from the operations, the public address and who may register.
-pub(super) type Write = fn(&[Entry], &str, Registration) -> String;
+pub(super) type Write = fn(&[Entry], &str, RegistrationMode) -> String;
 
 /// Names of the links under each heading. What is "Optional" is left out where room is scarce.
 const SECTIONS: [(&str, &[&str]); 3] = [
@@ -38,7 +38,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
 ];
 
 /// `/llms.txt`, with links under `base`.
-pub(super) fn short(table: &[Entry], base: &str, registration: Registration) -> String {
+pub(super) fn short(table: &[Entry], base: &str, registration: RegistrationMode) -> String {
     let mut text = opening(base, registration);
     text.push_str("Rules:\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {
@@ -67,7 +67,7 @@ pub(super) fn short(table: &[Entry], base: &str, registration: Registration) -> 
 }
 
 /// `/llms-full.txt`, with links under `base`.
-pub(super) fn full(table: &[Entry], base: &str, registration: Registration) -> String {
+pub(super) fn full(table: &[Entry], base: &str, registration: RegistrationMode) -> String {
     let mut text = opening(base, registration);
     text.push_str("## Rules\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {
@@ -82,13 +82,13 @@ pub(super) fn full(table: &[Entry], base: &str, registration: Registration) -> S
 }
 
 /// Title, summary, and where a program begins.
-fn opening(base: &str, registration: Registration) -> String {
+fn opening(base: &str, registration: RegistrationMode) -> String {
     let start = match registration {
-        Registration::Open => "POST /v1/partners/register answers with the first API key.",
-        Registration::Approval => {
+        RegistrationMode::Open => "POST /v1/partners/register answers with the first API key.",
+        RegistrationMode::Approval => {
             "POST /v1/partners/register, then wait for the operator to hand over the first API key."
         }
-        Registration::Closed => "Registration is closed; the operator hands out API keys.",
+        RegistrationMode::Closed => "Registration is closed; the operator hands out API keys.",
     };
     format!(
         "# Bookguard\n\n> {SUMMARY}\n\nThe REST interface is under {base}/v1; agents connect by the Model Context Protocol (streamable HTTP) at \
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn the_short_text_lists_every_operation_and_links_under_the_public_address() {
         let table = api::table();
-        let text = short(&table, BASE, Registration::Closed);
+        let text = short(&table, BASE, RegistrationMode::Closed);
         for entry in &table {
             let line = format!(" {}: {}", entry.route.path, entry.route.summary);
             assert!(text.contains(&line), "{}", entry.route.id);
         }
         assert!(text.contains("(https://b.example/base/openapi.json)"));
-        let bracketed = short(&table, "https://b.example/a(b)", Registration::Open);
+        let bracketed = short(&table, "https://b.example/a(b)", RegistrationMode::Open);
         assert!(bracketed.contains("](https://b.example/a%28b%29/docs): "));
         assert!(text.contains("Registration is closed"));
         assert!(!text.contains("answers with the first API key"));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_short_text_has_the_format() {
-        let text = short(&api::table(), BASE, Registration::Open);
+        let text = short(&api::table(), BASE, RegistrationMode::Open);
         assert!(text.starts_with("# Bookguard\n\n> Evidence"), "{text}");
         let mut sections = text.split("\n## ");
         let opening = sections.next().unwrap();
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn the_full_text_has_every_operation_object_and_topic() {
         let table = api::table();
-        let text = full(&table, BASE, Registration::Open);
+        let text = full(&table, BASE, RegistrationMode::Open);
         let document: serde_json::Value = serde_json::from_str(openapi_json()).unwrap();
         for (path, operations) in document["paths"].as_object().unwrap() {
             for method in operations.as_object().unwrap().keys() {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_full_text_has_one_title_and_its_headings_do_not_skip_a_step() {
-        let text = full(&api::table(), BASE, Registration::Open);
+        let text = full(&api::table(), BASE, RegistrationMode::Open);
         let (mut depth, mut fenced) = (0, false);
         for line in text.lines() {
             fenced ^= line.starts_with("```");

@@ -21,7 +21,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use super::call::{Outcome, Tools};
-use super::door::Arguments;
+use super::endpoint::Arguments;
 use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
 
 /// Where a booking's evidence packet is, as a resource.
@@ -219,7 +219,7 @@ impl ServerHandler for Answers {
     }
 }
 
-/// What came with a request: the door sends both with every one.
+/// What came with a request: the endpoint sends both with every one.
 fn sent(context: &RequestContext<RoleServer>) -> Option<(&Parts, &Arguments)> {
     let parts = context.extensions.get::<Parts>()?;
     Some((parts, parts.extensions.get::<Arguments>()?))

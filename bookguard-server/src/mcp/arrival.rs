@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
 use super::MESSAGE_BYTES;
-use super::places::Place;
+use super::large_messages::LargeMessage;
 use crate::api::incoming;
 use crate::refusal::Refusal;
 
@@ -61,8 +61,8 @@ impl NotReceived {
 pub(super) async fn receive<'p>(
     request: &mut Request,
     (few, arrival): (usize, Duration),
-    place: impl FnOnce() -> Result<Place<'p>, Refusal>,
-) -> Result<(Vec<u8>, Option<Place<'p>>), NotReceived> {
+    place: impl FnOnce() -> Result<LargeMessage<'p>, Refusal>,
+) -> Result<(Vec<u8>, Option<LargeMessage<'p>>), NotReceived> {
     let begun = Instant::now();
     let declared = incoming::declared_length(request.headers());
     if declared.is_some_and(|length| length <= few as u64) {
@@ -97,8 +97,8 @@ pub(super) async fn receive<'p>(
 async fn arrive<'p>(
     mut body: impl AsyncRead + Unpin,
     mut bytes: Vec<u8>,
-    mut held: Place<'p>,
-) -> Result<(Vec<u8>, Option<Place<'p>>), NotReceived> {
+    mut held: LargeMessage<'p>,
+) -> Result<(Vec<u8>, Option<LargeMessage<'p>>), NotReceived> {
     let (begun, before) = (Instant::now(), bytes.len());
     let refused = loop {
         if let Err(refused) = held.hold(bytes.len()) {

@@ -22,7 +22,7 @@ use super::verification::VerifyEvidence;
 use crate::api::{self, Entry, endpoint::Served, incoming};
 use crate::app::{App, Tab, Turned};
 use crate::documents;
-use crate::readers::Lane;
+use crate::readers::ReadClass;
 use crate::refusal::{REQUEST_ID, Refusal};
 use crate::router::{Router, Routes};
 
@@ -155,7 +155,7 @@ impl Tools {
             ))),
         };
         let read = match large {
-            true => self.app.read(tab, Lane::Long, read).await,
+            true => self.app.read(tab, ReadClass::Long, read).await,
             false => tab.at_once(read),
         };
         match read {
@@ -181,7 +181,7 @@ impl Tools {
         let split = move || Parts::split(&route, remembered, &text);
         let parts = match arguments.len() {
             0..=BODY_BYTES => split(),
-            _ => self.app.read(tab, Lane::Long, split).await,
+            _ => self.app.read(tab, ReadClass::Long, split).await,
         };
         Ok(parts?)
     }

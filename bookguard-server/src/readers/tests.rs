@@ -47,20 +47,22 @@ async fn one_caller_s_long_work_keeps_no_other_from_a_thread_and_has_a_bound() {
     let readers = Arc::new(Readers::start().unwrap());
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));
-    let most = Lane::Long.waiting();
+    let most = ReadClass::Long.waiting();
     let long: Vec<_> = (0..most + THREADS.1)
         .map(|_| {
             let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
             tokio::spawn(async move {
                 let wait = move || Ok(gate.lock().unwrap().recv().is_err());
-                readers.run(partner(1), Lane::Long, wait).await
+                readers.run(partner(1), ReadClass::Long, wait).await
             })
         })
         .collect();
     // While every thread for what takes long waits at the gate, short work of anybody is done.
     for n in [1, 2] {
         assert_eq!(
-            readers.run(partner(n), Lane::Short, move || Ok(n)).await,
+            readers
+                .run(partner(n), ReadClass::Short, move || Ok(n))
+                .await,
             Ok(n)
         );
     }
@@ -93,7 +95,7 @@ async fn many_at_once_all_come_back_with_their_own() {
         let readers = Arc::clone(&readers);
         tokio::spawn(async move {
             readers
-                .run(SOMEBODY, Lane::Short, move || Ok(n))
+                .run(SOMEBODY, ReadClass::Short, move || Ok(n))
                 .await
                 .unwrap()
                 == n
@@ -111,12 +113,15 @@ async fn a_panic_reaches_its_caller_and_leaves_the_thread_to_the_others() {
         let readers = Arc::clone(&readers);
         let asked = tokio::spawn(async move {
             readers
-                .run::<()>(SOMEBODY, Lane::Short, || panic!("of the work"))
+                .run::<()>(SOMEBODY, ReadClass::Short, || panic!("of the work"))
                 .await
         });
         assert!(asked.await.unwrap_err().is_panic());
     }
-    assert_eq!(readers.run(SOMEBODY, Lane::Short, || Ok(1)).await, Ok(1));
+    assert_eq!(
+        readers.run(SOMEBODY, ReadClass::Short, || Ok(1)).await,
+        Ok(1)
+    );
 }
 
 #[tokio::test]
@@ -130,7 +135,7 @@ async fn what_nobody_waits_for_is_not_begun() {
             let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
             tokio::spawn(async move {
                 let wait = move || Ok(gate.lock().unwrap().recv().is_err());
-                readers.run(SOMEBODY, Lane::Short, wait).await
+                readers.run(SOMEBODY, ReadClass::Short, wait).await
             })
         })
         .collect();
@@ -143,7 +148,7 @@ async fn what_nobody_waits_for_is_not_begun() {
                 *begun.lock().unwrap() = true;
                 Ok(())
             };
-            readers.run(SOMEBODY, Lane::Short, begin).await
+            readers.run(SOMEBODY, ReadClass::Short, begin).await
         })
     };
     tokio::task::yield_now().await;
@@ -153,6 +158,9 @@ async fn what_nobody_waits_for_is_not_begun() {
     for busy in busy {
         assert_eq!(busy.await.unwrap(), Ok(true));
     }
-    assert_eq!(readers.run(SOMEBODY, Lane::Short, || Ok(())).await, Ok(()));
+    assert_eq!(
+        readers.run(SOMEBODY, ReadClass::Short, || Ok(())).await,
+        Ok(())
+    );
     assert!(!*begun.lock().unwrap());
 }

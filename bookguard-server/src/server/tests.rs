@@ -1,6 +1,6 @@
 //! Servers started in the test process, called over HTTP.
 
-use bookguard_core::service::Registration;
+use bookguard_core::service::RegistrationMode;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -173,7 +173,7 @@ async fn run_serves_until_it_is_told_to_end() {
     let (signal, signals) = unbounded_channel();
     let (tell, told) = tokio::sync::oneshot::channel();
     let closed = Config {
-        registration: Registration::Closed,
+        registration: RegistrationMode::Closed,
         ..config(&folder)
     };
     let unread = || Err("it is not there any more".to_owned());

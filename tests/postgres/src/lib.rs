@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
-pub use crate::psql::Held;
+pub use crate::psql::OpenTransaction;
 use crate::psql::psql;
 
 /// The variable that says what tests run on.
@@ -156,8 +156,8 @@ impl Postgres {
     /// Begins a transaction in one of its databases, runs SQL in it and leaves it open until what this gives is dropped.
     ///
     /// Panics as [`Self::sql`] does.
-    pub fn hold(&self, database: &str, sql: &str) -> Held {
-        Held::begin(&self.url(database), sql)
+    pub fn hold(&self, database: &str, sql: &str) -> OpenTransaction {
+        OpenTransaction::begin(&self.url(database), sql)
     }
 
     /// Where it listens on 127.0.0.1.

@@ -51,9 +51,9 @@ pub fn psql(url: &str, sql: &str) -> String {
 
 /// A transaction that was begun and stays open; dropping it undoes it.
 #[derive(Debug)]
-pub struct Held(Child);
+pub struct OpenTransaction(Child);
 
-impl Held {
+impl OpenTransaction {
     /// Begins one and runs SQL in it.
     pub(crate) fn begin(url: &str, sql: &str) -> Self {
         let mut child = command(url)
@@ -73,7 +73,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for OpenTransaction {
     fn drop(&mut self) {
         // Told to, and awaited, it leaves before whatever comes next.
         drop(self.0.stdin.take());

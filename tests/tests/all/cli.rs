@@ -18,7 +18,6 @@
 //! | `moving` | a database that moves to another, to the same engine and to the other |
 //! | `backup` | a database that is copied while it is used |
 
-mod amendments;
 mod backup;
 mod cancellation;
 mod codes;
@@ -29,6 +28,7 @@ mod moving;
 mod printing;
 mod pruning;
 mod recoveries;
+mod reschedules;
 mod secrets;
 mod serving;
 mod signals;

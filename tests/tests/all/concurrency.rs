@@ -5,36 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use bookguard_server::Server;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::load::at_once;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 const AT_ONCE: usize = 50;
 
-/// A house, and the addresses of its nodes: two where the engine takes more than one.
+/// A server, and the addresses of its nodes: two where the engine takes more than one.
 struct Nodes {
-    house: House,
+    server: TestServer,
     urls: Vec<String>,
-    /// Runs while the house does.
+    /// Runs while the server does.
     _second: Option<Server>,
 }
 
 impl Nodes {
     async fn open(engine: Engine) -> Self {
-        let house = House::open(engine).await;
-        let mut urls = vec![house.server().url()];
+        let server = TestServer::open(engine).await;
+        let mut urls = vec![server.running().url()];
         let mut second = None;
         if engine == Engine::Postgres {
-            let server = house.second_node().await;
+            let server = server.second_node().await;
             urls.push(server.url());
             second = Some(server);
         }
         Self {
-            house,
+            server,
             urls,
             _second: second,
         }
@@ -50,8 +50,8 @@ impl Nodes {
 async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_bytes() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let house = &nodes.house;
-        let acme = house.partner("Acme").await;
+        let server = &nodes.server;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let replies = at_once((0..AT_ONCE).map(|n| {
@@ -84,9 +84,9 @@ async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_by
         .await;
         assert_eq!((events.len(), receiver.received().len()), (1, 1));
         // One fact in the log, and that its one event was told.
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
         assert_eq!(
-            Mirror::download(&house.caller(), &vkey)
+            Mirror::download(&server.caller(), &vkey)
                 .await
                 .entries()
                 .len(),
@@ -100,7 +100,7 @@ async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_by
 async fn two_keys_that_end_each_other_leave_one() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
+        let acme = nodes.server.partner("Acme").await;
         let (mut last, mut last_id) = (acme.caller.clone(), acme.key_id.clone());
         for _ in 0..20 {
             let made = last.post("/v1/api-keys", &json!({})).await;
@@ -127,7 +127,7 @@ async fn two_keys_that_end_each_other_leave_one() {
 async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
+        let acme = nodes.server.partner("Acme").await;
         let replies = at_once((0..AT_ONCE).map(|n| {
             let caller = nodes.at(n, &acme.caller);
             let body = samples::booking_with(json!({"eventType": format!("kind {n}")}));
@@ -146,7 +146,7 @@ async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told
 async fn a_booking_protected_by_many_at_once_is_protected_once() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
+        let acme = nodes.server.partner("Acme").await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}/protect");
         let answers = at_once((0..AT_ONCE).map(|n| {
@@ -167,10 +167,10 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
         const PARTNERS: usize = 4;
         const EACH: usize = 40;
         let nodes = Nodes::open(engine).await;
-        let house = &nodes.house;
+        let server = &nodes.server;
         let mut partners = Vec::new();
         for n in 0..PARTNERS {
-            partners.push(house.partner(&format!("Partner {n}")).await);
+            partners.push(server.partner(&format!("Partner {n}")).await);
         }
         let receipts = at_once((0..PARTNERS * EACH).map(|n| {
             let partner = &partners[n % PARTNERS];
@@ -186,8 +186,8 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
             }
         }));
         let receipts = receipts.await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
-        let mirror = Mirror::download(&house.caller(), &vkey).await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let mirror = Mirror::download(&server.caller(), &vkey).await;
         assert_eq!(mirror.entries().len(), 2 * PARTNERS * EACH);
         // Every receipt points at its own entry.
         let mut places = BTreeSet::new();
@@ -222,7 +222,7 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
 async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
+        let acme = nodes.server.partner("Acme").await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}/cancel");
         let replies = at_once((0..AT_ONCE).map(|n| {
@@ -251,7 +251,7 @@ async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
             }
         }
         assert_eq!(acme.events(&booking).await.len(), 2);
-        verified(&nodes.house).await;
+        verified(&nodes.server).await;
     })
     .await;
 }
@@ -260,7 +260,7 @@ async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
 async fn protecting_and_canceling_at_once_come_one_after_the_other() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
+        let acme = nodes.server.partner("Acme").await;
         let mut bookings = Vec::new();
         for _ in 0..AT_ONCE / 2 {
             bookings.push(acme.book().await);
@@ -305,7 +305,7 @@ async fn protecting_and_canceling_at_once_come_one_after_the_other() {
             assert_eq!(events.len(), 2 + usize::from(was_protected));
             assert_eq!(events.last().unwrap()["type"], "resolution.created");
         }
-        verified(&nodes.house).await;
+        verified(&nodes.server).await;
     })
     .await;
 }
@@ -315,8 +315,8 @@ async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everyb
 {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
-        let vkey = nodes.house.caller().get("/v1/ledger/key").await.text();
+        let acme = nodes.server.partner("Acme").await;
+        let vkey = nodes.server.caller().get("/v1/ledger/key").await.text();
         // Meanwhile each event ends at each endpoint, on whichever node: accepted, or given up at once.
         let receivers = [Receiver::start().await, Receiver::start().await];
         receivers[1].answer(Answer::Status(413));
@@ -386,7 +386,7 @@ async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everyb
                 );
             }
         }
-        verified(&nodes.house).await;
+        verified(&nodes.server).await;
     })
     .await;
 }
@@ -395,7 +395,7 @@ async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everyb
 async fn a_review_decided_by_many_at_once_is_decided_once() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let acme = nodes.house.partner("Acme").await;
+        let acme = nodes.server.partner("Acme").await;
         let pending = acme.leave_open().await;
         let path = format!("/v1/resolutions/{pending}/decide");
         let replies = at_once((0..AT_ONCE).map(|n| {
@@ -420,14 +420,14 @@ async fn a_review_decided_by_many_at_once_is_decided_once() {
                 reply.status == 201 || reply.code() == "resolution_already_decided"
             })
         );
-        verified(&nodes.house).await;
+        verified(&nodes.server).await;
     })
     .await;
 }
 
 /// The whole database agrees with its ledger.
-async fn verified(house: &House) {
-    let service = house.server().service().clone();
+async fn verified(server: &TestServer) {
+    let service = server.running().service().clone();
     let report = tokio::task::spawn_blocking(move || service.verify_ledger(false, |_, _| {}));
     let report = report.await.unwrap().unwrap();
     assert_eq!(report.findings, []);
@@ -507,8 +507,8 @@ async fn no_operation_shows_or_changes_what_is_another_partner_s() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
         let (owner, mut other) = (
-            nodes.house.partner("Secret Owner").await,
-            nodes.house.partner("Other").await,
+            nodes.server.partner("Secret Owner").await,
+            nodes.server.partner("Other").await,
         );
         other.caller = nodes.at(1, &other.caller);
         let receiver = Receiver::start().await;

@@ -12,12 +12,12 @@ use bookguard_core::webhook::verify;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
-use bookguard_tests::engine::{Engine, Site, on_every_engine, on_postgres};
-use bookguard_tests::house::Partner;
-use bookguard_tests::load::{Addresses, Load, Told, all_bookings, at_once};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
+use bookguard_tests::load::{Addresses, Confirmed, Load, all_bookings, at_once};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::{until, until_within};
 
 /// How often a server is killed.
@@ -38,11 +38,11 @@ async fn two_nodes_killed_in_turn_fork_nothing_and_lose_nothing() {
 }
 
 async fn killed_again_and_again(engine: Engine, count: usize) {
-    let site = Site::new(engine);
+    let database = TestDatabase::new(engine);
     let receiver = Receiver::start().await;
     let mut nodes = Vec::new();
     for _ in 0..count {
-        nodes.push(Serving::start(&site, &["--dev"]).await);
+        nodes.push(Serving::start(&database, &["--dev"]).await);
     }
     let addresses = Addresses::of(nodes.iter().map(Serving::url));
     let acme = Partner::register(&nodes[0].caller(), "Acme").await;
@@ -60,7 +60,7 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
         };
         for node in killed {
             nodes.remove(node).kill().await;
-            nodes.insert(node, Serving::start(&site, &["--dev"]).await);
+            nodes.insert(node, Serving::start(&database, &["--dev"]).await);
             addresses.set(node, nodes[node].url());
         }
         let caller = acme.caller.at(nodes[kill % count].url());
@@ -89,18 +89,18 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
     for node in nodes {
         node.kill().await;
     }
-    site.verify(told.bookings.len()).await;
-    delivered_in_the_end(&site, &acme, &receiver, &told, &mirror).await;
-    site.verify(told.bookings.len()).await;
+    database.verify(told.bookings.len()).await;
+    delivered_in_the_end(&database, &acme, &receiver, &told, &mirror).await;
+    database.verify(told.bookings.len()).await;
 }
 
 /// A server whose clock stands after every lease takes up what the killed ones held; then nothing is owed any more,
 /// and the receiver has had every event, genuine, at least once.
 async fn delivered_in_the_end(
-    site: &Site,
+    database: &TestDatabase,
     acme: &Partner,
     receiver: &Receiver,
-    told: &Told,
+    told: &Confirmed,
     earlier: &Mirror,
 ) {
     let now = SystemTime::now()
@@ -114,8 +114,8 @@ async fn delivered_in_the_end(
         webhooks: AddressRules::dev(),
         verifies_endpoints: false,
         clock: Clock::Set(Arc::new(AtomicI64::new(later))),
-        ledger_key: site.ledger_key().map(LedgerKeySource::File),
-        ..Config::of(site.db().clone())
+        ledger_key: database.ledger_key().map(LedgerKeySource::File),
+        ..Config::of(database.db().clone())
     });
     let server = server.await.unwrap();
     let caller = acme.caller.at(&server.url());
@@ -185,7 +185,7 @@ async fn delivered_in_the_end(
 async fn what_a_killed_server_held_goes_out_as_soon_as_it_is_started_again() {
     on_every_engine(async |engine| {
         let killed = Killed::in_the_middle(engine, 1).await;
-        let server = Serving::start(&killed.site, &["--dev"]).await;
+        let server = Serving::start(&killed.database, &["--dev"]).await;
         killed.goes_out_from(server).await;
     })
     .await;
@@ -204,7 +204,7 @@ async fn what_a_killed_node_held_goes_out_from_another_within_seconds() {
 /// Deliveries whose node was killed: some were being attempted, the others waited in its memory, all are under leases of a
 /// minute.
 struct Killed {
-    site: Site,
+    database: TestDatabase,
     receiver: Receiver,
     acme: Partner,
     others: Vec<Serving>,
@@ -216,12 +216,12 @@ const HELD: usize = 30;
 
 impl Killed {
     async fn in_the_middle(engine: Engine, nodes: usize) -> Self {
-        let site = Site::new(engine);
+        let database = TestDatabase::new(engine);
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Silence);
         let mut others = Vec::new();
         for _ in 0..nodes {
-            others.push(Serving::start(&site, &["--dev"]).await);
+            others.push(Serving::start(&database, &["--dev"]).await);
         }
         let server = others.remove(0);
         let acme = Partner::register(&server.caller(), "Acme").await;
@@ -234,7 +234,7 @@ impl Killed {
         receiver.answer(Answer::Status(200));
         let at = Instant::now();
         Self {
-            site,
+            database,
             receiver,
             acme,
             others,
@@ -256,7 +256,11 @@ impl Killed {
         let received = self.receiver.received().len();
         assert_eq!(received, HELD + IN_FLIGHT_PER_NEW_ENDPOINT);
         assert_eq!(server.terminate().await.0, Some(0));
-        self.site.command(["ledger", "verify"]).run().await.json();
+        self.database
+            .command(["ledger", "verify"])
+            .run()
+            .await
+            .json();
     }
 }
 
@@ -264,8 +268,8 @@ impl Killed {
 async fn a_recovery_goes_on_where_a_killed_server_left_it() {
     on_every_engine(async |engine| {
         const EVENTS: usize = 2_000;
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &["--dev"]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &["--dev"]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let clients = (0..CLIENTS).map(|client| {
             let acme = acme.clone();
@@ -282,7 +286,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
         let body = serde_json::json!({"since": "2020-01-01T00:00:00Z"});
         let begun = acme.caller.post("/v1/webhook-events/recover", &body).await;
         // Nobody takes it further from here on.
-        let turn = site.hold_turn();
+        let turn = database.hold_turn();
         let path = begun.header("location").unwrap().to_owned();
         let left = acme.caller.get(&path).await.ok(200);
         assert_eq!(left["status"], "running", "{left}");
@@ -293,7 +297,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
         let sent = receiver.received().len();
         receiver.answer(Answer::Status(200));
 
-        let server = Serving::start(&site, &["--dev"]).await;
+        let server = Serving::start(&database, &["--dev"]).await;
         let caller = acme.caller.at(server.url());
         let over = until("the end of the recovery", async || {
             let shown = caller.get(&path).await.ok(200);
@@ -319,7 +323,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
             sent <= IN_FLIGHT_PER_NEW_ENDPOINT && twice <= sent,
             "{twice} of {sent} came twice"
         );
-        site.verify(EVENTS).await;
+        database.verify(EVENTS).await;
     })
     .await;
 }

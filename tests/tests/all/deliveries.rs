@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
 use bookguard_server::config::Config;
-use bookguard_tests::engine::{Engine, Site, on_every_engine};
-use bookguard_tests::house::{House, Partner};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until_within;
 use tokio::sync::Mutex;
 
@@ -31,15 +31,15 @@ const FLOOR: Duration = Duration::from_millis(300);
 /// Pairs of rounds until one of them holds. A fault of isolation shows in every pair, a busy machine does not.
 const PAIRS: usize = 3;
 
-struct Street {
+struct Neighbourhood {
     partners: Vec<(Partner, Receiver)>,
 }
 
-impl Street {
-    async fn of(house: &House) -> Self {
+impl Neighbourhood {
+    async fn of(server: &TestServer) -> Self {
         let mut partners = Vec::new();
         for n in 0..NEIGHBOURS {
-            let partner = house.partner(&format!("Partner {n}")).await;
+            let partner = server.partner(&format!("Partner {n}")).await;
             let receiver = Receiver::start().await;
             partner.endpoint(&receiver.url()).await;
             partners.push((partner, receiver));
@@ -84,16 +84,16 @@ async fn a_receiver_that_hangs_delays_nobody_elses_deliveries() {
     let _machine = MACHINE.lock().await;
     on_every_engine(async |engine| {
         // What times out after all is tried again in its time.
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             clock: Clock::System,
             ..config
         });
-        let house = house.await;
-        let street = Street::of(&house).await;
+        let server = server.await;
+        let neighbourhood = Neighbourhood::of(&server).await;
         let mut told = Vec::new();
         let held = loop {
-            let without = street.round(Answer::Status(200)).await;
-            let with = street.round(Answer::Silence).await;
+            let without = neighbourhood.round(Answer::Status(200)).await;
+            let with = neighbourhood.round(Answer::Silence).await;
             told.push((without, with));
             if with <= FLOOR.max(2 * without) {
                 break true;
@@ -104,7 +104,7 @@ async fn a_receiver_that_hangs_delays_nobody_elses_deliveries() {
         };
         println!("p99 without and with a receiver that hangs: {told:?}");
         assert!(held, "{told:?}");
-        house.close().await;
+        server.close().await;
     })
     .await;
 }
@@ -123,9 +123,9 @@ async fn of_ten_thousand_deliveries_a_kill_loses_none_and_repeats_only_what_was_
 }
 
 async fn killed_in_the_middle(engine: Engine) {
-    let site = Site::new(engine);
+    let database = TestDatabase::new(engine);
     let receiver = Receiver::start().await;
-    let server = Serving::start(&site, &["--dev"]).await;
+    let server = Serving::start(&database, &["--dev"]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     for n in 0..ENDPOINTS {
         acme.endpoint(&format!("{}/{n}", receiver.url())).await;
@@ -142,10 +142,10 @@ async fn killed_in_the_middle(engine: Engine) {
         (receiver.connections() == 0).then_some(())
     })
     .await;
-    let (sent, recorded) = (receiver.count(), site.count(DELIVERED));
+    let (sent, recorded) = (receiver.count(), database.count(DELIVERED));
     let in_flight = sent - recorded;
 
-    let server = Serving::start(&site, &["--dev"]).await;
+    let server = Serving::start(&database, &["--dev"]).await;
     addresses.set(0, server.url());
     until_within(PATIENCE, "ten thousand deliveries", async || {
         let told = load.told();
@@ -154,10 +154,10 @@ async fn killed_in_the_middle(engine: Engine) {
     })
     .await;
     let told = load.finish().await;
-    let owed = site.count("SELECT COUNT(*) FROM delivery");
+    let owed = database.count("SELECT COUNT(*) FROM delivery");
     until_within(PATIENCE, "all to be delivered", async || {
         let may_be = receiver.count() >= owed;
-        (may_be && site.count(DELIVERED) == owed).then_some(())
+        (may_be && database.count(DELIVERED) == owed).then_some(())
     })
     .await;
     assert_eq!(server.terminate().await.0, Some(0));
@@ -171,7 +171,7 @@ async fn killed_in_the_middle(engine: Engine) {
     assert!(owed >= DELIVERIES, "{owed}");
     let repeated: usize = times.values().map(|times| times - 1).sum();
     // One that took longer than an attempt may was tried again in its turn.
-    let again = site.count("SELECT COUNT(*) FROM attempt WHERE number > 1");
+    let again = database.count("SELECT COUNT(*) FROM attempt WHERE number > 1");
     println!(
         "{sent} were sent when it was killed, {in_flight} of them in flight; {repeated} came again"
     );
@@ -181,7 +181,7 @@ async fn killed_in_the_middle(engine: Engine) {
     );
     assert!(in_flight < BEFORE / 4, "most were recorded: {in_flight}");
     assert!(told.broken > 0, "requests were in flight too");
-    site.verify(told.bookings.len()).await;
+    database.verify(told.bookings.len()).await;
 }
 
 const DELIVERED: &str = "SELECT COUNT(*) FROM delivery WHERE phase = 1";

@@ -22,7 +22,6 @@
 //! | `recoveries` | what was missed for a while, delivered once more |
 
 mod acceptances;
-mod amendments;
 mod cancellation;
 mod endpoints;
 mod event_log;
@@ -35,6 +34,7 @@ mod policies;
 mod quotas;
 mod reading;
 mod recoveries;
+mod reschedules;
 mod retention;
 mod retries;
 mod story;

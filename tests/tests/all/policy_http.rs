@@ -8,7 +8,7 @@ use bookguard_core::model::Timestamp;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -22,15 +22,15 @@ const CANCELED_AT: &str = "2026-06-01T00:00:00Z";
 #[tokio::test]
 async fn every_case_comes_out_over_http_as_it_does_in_the_pure_function() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             library_policies: false,
             ..config
         });
-        let stage = Stage {
-            house: house.await,
+        let fixture = Fixture {
+            server: server.await,
             partner: None,
         };
-        let stage = stage.with_partner().await;
+        let fixture = fixture.with_partner().await;
         let cases: Vec<Object> =
             serde_json::from_str(include_str!("../../vectors/policy.json")).unwrap();
         let (mut asked, mut moved, mut verified, mut faults) = (0, 0, 0, Vec::new());
@@ -38,11 +38,11 @@ async fn every_case_comes_out_over_http_as_it_does_in_the_pure_function() {
             let id = text(case, "id");
             asked += 1;
             moved += usize::from(case["booking"].get().contains("\"amendments\""));
-            let (booking, reply) = stage.play(case).await;
+            let (booking, reply) = fixture.play(case).await;
             faults.extend(differences(&id, case, &reply));
             let provable = reply.status == 201 || case["booking"].get().contains("\"amendments\"");
             if let Some(booking) = booking.filter(|_| provable) {
-                stage.verify(&booking).await;
+                fixture.verify(&booking).await;
                 verified += 1;
             }
         }
@@ -53,14 +53,14 @@ async fn every_case_comes_out_over_http_as_it_does_in_the_pure_function() {
     .await;
 }
 
-struct Stage {
-    house: House,
+struct Fixture {
+    server: TestServer,
     partner: Option<Partner>,
 }
 
-impl Stage {
+impl Fixture {
     async fn with_partner(mut self) -> Self {
-        self.partner = Some(self.house.partner("Acme").await);
+        self.partner = Some(self.server.partner("Acme").await);
         self
     }
 
@@ -70,7 +70,7 @@ impl Stage {
 
     fn set_clock(&self, to: &str) {
         let to = Timestamp::parse(to).unwrap_or_else(|| panic!("{to} is no instant"));
-        self.house.advance(to.ms() - self.house.now_ms());
+        self.server.advance(to.ms() - self.server.now_ms());
     }
 
     /// Does what the case says; the booking, once there is one, and the last answer.
@@ -99,9 +99,9 @@ impl Stage {
             }
             other => panic!("what is {other}?"),
         }
-        for amendment in amendments(&booking) {
-            self.set_clock(&text(&amendment, "at"));
-            let date = text(&amendment, "newEventDate");
+        for reschedule in reschedules(&booking) {
+            self.set_clock(&text(&reschedule, "at"));
+            let date = text(&reschedule, "newEventDate");
             let body = serde_json::json!({"eventDate": date, "agreedBy": ["organizer", "talent"]});
             let moved = caller.post(&format!("{path}/reschedule"), &body).await;
             assert_eq!(moved.status, 200, "{}", moved.text());
@@ -134,7 +134,7 @@ impl Stage {
     /// A canceled booking's packet recomputes to what was recorded.
     async fn verify(&self, booking: &str) {
         let caller = &self.partner().caller;
-        let key = self.house.caller().get("/v1/ledger/key").await.text();
+        let key = self.server.caller().get("/v1/ledger/key").await.text();
         let path = format!("/v1/bookings/{booking}/evidence");
         let packet = caller.get(&path).await;
         assert_eq!(packet.status, 200, "{}", packet.text());
@@ -171,7 +171,7 @@ fn new_booking(case: &Object, booking: &Object) -> String {
             body.insert(name, value.clone());
         }
     }
-    if let Some(first) = amendments(booking).first() {
+    if let Some(first) = reschedules(booking).first() {
         // What the case calls the date is the one to which the event was moved.
         body.insert("eventDate", first["previousEventDate"].clone());
     }
@@ -182,7 +182,7 @@ fn new_booking(case: &Object, booking: &Object) -> String {
 }
 
 /// The case's changes of date, oldest first.
-fn amendments(booking: &Object) -> Vec<Object> {
+fn reschedules(booking: &Object) -> Vec<Object> {
     let list = booking.get("amendments");
     list.map_or_else(Vec::new, |raw| serde_json::from_str(raw.get()).unwrap())
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bookguard_core::model::{Amount, BookingId, Currency, Timestamp};
 use bookguard_core::policy::{
-    Actor, Amendment, Booked, Evaluation, EventDate, MissingZone, Mode, Policy, PolicySource,
+    Actor, Booked, Evaluation, EventDate, MissingZone, Mode, PastReschedule, Policy, PolicySource,
     Question, Reason, Recorded, Standing, Subject, Terms, evaluate,
 };
 use serde_json::Value;
@@ -100,7 +100,7 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
         created_at: instant(&text(&booking, "createdAt")),
     };
     let adopted = policy.map(|policy| (policy, PolicySource::Booking));
-    let amendments = amendments(&booking, &booked, &adopted);
+    let reschedules = reschedules(&booking, &booked, &adopted);
     let frozen =
         Terms::freeze(adopted, &booked, MissingZone::AssumeUtc).map_err(|e| e.code.to_owned())?;
     // What is evaluated is what the store gives back.
@@ -120,7 +120,7 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
             "canceled" => Standing::Canceled(recorded.as_ref().expect("it has a resolution")),
             state => panic!("unknown state {state}"),
         },
-        amendments: &amendments,
+        reschedules: &reschedules,
     };
     evaluate(&subject, &question).map_err(|refusal| refusal.code.to_owned())
 }
@@ -162,7 +162,7 @@ fn recorded(booking: &Object, terms: &Terms) -> Option<Recorded> {
         booking_id: booking_id(),
         terms,
         standing: Standing::Protected,
-        amendments: &[],
+        reschedules: &[],
     };
     let question = Question {
         mode: Mode::Evaluate,
@@ -188,20 +188,24 @@ fn recorded(booking: &Object, terms: &Terms) -> Option<Recorded> {
 }
 
 /// The changes of date of a case, each of which moves the booking from the date it had until then.
-fn amendments(booking: &Object, booked: &Booked<'_>, policy: &Option<Adopted>) -> Vec<Amendment> {
+fn reschedules(
+    booking: &Object,
+    booked: &Booked<'_>,
+    policy: &Option<Adopted>,
+) -> Vec<PastReschedule> {
     let Some(raw) = booking.get("amendments") else {
         return Vec::new();
     };
     let list: Vec<Object> = serde_json::from_str(raw.get()).expect("amendments are objects");
-    let read = |amendment: &Object| {
-        let date = EventDate::parse(&text(amendment, "previousEventDate")).expect("a date");
+    let read = |reschedule: &Object| {
+        let date = EventDate::parse(&text(reschedule, "previousEventDate")).expect("a date");
         let former = Booked {
             event_date: date,
             ..*booked
         };
         let former = Terms::freeze(policy.clone(), &former, MissingZone::AssumeUtc);
         let former = former.expect("the date before is as good as the one after");
-        Amendment::of(&former, &[], instant(&text(amendment, "at")))
+        PastReschedule::of(&former, &[], instant(&text(reschedule, "at")))
     };
     list.iter().map(read).collect()
 }

@@ -3,30 +3,34 @@
 
 use bookguard_core::evidence;
 use bookguard_tests::caller::{Caller, Reply};
-use bookguard_tests::engine::{Engine, Site, on_every_engine, on_postgres};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{Ran, Serving};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::Value;
 
 /// Keeps a copy of every table, beside it: a backup.
 struct Backup<'a> {
-    site: &'a Site,
+    database: &'a TestDatabase,
     tables: Vec<String>,
     name: &'static str,
 }
 
 impl<'a> Backup<'a> {
-    fn take(site: &'a Site, name: &'static str) -> Self {
-        let mut tables = site.tables();
+    fn take(database: &'a TestDatabase, name: &'static str) -> Self {
+        let mut tables = database.tables();
         tables.retain(|table| !table.contains("_in_"));
         let copies = tables
             .iter()
             .map(|table| format!("CREATE TABLE {table}_in_{name} AS SELECT * FROM {table};"));
-        site.tamper(&copies.collect::<String>());
-        Self { site, tables, name }
+        database.tamper(&copies.collect::<String>());
+        Self {
+            database,
+            tables,
+            name,
+        }
     }
 
     /// Puts it back in one moment, whoever has the database open.
@@ -38,7 +42,7 @@ impl<'a> Backup<'a> {
                 "DELETE FROM {table}; INSERT INTO {table} SELECT * FROM {table}_in_{name};"
             );
         }
-        self.site.tamper(&sql);
+        self.database.tamper(&sql);
     }
 }
 
@@ -97,8 +101,9 @@ fn times(said: &str, words: &str) -> usize {
     said.matches(words).count()
 }
 
-async fn accept(site: &Site) -> Ran {
-    site.command(["ledger", "accept-rollback", "--yes"])
+async fn accept(database: &TestDatabase) -> Ran {
+    database
+        .command(["ledger", "accept-rollback", "--yes"])
         .run()
         .await
 }
@@ -123,13 +128,13 @@ fn stop_and_code((code, _): (Option<i32>, String)) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let kept = acme.book().await;
         acme.protect(&kept).await;
         let (old_key, old_packet) = (vkey(&acme.caller).await, packet(&acme, &kept).await);
-        let old = Backup::take(&site, "monday");
+        let old = Backup::take(&database, "monday");
         let lost = acme.book().await;
         acme.protect(&lost).await;
         acme.book().await;
@@ -150,7 +155,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
         stop_and_code(server.terminate().await);
 
         // Who checks the database is told the same, unless it is known to be a backup; or nobody remembers.
-        let found = site.command(["ledger", "verify"]).run().await;
+        let found = database.command(["ledger", "verify"]).run().await;
         assert_eq!(found.code, Some(6), "{found:?}");
         assert!(found.stderr.contains("ledger_rolled_back"), "{found:?}");
         let report: Value = serde_json::from_str(&found.stdout).unwrap();
@@ -168,7 +173,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
             (&report["verified"], &finding["what"]),
             (&false.into(), &guard["code"])
         );
-        let backup = site
+        let backup = database
             .command(["ledger", "verify", "--backup"])
             .run()
             .await
@@ -178,9 +183,9 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
             backup["verified"] == true && said.contains("5 were published"),
             "{backup}"
         );
-        let none = site.folder().join("none.seen");
+        let none = database.folder().join("none.seen");
         let none = none.to_str().unwrap();
-        let alone = site.command(["ledger", "verify", "--guard-file", none]);
+        let alone = database.command(["ledger", "verify", "--guard-file", none]);
         let alone = alone.run().await.json();
         let said = alone["guard"]["said"].as_str().unwrap();
         assert!(
@@ -193,7 +198,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
         );
 
         // The same from the start, before anybody asks.
-        let server = Serving::start(&site, &[]).await;
+        let server = Serving::start(&database, &[]).await;
         assert_eq!(times(&server.stderr(), "the ledger is rolled back"), 1);
         let acme = Partner {
             caller: acme.caller.at(server.url()),
@@ -201,7 +206,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
         };
         only_reads(&acme, &kept).await;
 
-        let unasked = site.command(["ledger", "accept-rollback"]).run().await;
+        let unasked = database.command(["ledger", "accept-rollback"]).run().await;
         assert_eq!(
             (unasked.code, unasked.stdout.as_str()),
             (Some(2), ""),
@@ -217,7 +222,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
         }
         only_reads(&acme, &kept).await;
 
-        let origin = accepted(&accept(&site).await, &["3 published entries are lost"]);
+        let origin = accepted(&accept(&database).await, &["3 published entries are lost"]);
         // The server that runs takes up the new name by itself.
         acme.caller.get("/v1/health").await.ok(200);
         let new = book(&acme).await.ok(201)["bookingId"]
@@ -252,13 +257,13 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
             5,
             "two kept, one of its own, two new"
         );
-        site.verify(2).await;
+        database.verify(2).await;
 
-        let nothing = accept(&site).await;
+        let nothing = accept(&database).await;
         assert_eq!(nothing.code, Some(5), "{nothing:?}");
         assert!(nothing.stderr.contains("nothing_to_accept"), "{nothing:?}");
         stop_and_code(server.terminate().await);
-        site.verify(2).await;
+        database.verify(2).await;
     })
     .await;
 }
@@ -267,8 +272,8 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let under = async || {
             let body = samples::booking_with(serde_json::json!({"policyId": "house"}));
@@ -277,11 +282,11 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
             acme.caller.get(&path).await.ok(200)["policy"].clone()
         };
         acme.put_policy("house", &samples::policy(0)).await;
-        let old = Backup::take(&site, "monday");
+        let old = Backup::take(&database, "monday");
         assert_eq!(acme.put_policy("house", &samples::policy(1111)).await, 2);
         let lost = under().await;
         old.put_back();
-        accepted(&accept(&site).await, &["1 published entry is lost"]);
+        accepted(&accept(&database).await, &["1 published entry is lost"]);
         assert_eq!(acme.put_policy("house", &samples::policy(2222)).await, 2);
         let path = "/v1/policies/house";
         let version = acme.caller.get(path).await.ok(200);
@@ -289,7 +294,7 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
         assert_eq!(taken["policyHash"], version["policyHash"]);
         assert_ne!(taken["policyHash"], lost["policyHash"]);
         stop_and_code(server.terminate().await);
-        site.verify(1).await;
+        database.verify(1).await;
     })
     .await;
 }
@@ -297,13 +302,13 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_whole_again_is_written_again_by_itself() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let kept = acme.book().await;
-        let (monday, tuesday) = (Backup::take(&site, "monday"), {
+        let (monday, tuesday) = (Backup::take(&database, "monday"), {
             acme.book().await;
-            Backup::take(&site, "tuesday")
+            Backup::take(&database, "tuesday")
         });
         for round in 1..3 {
             monday.put_back();
@@ -325,7 +330,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
         tuesday.put_back();
         book(&acme).await.ok(201);
         stop_and_code(server.terminate().await);
-        site.verify(3).await;
+        database.verify(3).await;
     })
     .await;
 }
@@ -333,24 +338,24 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let kept = acme.book().await;
-        let first = Backup::take(&site, "first");
+        let first = Backup::take(&database, "first");
         acme.book().await;
         first.put_back();
-        let second_name = accepted(&accept(&site).await, &["1 published entry is lost"]);
+        let second_name = accepted(&accept(&database).await, &["1 published entry is lost"]);
         acme.book().await;
-        let second = Backup::take(&site, "second");
+        let second = Backup::take(&database, "second");
         acme.book().await;
         acme.book().await;
         second.put_back();
         only_reads(&acme, &kept).await;
-        let third_name = accepted(&accept(&site).await, &["2 published entries are lost"]);
+        let third_name = accepted(&accept(&database).await, &["2 published entries are lost"]);
         assert_ne!(second_name, third_name);
         acme.book().await;
-        let third = Backup::take(&site, "third");
+        let third = Backup::take(&database, "third");
 
         // The log as it was before the first loss, long given up.
         first.put_back();
@@ -366,15 +371,15 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
             &packet(&acme, &kept).await,
             &vkey(&acme.caller).await
         ));
-        site.verify(4).await;
+        database.verify(4).await;
 
         // Unless that too is accepted.
         first.put_back();
-        let fourth = accepted(&accept(&site).await, &[&third_name, "may be lost"]);
+        let fourth = accepted(&accept(&database).await, &[&third_name, "may be lost"]);
         book(&acme).await.ok(201);
         assert!(vkey(&acme.caller).await.starts_with(&fourth));
         stop_and_code(server.terminate().await);
-        site.verify(2).await;
+        database.verify(2).await;
     })
     .await;
 }
@@ -382,19 +387,19 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let other = site.folder().join("other.seen");
+        let database = TestDatabase::new(engine);
+        let other = database.folder().join("other.seen");
         let other = ["--guard-file", other.to_str().unwrap()];
-        let server = Serving::start(&site, &[]).await;
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let kept = acme.book().await;
-        let old = Backup::take(&site, "old");
+        let old = Backup::take(&database, "old");
         acme.book().await;
         stop_and_code(server.terminate().await);
 
         // Somebody who knows of nothing goes on with it.
         old.put_back();
-        let stranger = Serving::start(&site, &other).await;
+        let stranger = Serving::start(&database, &other).await;
         let there = Partner {
             caller: acme.caller.at(stranger.url()),
             ..acme.clone()
@@ -405,7 +410,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         assert_eq!(stranger.stderr(), "");
         stop_and_code(stranger.terminate().await);
 
-        let server = Serving::start(&site, &[]).await;
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner {
             caller: acme.caller.at(server.url()),
             ..acme
@@ -416,12 +421,12 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
             said.contains("the first 2 entries") && said.contains("are not the 2"),
             "{said}"
         );
-        let origin = accepted(&accept(&site).await, &["has others in their place"]);
+        let origin = accepted(&accept(&database).await, &["has others in their place"]);
         book(&acme).await.ok(201);
         stop_and_code(server.terminate().await);
 
         // Who had followed the other branch learns from the log itself that it goes on under a new name.
-        let stranger = Serving::start(&site, &other).await;
+        let stranger = Serving::start(&database, &other).await;
         assert!(
             stranger.stderr().contains(&format!("goes on as {origin}")),
             "{}",
@@ -433,7 +438,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         };
         book(&there).await.ok(201);
         stop_and_code(stranger.terminate().await);
-        site.verify(7).await;
+        database.verify(7).await;
     })
     .await;
 }
@@ -441,18 +446,18 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
     on_postgres(async |engine| {
-        let site = Site::new(engine);
-        let guard = |name: &str| site.folder().join(name).to_str().unwrap().to_owned();
+        let database = TestDatabase::new(engine);
+        let guard = |name: &str| database.folder().join(name).to_str().unwrap().to_owned();
         let (one, two) = (guard("one.seen"), guard("two.seen"));
-        let writer = Serving::start(&site, &["--guard-file", &one]).await;
-        let reader = Serving::start(&site, &["--guard-file", &two]).await;
+        let writer = Serving::start(&database, &["--guard-file", &one]).await;
+        let reader = Serving::start(&database, &["--guard-file", &two]).await;
         let acme = Partner::register(&writer.caller(), "Acme").await;
         let kept = acme.book().await;
         let there = Partner {
             caller: acme.caller.at(reader.url()),
             ..acme.clone()
         };
-        let old = Backup::take(&site, "old");
+        let old = Backup::take(&database, "old");
         acme.book().await;
         // It writes nothing, and shows the head that the other wrote.
         text(&there.caller, "/v1/ledger/checkpoint").await;
@@ -462,13 +467,13 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
         stop_and_code(reader.terminate().await);
 
         let nodes = [
-            Serving::start(&site, &["--guard-file", &one]).await,
-            Serving::start(&site, &["--guard-file", &two]).await,
+            Serving::start(&database, &["--guard-file", &one]).await,
+            Serving::start(&database, &["--guard-file", &two]).await,
         ];
         for node in &nodes {
             assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
         }
-        let line = site.command(["ledger", "accept-rollback", "--yes", "--guard-file", &one]);
+        let line = database.command(["ledger", "accept-rollback", "--yes", "--guard-file", &one]);
         let origin = accepted(&line.run().await, &["1 published entry is lost"]);
         for _ in 0..3 {
             for node in &nodes {
@@ -489,7 +494,7 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
             assert!(node.stderr().contains(&format!("goes on as {origin}")));
             stop_and_code(node.terminate().await);
         }
-        site.verify(7).await;
+        database.verify(7).await;
     })
     .await;
 }
@@ -497,8 +502,8 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_write_at_once_raise_no_alarm() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let id = acme.id.clone();
         let booking = samples::booking().to_string();
@@ -509,7 +514,7 @@ async fn many_who_write_at_once_raise_no_alarm() {
                     1 => &["api-keys", "create", "--name", "x", "--partner", &id],
                     _ => &["ledger", "checkpoint"],
                 };
-                let ran = site.command(args).input(booking.as_str()).run().await;
+                let ran = database.command(args).input(booking.as_str()).run().await;
                 assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
             }
         };
@@ -535,7 +540,7 @@ async fn many_who_write_at_once_raise_no_alarm() {
             .filter(|line| !line.contains("began the ledger"))
             .collect();
         assert_eq!((code, alarms.as_slice()), (Some(0), &[][..]));
-        site.verify(102).await;
+        database.verify(102).await;
     })
     .await;
 }
@@ -543,16 +548,16 @@ async fn many_who_write_at_once_raise_no_alarm() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_remembers_what_it_answered() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let kept = acme.book().await;
-        let old = Backup::take(&site, "old");
+        let old = Backup::take(&database, "old");
         book(&acme).await.ok(201);
         // Killed in the moment of the answer: long before anything is flushed for the sake of the guard.
         server.kill().await;
         old.put_back();
-        let server = Serving::start(&site, &[]).await;
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner {
             caller: acme.caller.at(server.url()),
             ..acme
@@ -565,22 +570,22 @@ async fn a_killed_server_remembers_what_it_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     let kept = acme.book().await;
     stop_and_code(server.terminate().await);
-    let yesterday = site.folder().join("yesterday.db");
-    std::fs::copy(site.file(), &yesterday).unwrap();
-    let server = Serving::start(&site, &[]).await;
+    let yesterday = database.folder().join("yesterday.db");
+    std::fs::copy(database.file(), &yesterday).unwrap();
+    let server = Serving::start(&database, &[]).await;
     let acme = Partner {
         caller: acme.caller.at(server.url()),
         ..acme
     };
     acme.book().await;
     stop_and_code(server.terminate().await);
-    std::fs::copy(&yesterday, site.file()).unwrap();
-    let server = Serving::start(&site, &[]).await;
+    std::fs::copy(&yesterday, database.file()).unwrap();
+    let server = Serving::start(&database, &[]).await;
     let acme = Partner {
         caller: acme.caller.at(server.url()),
         ..acme
@@ -589,8 +594,8 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
     stop_and_code(server.terminate().await);
 
     // The key was kept and the database was not: the log must not begin again under its name.
-    std::fs::remove_file(site.file()).unwrap();
-    let server = Serving::start(&site, &[]).await;
+    std::fs::remove_file(database.file()).unwrap();
+    let server = Serving::start(&database, &[]).await;
     let refused = server
         .caller()
         .post("/v1/partners/register", &samples::partner("New"))
@@ -601,31 +606,31 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
         "{}",
         server.stderr()
     );
-    accepted(&accept(&site).await, &["2 published entries are lost"]);
+    accepted(&accept(&database).await, &["2 published entries are lost"]);
     let acme = Partner::register(&server.caller(), "Acme").await;
     acme.book().await;
     stop_and_code(server.terminate().await);
-    let report: Value = site.verify(1).await;
+    let report: Value = database.verify(1).await;
     assert_eq!(report["entries"], 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guard_file_that_is_damaged_or_out_of_reach() {
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
     Partner::register(&server.caller(), "Acme")
         .await
         .book()
         .await;
     stop_and_code(server.terminate().await);
-    let seen = site.folder().join("bookguard.db.key.seen");
+    let seen = database.folder().join("bookguard.db.key.seen");
     let good = std::fs::read(&seen).unwrap();
     std::fs::write(&seen, "damaged").unwrap();
     for args in [
         &["serve", "--listen", "127.0.0.1:0"][..],
         &["ledger", "verify"],
     ] {
-        let ran = site.command(args).run().await;
+        let ran = database.command(args).run().await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
         assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
         for words in [
@@ -637,8 +642,8 @@ async fn a_guard_file_that_is_damaged_or_out_of_reach() {
         }
     }
     std::fs::write(&seen, good).unwrap();
-    let nowhere = site.folder().join("no folder").join("x.seen");
-    let server = Serving::start(&site, &["--guard-file", nowhere.to_str().unwrap()]).await;
+    let nowhere = database.folder().join("no folder").join("x.seen");
+    let server = Serving::start(&database, &["--guard-file", nowhere.to_str().unwrap()]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     acme.book().await;
     acme.book().await;

@@ -15,8 +15,8 @@ use bookguard_core::clock::Clock;
 use bookguard_core::webhook::{Secret, sign_body, sign_standard};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::Engine;
-use bookguard_tests::house::House;
 use bookguard_tests::receiver::{Received, Receiver};
+use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -96,12 +96,12 @@ impl Case {
 /// Deliveries that a server has really sent.
 async fn deliveries() -> Vec<Case> {
     // The libraries have a clock of their own, the system's.
-    let house = House::with(Engine::Sqlite, |config| Config {
+    let server = TestServer::with(Engine::Sqlite, |config| Config {
         clock: Clock::System,
         ..config
     })
     .await;
-    let acme = house.partner("Acme").await;
+    let acme = server.partner("Acme").await;
     let receiver = Receiver::start().await;
     acme.endpoint(&receiver.url()).await;
     let booking_id = acme.book().await;

@@ -18,7 +18,6 @@
 //! | `webhooks` | whether what is sent is what the interface document says |
 
 mod acceptances;
-mod amendments;
 mod bodies;
 mod cancellations;
 mod connections;
@@ -30,6 +29,7 @@ mod packets;
 mod pages;
 mod policies;
 mod queries;
+mod reschedules;
 mod statuses;
 mod webhooks;
 mod world;

@@ -4,8 +4,8 @@ use super::*;
 use crate::limits::QUEUED_PER_ENDPOINT;
 use crate::model::{BookingId, EventId, EventType, Timestamp};
 
-fn parcel() -> Parcel {
-    Parcel {
+fn delivery() -> LeasedDelivery {
+    LeasedDelivery {
         event_id: EventId::from_bytes([1; 16]),
         partner_id: PartnerId::from_bytes([2; 16]),
         endpoint_id: EndpointId::from_bytes([3; 16]),
@@ -33,8 +33,8 @@ fn partner(number: u16) -> PartnerId {
     PartnerId::from_bytes(bytes)
 }
 
-fn terms(standing: Standing, most: usize) -> Terms {
-    Terms { standing, most }
+fn terms(standing: EndpointStanding, most: usize) -> EndpointAllowance {
+    EndpointAllowance { standing, most }
 }
 
 /// How many deliveries may be born in the courier's hands.
@@ -44,28 +44,32 @@ fn births(outbox: &Outbox, endpoint_id: EndpointId, failures: u32) -> usize {
         "enabled": true, "status": "active", "failures": failures, "createdAt": "2026-01-01T00:00:00Z",
     });
     let endpoint = serde_json::from_value(endpoint).unwrap();
-    outbox.rooms_at_birth(parcel().partner_id, &[endpoint])[0].1
+    outbox.rooms_at_birth(delivery().partner_id, &[endpoint])[0].1
 }
 
 fn claimable(outbox: &Outbox, endpoint_id: EndpointId) -> usize {
-    let claims = outbox.claims(&[(endpoint_id, parcel().partner_id, false)]);
+    let claims = outbox.claims(&[(endpoint_id, delivery().partner_id, false)]);
     claims.open.first().map_or(0, |(_, most)| *most)
 }
 
 #[test]
 fn claims_wait_for_room_that_is_worth_one_and_a_slow_endpoint_has_little() {
     let (outbox, _courier) = Outbox::new();
-    let (id, partner_id) = (parcel().endpoint_id, parcel().partner_id);
+    let (id, partner_id) = (delivery().endpoint_id, delivery().partner_id);
     assert_eq!(
         claimable(&outbox, id),
         QUEUED_PER_SLOW_ENDPOINT,
         "it is new"
     );
-    outbox.set(id, partner_id, terms(Standing::Good, QUEUED_PER_ENDPOINT));
+    outbox.set(
+        id,
+        partner_id,
+        terms(EndpointStanding::Good, QUEUED_PER_ENDPOINT),
+    );
     assert_eq!(claimable(&outbox, id), CLAIMED_PER_ENDPOINT);
     let most = QUEUED_PER_ENDPOINT - CLAIMED_PER_ENDPOINT;
     assert_eq!(births(&outbox, id, 0), most);
-    outbox.hand_over(vec![parcel(); most + 1]);
+    outbox.hand_over(vec![delivery(); most + 1]);
     assert_eq!(claimable(&outbox, id), 0);
     outbox.release(&id);
     assert_eq!(claimable(&outbox, id), CLAIMED_PER_ENDPOINT);
@@ -74,7 +78,7 @@ fn claims_wait_for_room_that_is_worth_one_and_a_slow_endpoint_has_little() {
     outbox.set(
         id,
         partner_id,
-        terms(Standing::Good, QUEUED_PER_SLOW_ENDPOINT),
+        terms(EndpointStanding::Good, QUEUED_PER_SLOW_ENDPOINT),
     );
     assert_eq!(claimable(&outbox, id), 0);
     for _ in 0..most - QUEUED_PER_SLOW_ENDPOINT / 2 {
@@ -87,11 +91,11 @@ fn claims_wait_for_room_that_is_worth_one_and_a_slow_endpoint_has_little() {
 #[test]
 fn trouble_is_remembered_when_nothing_is_held_and_until_it_is_forgotten() {
     let (outbox, _courier) = Outbox::new();
-    let (id, partner_id) = (parcel().endpoint_id, parcel().partner_id);
+    let (id, partner_id) = (delivery().endpoint_id, delivery().partner_id);
     let new = QUEUED_PER_SLOW_ENDPOINT / 2;
     assert_eq!((births(&outbox, id, 0), births(&outbox, id, 3)), (new, 1));
-    outbox.hand_over(vec![parcel()]);
-    outbox.set(id, partner_id, Terms::TROUBLED);
+    outbox.hand_over(vec![delivery()]);
+    outbox.set(id, partner_id, EndpointAllowance::TROUBLED);
     assert_eq!(births(&outbox, id, 0), 0);
     outbox.forget(&id);
     assert_eq!(births(&outbox, id, 0), 0, "something is held");
@@ -110,7 +114,7 @@ fn however_many_endpoints_are_dead_there_is_room_for_others() {
     for number in 0..250 {
         for one in 0..20 {
             let id = endpoint(number * 20 + one);
-            outbox.set(id, partner(number), Terms::TROUBLED);
+            outbox.set(id, partner(number), EndpointAllowance::TROUBLED);
             due.push((id, partner(number), true));
         }
     }
@@ -122,10 +126,10 @@ fn however_many_endpoints_are_dead_there_is_room_for_others() {
     for (id, most) in &claims.open {
         let number = u16::from_be_bytes([id.as_bytes()[0], id.as_bytes()[1]]);
         *of.entry(number / 20).or_default() += most;
-        let claimed = Parcel {
+        let claimed = LeasedDelivery {
             endpoint_id: *id,
             partner_id: partner(number / 20),
-            ..parcel()
+            ..delivery()
         };
         outbox.hand_over(vec![claimed; *most]);
     }
@@ -135,7 +139,7 @@ fn however_many_endpoints_are_dead_there_is_room_for_others() {
     outbox.set(
         good,
         partner(301),
-        terms(Standing::Good, QUEUED_PER_ENDPOINT),
+        terms(EndpointStanding::Good, QUEUED_PER_ENDPOINT),
     );
     let due = [(late, partner(300), true), (good, partner(301), false)];
     let claims = outbox.claims(&due);

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::batch::{BatchState, Prior};
 use crate::engine::change::Change;
-use crate::engine::command::{Answer, Envelope, Head, Outcome};
+use crate::engine::command::{Answer, CommandOutcome, Envelope, Head};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::needs::Needs;
 use crate::error::Error;
@@ -48,7 +48,7 @@ pub(super) trait Queued: Send {
 /// A command, where its outcome goes, and what that will be.
 struct Job<R> {
     asked: Envelope<R>,
-    waiter: oneshot::Sender<Outcome<R>>,
+    waiter: oneshot::Sender<CommandOutcome<R>>,
     decided: Option<Result<Decided<R>, Error>>,
     /// The fresh answer's body, if it is to be remembered.
     body: Option<Vec<u8>>,
@@ -63,7 +63,7 @@ enum Decided<R> {
 /// Makes a command ready for the queue; the receiver yields its outcome once it is durable.
 pub(super) fn queued<R: Send + 'static>(
     asked: Envelope<R>,
-) -> (Box<dyn Queued>, oneshot::Receiver<Outcome<R>>) {
+) -> (Box<dyn Queued>, oneshot::Receiver<CommandOutcome<R>>) {
     let (waiter, receiver) = oneshot::channel();
     let job = Job {
         asked,

@@ -97,7 +97,7 @@ impl Bench {
                 }),
             })
         });
-        let desk = Desk {
+        let deps = WriterDeps {
             connect,
             log: self.log(),
             seal: Seal::derive(self.key.seed()),
@@ -106,7 +106,7 @@ impl Bench {
             storage: Arc::new(Storage::new(|_| {}, 0)),
             quota: Quota::GENEROUS,
         };
-        start(desk).unwrap()
+        start(deps).unwrap()
     }
 
     /// The log as a node that starts knows it.
@@ -162,7 +162,7 @@ fn register(n: u8) -> Envelope<Registration> {
     }
 }
 
-fn ask<R: Send + 'static>(inbox: &Inbox, command: Envelope<R>) -> Outcome<R> {
+fn ask<R: Send + 'static>(inbox: &Inbox, command: Envelope<R>) -> CommandOutcome<R> {
     inbox.submit(command).unwrap().blocking_recv().unwrap()
 }
 
@@ -303,7 +303,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         conn.one(Statement::new(limit, vec![]))?;
         Ok(conn)
     });
-    let desk = Desk {
+    let deps = WriterDeps {
         connect,
         log: bench.log(),
         seal: Seal::derive(bench.key.seed()),
@@ -312,8 +312,9 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         storage: Arc::new(Storage::new(|_| {}, 0)),
         quota: Quota::GENEROUS,
     };
-    let (inbox, _thread) = start(desk).unwrap();
-    let outcomes: Vec<Outcome<Registration>> = (0..200).map(|n| ask(&inbox, register(n))).collect();
+    let (inbox, _thread) = start(deps).unwrap();
+    let outcomes: Vec<CommandOutcome<Registration>> =
+        (0..200).map(|n| ask(&inbox, register(n))).collect();
     let kept = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     let refused = outcomes
         .into_iter()
@@ -343,7 +344,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
         TOLD.fetch_add(1, Ordering::SeqCst);
     };
     let store = bench.store.clone();
-    let desk = Desk {
+    let deps = WriterDeps {
         storage: Arc::new(Storage::new(report, 0)),
         quota: Quota::GENEROUS,
         connect: Box::new(move || store.writer()),
@@ -352,7 +353,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
         outbox: None,
         news: Arc::default(),
     };
-    let (inbox, thread) = start(desk).unwrap();
+    let (inbox, thread) = start(deps).unwrap();
     ask(&inbox, register(1)).unwrap();
     mark("postgres://h/b");
     for _ in 0..3 {

@@ -6,13 +6,13 @@ use super::super::rebuild::Rebuilt;
 use super::Outcome;
 use crate::policy::{DISCLOSURE_VERSION, Terms, TermsDisclosure, disclose};
 
-/// That every text shown is what the terms say, and every acceptance shown is recorded and of the right text. `stages` are the
+/// That every text shown is what the terms say, and every acceptance shown is recorded and of the right text. `terms_versions` are the
 /// terms before each change of date, then the ones in force.
-pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, stages: &[Terms]) -> Outcome {
-    let told = stages.iter().enumerate();
+pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms_versions: &[Terms]) -> Outcome {
+    let told = terms_versions.iter().enumerate();
     let told: Result<Vec<TermsDisclosure>, String> = told
         .map(|(moves, terms)| {
-            let disclosure = disclose(terms, rebuilt.amendments_after(moves));
+            let disclosure = disclose(terms, rebuilt.reschedules_after(moves));
             disclosure.map_err(|e| format!("The terms cannot be put into words: {}", e.message))
         })
         .collect();
@@ -50,8 +50,8 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, stages: &[Terms]) -> Out
         (n, 1) => format!(
             "{n} recorded: each is of exactly the text shown, which was made anew from the frozen terms."
         ),
-        (n, stages) => format!(
-            "{n} recorded: each is of exactly the text that was in force then, one of the {stages} shown, which were made anew from \
+        (n, terms_versions) => format!(
+            "{n} recorded: each is of exactly the text that was in force then, one of the {terms_versions} shown, which were made anew from \
              the frozen terms."
         ),
     })

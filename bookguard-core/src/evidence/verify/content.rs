@@ -2,7 +2,7 @@
 
 use super::super::frozen;
 use super::super::packet::{Packet, evaluate};
-use super::super::rebuild::{Ended, Rebuilt, Told, differences, rebuild};
+use super::super::rebuild::{DisclosedFact, Ended, Rebuilt, differences, rebuild};
 use super::super::summary::{Landmark, Material, summarize};
 use super::{Outcome, Proven, Verification, acceptance, deliveries, resolution, terms};
 use crate::ledger::Checkpoint;
@@ -11,9 +11,9 @@ use crate::policy::Terms;
 
 impl Verification {
     pub(super) fn content(&mut self, packet: &Packet, entries: &[Proven], head: &Checkpoint) {
-        let facts: Vec<Told> = entries
+        let facts: Vec<DisclosedFact> = entries
             .iter()
-            .map(|entry| Told {
+            .map(|entry| DisclosedFact {
                 kind: entry.kind,
                 at: entry.at,
                 fields: entry.fields.clone(),
@@ -46,14 +46,14 @@ impl Verification {
         self.check("terms", "/terms", terms::same(packet, &rebuilt));
         match &current {
             Ok(terms) => {
-                let stages = terms::schedule(packet, &rebuilt);
-                let (said, stages) = stages.map_or_else(
+                let terms_versions = terms::schedule(packet, &rebuilt);
+                let (said, terms_versions) = terms_versions.map_or_else(
                     |why| (Err(why), None),
-                    |(said, stages)| (Ok(said), Some(stages)),
+                    |(said, terms_versions)| (Ok(said), Some(terms_versions)),
                 );
                 self.check("schedule", "/terms", said);
-                if let Some(stages) = stages {
-                    let accepted = acceptance::check(packet, &rebuilt, &stages);
+                if let Some(terms_versions) = terms_versions {
+                    let accepted = acceptance::check(packet, &rebuilt, &terms_versions);
                     self.check("acceptances", "/acceptances", accepted);
                 }
                 let resolved = resolution::check(packet, &rebuilt, terms);
@@ -116,7 +116,7 @@ fn same_policy(packet: &Packet) -> Outcome {
 
 fn evaluation(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
     let resolution = rebuilt.ended.as_ref().map(Ended::latest);
-    let under = (terms, rebuilt.amendments());
+    let under = (terms, rebuilt.reschedules());
     let anew = evaluate(&rebuilt.booking, resolution, under, packet.created_at);
     if anew != packet.evaluation {
         return Err(match resolution {

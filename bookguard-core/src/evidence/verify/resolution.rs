@@ -41,7 +41,7 @@ fn recomputed(rebuilt: &Rebuilt, ended: &Ended, terms: &Terms) -> Outcome {
         booking_id: booking.booking_id,
         terms,
         standing: Standing::of(booking.protected, None),
-        amendments: rebuilt.amendments(),
+        reschedules: rebuilt.reschedules(),
     };
     let anew = policy::evaluate(&subject, &ended.cancellation.question())
         .map_err(|refusal| wrong(&ended.resolved, &refusal))?;

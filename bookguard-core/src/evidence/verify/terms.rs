@@ -3,10 +3,10 @@
 use super::super::frozen;
 use super::super::packet::Packet;
 use super::super::rebuild::Rebuilt;
-use super::super::{FrozenTerms, Stage};
+use super::super::{FrozenTerms, TermsVersion};
 use super::Outcome;
 use crate::model::{Amount, Booking, Timestamp};
-use crate::policy::{Amendment, Assumption, Booked, MissingZone, Segment, Terms, Zone};
+use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Terms, Zone};
 
 /// How far a later edition of the time-zone tables can move an instant: no zone has moved its clocks further at once,
 /// short of crossing the date line.
@@ -22,7 +22,7 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
             "The terms shown are not the ones fixed when the booking was recorded.".to_owned(),
         );
     }
-    let recorded = rebuilt.reschedulings.iter().map(|r| &r.terms);
+    let recorded = rebuilt.reschedule_records.iter().map(|r| &r.terms);
     if !moved.iter().copied().eq(recorded) {
         return Err(
             "The terms shown are not the ones fixed when the event was moved, or some are missing."
@@ -32,7 +32,7 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
     if shown.iter().any(|terms| terms.adopted != first.adopted) {
         return Err("The event was moved, and with it the booking to another policy.".to_owned());
     }
-    let mut said = match rebuilt.reschedulings.len() {
+    let mut said = match rebuilt.reschedule_records.len() {
         0 => "The terms are the ones fixed when the booking was recorded".to_owned(),
         n => format!(
             "The terms are the ones fixed when the event was last moved, and those before each of {n} moves are shown too"
@@ -44,7 +44,7 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
                 "The terms locked by the protection are not the ones in force then.".to_owned(),
             );
         }
-        said += match rebuilt.reschedulings.len() {
+        said += match rebuilt.reschedule_records.len() {
             n if n == locked.moves => ", and the same that were locked when it was protected",
             _ => "; the protection locked those that were in force then",
         };
@@ -57,51 +57,51 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
 pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Vec<Terms>), String> {
     let recorded = &rebuilt.recorded;
     let first = packet.former_terms.first().unwrap_or(&packet.terms);
-    let first = Stage {
+    let first = TermsVersion {
         since: recorded.created_at,
         event_date: recorded.event_date,
         time_zone: recorded.time_zone.clone(),
         terms: first.clone(),
     };
-    let thaw = |stage: &Stage| {
-        let thawed = stage.thaw(recorded, packet.policy.clone());
+    let thaw = |terms_version: &TermsVersion| {
+        let thawed = terms_version.thaw(recorded, packet.policy.clone());
         thawed.map_err(|why| format!("The terms cannot be read: {why}."))
     };
     let mut former = thaw(&first)?;
-    let mut stages = Vec::with_capacity(rebuilt.reschedulings.len() + 1);
+    let mut terms_versions = Vec::with_capacity(rebuilt.reschedule_records.len() + 1);
     let mut clocks_changed = compare(refrozen(recorded, &former), &former)?;
-    for (moves, rescheduling) in rebuilt.reschedulings.iter().enumerate() {
-        let stage = rescheduling.stage();
-        let terms = thaw(&stage)?;
-        let anew = former.moved(terms.event_date, stage.time_zone.as_deref());
+    for (moves, record) in rebuilt.reschedule_records.iter().enumerate() {
+        let terms_version = record.terms_version();
+        let terms = thaw(&terms_version)?;
+        let anew = former.rescheduled(terms.event_date, terms_version.time_zone.as_deref());
         clocks_changed |= compare(anew.ok(), &terms)?;
-        let reached = Amendment::of(
+        let reached = PastReschedule::of(
             &former,
-            rebuilt.amendments_after(moves),
-            rescheduling.agreed_at(),
+            rebuilt.reschedules_after(moves),
+            record.agreed_at(),
         );
-        if rescheduling.amendments.last() != Some(&reached) {
+        if record.reschedules.last() != Some(&reached) {
             return Err(format!(
                 "The change of date of {} does not say what was reached before it: the schedule in force gave {}.",
-                rescheduling.rescheduled_at,
+                record.rescheduled_at,
                 reached.reached.map_or_else(
                     || "it to a person".to_owned(),
                     |sum: Amount| sum.to_string()
                 )
             ));
         }
-        stages.push(std::mem::replace(&mut former, terms));
+        terms_versions.push(std::mem::replace(&mut former, terms));
     }
     let zone = former.time_zone;
-    stages.push(former);
+    terms_versions.push(former);
     if clocks_changed {
         let said = format!(
             "Deadlines and amounts are what the policy gives for this booking, but for a change of the clocks in {zone} since; the \
              ones agreed on then count."
         );
-        return Ok((said, stages));
+        return Ok((said, terms_versions));
     }
-    let said = match rebuilt.reschedulings.len() {
+    let said = match rebuilt.reschedule_records.len() {
         0 => "Deadlines and amounts are what the policy gives for this booking, recomputed."
             .to_owned(),
         n => format!(
@@ -109,7 +109,7 @@ pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Ve
              was reached before them, recomputed."
         ),
     };
-    Ok((said, stages))
+    Ok((said, terms_versions))
 }
 
 /// Compares terms with what they come to anew; whether only the clocks changed. Time-zone tables change, and the schedule

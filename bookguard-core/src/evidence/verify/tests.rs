@@ -10,9 +10,9 @@ use crate::limits::DELIVERIES_PER_EVENT;
 use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType};
 use crate::policy::{Actor, ResolutionStatus};
 
-pub(crate) mod desk;
+pub(crate) mod fixture;
 
-use desk::{Desk, Lie};
+use fixture::{Fixture, Lie};
 
 fn text(packet: &Packet, signer: &Signer) -> String {
     packet.seal(signer).unwrap().text().to_owned()
@@ -33,21 +33,21 @@ fn failures(bytes: &[u8], vkey: &str) -> Vec<&'static str> {
 
 #[test]
 fn a_genuine_packet_verifies_and_says_so_check_by_check() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     for packet in [
-        desk.recorded(),
-        desk.protected(),
-        desk.bare(),
-        desk.canceled(),
-        desk.pending(),
-        desk.decided(),
-        desk.notified(),
+        fixture.recorded(),
+        fixture.protected(),
+        fixture.bare(),
+        fixture.canceled(),
+        fixture.pending(),
+        fixture.decided(),
+        fixture.notified(),
     ] {
-        let text = text(&packet, &desk.signer);
-        let report = verify(text.as_bytes(), &desk.vkey());
+        let text = text(&packet, &fixture.signer);
+        let report = verify(text.as_bytes(), &fixture.vkey());
         assert!(report.verified(), "{report}");
         assert_eq!(report.booking_id, Some(packet.booking.booking_id));
-        assert_eq!(report.ledger.as_ref().unwrap().tree_size, desk.size());
+        assert_eq!(report.ledger.as_ref().unwrap().tree_size, fixture.size());
         let shown = report.to_string();
         assert!(
             shown.ends_with("is genuine.") && !shown.contains("FAILED"),
@@ -76,16 +76,16 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
             );
         }
         let with_newline = format!("{text}\n");
-        assert!(verify(with_newline.as_bytes(), &format!("{}\n", desk.vkey())).verified());
+        assert!(verify(with_newline.as_bytes(), &format!("{}\n", fixture.vkey())).verified());
     }
 }
 
 #[test]
 fn a_packet_with_any_byte_changed_never_verifies() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     // A packet with much in it: protected, canceled, decided.
-    let genuine = text(&desk.decided(), &desk.signer).into_bytes();
-    let vkey = desk.vkey();
+    let genuine = text(&fixture.decided(), &fixture.signer).into_bytes();
+    let vkey = fixture.vkey();
     assert!(verify(&genuine, &vkey).verified());
     let (low, high) = (0..genuine.len()).partition::<Vec<_>, _>(|at| at % 2 == 0);
     let flip_all = |places: &[usize]| {
@@ -211,13 +211,13 @@ const STATED: &[(&str, &str)] = &[
 
 #[test]
 fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let mut stated = Vec::new();
-    for packet in [desk.decided(), desk.moved()] {
-        no_field_is_free(&desk, &packet, |_| true, &mut stated);
+    for packet in [fixture.decided(), fixture.rescheduled()] {
+        no_field_is_free(&fixture, &packet, |_| true, &mut stated);
     }
     // What the others have, too, need not be tried again.
-    let notified = desk.notified();
+    let notified = fixture.notified();
     let of_settled = |at: &str| {
         let entry = at
             .strip_prefix("/entries/")
@@ -227,7 +227,7 @@ fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     };
     let own =
         |at: &str| of_settled(at) || at.starts_with("/deliveries") || at.starts_with("/summary");
-    no_field_is_free(&desk, &notified, own, &mut stated);
+    no_field_is_free(&fixture, &notified, own, &mut stated);
     for (place, why) in STATED {
         let needed = *place == "/signature" || stated.iter().any(|at| at == place);
         assert!(needed && !why.is_empty(), "{place} is held all the same");
@@ -245,12 +245,12 @@ fn pattern(at: &str) -> String {
 
 /// Notes in `stated` what of the places in [`STATED`] could be otherwise.
 fn no_field_is_free(
-    desk: &Desk,
+    fixture: &Fixture,
     packet: &Packet,
     tried: impl Fn(&str) -> bool,
     stated: &mut Vec<String>,
 ) {
-    let text = text(packet, &desk.signer);
+    let text = text(packet, &fixture.signer);
     let document: Value = jcs::parse(&text).unwrap();
     let mut all = Vec::new();
     places(&document, Vec::new(), &mut all);
@@ -264,11 +264,11 @@ fn no_field_is_free(
             let changed = changed(&document, &path, other.clone());
             let spelled = jcs::to_canonical(&changed).unwrap();
             assert!(
-                !verify(spelled.as_bytes(), &desk.vkey()).verified(),
+                !verify(spelled.as_bytes(), &fixture.vkey()).verified(),
                 "{at}: {other:?}"
             );
-            let anew = signed_anew(&changed, &desk.signer);
-            if verify(&anew, &desk.vkey()).verified() {
+            let anew = signed_anew(&changed, &fixture.signer);
+            if verify(&anew, &fixture.vkey()).verified() {
                 let place = pattern(&at);
                 let known = STATED.iter().any(|(known, _)| *known == place);
                 assert!(known, "signed anew, {at}: {other:?}");
@@ -280,8 +280,8 @@ fn no_field_is_free(
 
 #[test]
 fn a_field_given_twice_never_verifies() {
-    let desk = Desk::new();
-    let text = text(&desk.protected(), &desk.signer);
+    let fixture = Fixture::new();
+    let text = text(&fixture.protected(), &fixture.signer);
     let document: Value = jcs::parse(&text).unwrap();
     let mut all = Vec::new();
     places(&document, Vec::new(), &mut all);
@@ -299,7 +299,7 @@ fn a_field_given_twice_never_verifies() {
             let doubled = text.replacen(&member, &twice, 1);
             assert_ne!(doubled, text, "{member}");
             assert_eq!(
-                failures(doubled.as_bytes(), &desk.vkey()),
+                failures(doubled.as_bytes(), &fixture.vkey()),
                 ["form"],
                 "{member}"
             );
@@ -308,41 +308,41 @@ fn a_field_given_twice_never_verifies() {
 }
 
 /// Changes a packet's fields with the ledger's key at hand, and names the check that must notice.
-fn noticed(desk: &Desk, change: impl FnOnce(&mut Packet)) -> Vec<&'static str> {
-    let mut packet = desk.protected();
+fn noticed(fixture: &Fixture, change: impl FnOnce(&mut Packet)) -> Vec<&'static str> {
+    let mut packet = fixture.protected();
     change(&mut packet);
-    failures(text(&packet, &desk.signer).as_bytes(), &desk.vkey())
+    failures(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey())
 }
 
 #[test]
 fn entries_swapped_dropped_repeated_or_of_another_booking_are_noticed() {
-    let desk = Desk::new();
-    let other = desk.other();
-    assert_eq!(noticed(&desk, |p| p.entries.swap(0, 1)), ["chain"]);
-    assert_eq!(noticed(&desk, |p| drop(p.entries.remove(0))), ["chain"]);
-    assert_eq!(noticed(&desk, |p| p.entries.clear()), ["chain"]);
+    let fixture = Fixture::new();
+    let other = fixture.other();
+    assert_eq!(noticed(&fixture, |p| p.entries.swap(0, 1)), ["chain"]);
+    assert_eq!(noticed(&fixture, |p| drop(p.entries.remove(0))), ["chain"]);
+    assert_eq!(noticed(&fixture, |p| p.entries.clear()), ["chain"]);
     assert_eq!(
-        noticed(&desk, |p| p.entries.push(p.entries[1].clone())),
+        noticed(&fixture, |p| p.entries.push(p.entries[1].clone())),
         ["chain"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[1] = other.entries[1].clone()),
+        noticed(&fixture, |p| p.entries[1] = other.entries[1].clone()),
         ["chain"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[0] = other.entries[0].clone()),
+        noticed(&fixture, |p| p.entries[0] = other.entries[0].clone()),
         ["chain"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries.clone_from(&other.entries)),
+        noticed(&fixture, |p| p.entries.clone_from(&other.entries)),
         ["chain"]
     );
     // Without its last record the booking would be a recorded one, which is not what is shown.
     assert_eq!(
-        noticed(&desk, |p| drop(p.entries.pop())),
+        noticed(&fixture, |p| drop(p.entries.pop())),
         ["booking", "evaluation", "deliveries", "summary"]
     );
-    let whole = noticed(&desk, |p| {
+    let whole = noticed(&fixture, |p| {
         p.entries.clone_from(&other.entries);
         p.stream.clone_from(&other.stream);
     });
@@ -361,119 +361,124 @@ fn entries_swapped_dropped_repeated_or_of_another_booking_are_noticed() {
 
 #[test]
 fn each_part_is_held_by_its_own_check() {
-    let desk = Desk::new();
-    let other = desk.other();
+    let fixture = Fixture::new();
+    let other = fixture.other();
     let later = |at: &Timestamp| at.plus_ms(86_400_000);
     assert_eq!(
-        noticed(&desk, |p| p.stream = other.stream.clone()),
+        noticed(&fixture, |p| p.stream = other.stream.clone()),
         ["chain"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.booking.event_type = "gala".to_owned()),
+        noticed(&fixture, |p| p.booking.event_type = "gala".to_owned()),
         ["booking", "summary"]
     );
-    assert_eq!(noticed(&desk, |p| p.booking.policy = None), ["booking"]);
-    assert_eq!(noticed(&desk, |p| p.log.origin.push('x')), ["key"]);
+    assert_eq!(noticed(&fixture, |p| p.booking.policy = None), ["booking"]);
+    assert_eq!(noticed(&fixture, |p| p.log.origin.push('x')), ["key"]);
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].disclosures[2].value =
+        noticed(&fixture, |p| p.entries[0].disclosures[2].value =
             json!({"id": "t", "name": "Other"})),
         ["disclosures"]
     );
     assert_eq!(
-        noticed(&desk, |p| drop(p.entries[0].disclosures.pop())),
+        noticed(&fixture, |p| drop(p.entries[0].disclosures.pop())),
         ["disclosures"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].erased.push("talent".to_owned())),
+        noticed(&fixture, |p| p.entries[0].erased.push("talent".to_owned())),
         ["disclosures"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].erased.push("nothing".to_owned())),
+        noticed(&fixture, |p| p.entries[0].erased.push("nothing".to_owned())),
         ["disclosures"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].body.kind =
+        noticed(&fixture, |p| p.entries[0].body.kind =
             "booking.canceled".to_owned()),
         ["commitment"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].salt = other.entries[0].salt.clone()),
+        noticed(&fixture, |p| p.entries[0].salt =
+            other.entries[0].salt.clone()),
         ["commitment"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].leaf = other.entries[0].leaf.clone()),
+        noticed(&fixture, |p| p.entries[0].leaf =
+            other.entries[0].leaf.clone()),
         ["proof"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.policy = other.policy.clone()),
+        noticed(&fixture, |p| p.policy = other.policy.clone()),
         ["booking", "policy", "schedule", "evaluation"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.terms.schedule[0].2 += 86_400),
+        noticed(&fixture, |p| p.terms.schedule[0].2 += 86_400),
         ["terms", "schedule", "evaluation"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.created_at = later(&p.created_at)),
+        noticed(&fixture, |p| p.created_at = later(&p.created_at)),
         ["evaluation", "summary"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.created_at = Timestamp::EPOCH),
+        noticed(&fixture, |p| p.created_at = Timestamp::EPOCH),
         ["chain"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.evaluation = None),
+        noticed(&fixture, |p| p.evaluation = None),
         ["evaluation", "summary"]
     );
     assert_eq!(
-        noticed(&desk, |p| p.resolution = desk.canceled().resolution),
+        noticed(&fixture, |p| p.resolution = fixture.canceled().resolution),
         ["resolution", "summary"]
     );
-    assert_eq!(noticed(&desk, |p| p.items.push(json!(1))), ["resolution"]);
     assert_eq!(
-        noticed(&desk, |p| p.summary.headline.push('!')),
+        noticed(&fixture, |p| p.items.push(json!(1))),
+        ["resolution"]
+    );
+    assert_eq!(
+        noticed(&fixture, |p| p.summary.headline.push('!')),
         ["summary"]
     );
     assert_eq!(
-        noticed(&desk, |p| drop(p.summary.timeline.pop())),
+        noticed(&fixture, |p| drop(p.summary.timeline.pop())),
         ["summary"]
     );
 }
 
 /// As [`noticed`], in another packet.
 fn noticed_in(
-    desk: &Desk,
+    fixture: &Fixture,
     mut packet: Packet,
     change: impl FnOnce(&mut Packet),
 ) -> Vec<&'static str> {
     change(&mut packet);
-    failures(text(&packet, &desk.signer).as_bytes(), &desk.vkey())
+    failures(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey())
 }
 
 #[test]
 fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_records() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let of = |packet: &Packet| packet.resolution.clone().unwrap();
-    let (canceled, pending, decided) = (desk.canceled(), desk.pending(), desk.decided());
+    let (canceled, pending, decided) = (fixture.canceled(), fixture.pending(), fixture.decided());
     assert_eq!(of(&canceled).status, ResolutionStatus::Final);
     assert_eq!(of(&pending).status, ResolutionStatus::PendingReview);
     assert_eq!(of(&decided).status, ResolutionStatus::Decided);
     assert_eq!(decided.entries.len(), 5);
     assert_eq!(
-        noticed_in(&desk, desk.canceled(), |p| p.resolution = None),
+        noticed_in(&fixture, fixture.canceled(), |p| p.resolution = None),
         ["resolution", "summary"]
     );
     assert_eq!(
-        noticed_in(&desk, desk.canceled(), |p| p.resolution =
+        noticed_in(&fixture, fixture.canceled(), |p| p.resolution =
             decided.resolution.clone()),
         ["resolution", "summary"]
     );
     // Without the decision it would be pending, without its resolution a cancellation is none.
     assert_eq!(
-        noticed_in(&desk, desk.decided(), |p| drop(p.entries.pop())),
+        noticed_in(&fixture, fixture.decided(), |p| drop(p.entries.pop())),
         ["booking", "resolution", "evaluation", "summary"]
     );
     assert_eq!(
-        noticed_in(&desk, desk.canceled(), |p| drop(p.entries.pop())),
+        noticed_in(&fixture, fixture.canceled(), |p| drop(p.entries.pop())),
         ["booking"]
     );
     let edit = |p: &mut Packet| {
@@ -481,7 +486,7 @@ fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_re
         p.resolution.as_mut().unwrap().evaluation.refund = Some(refund);
     };
     assert_eq!(
-        noticed_in(&desk, desk.canceled(), edit),
+        noticed_in(&fixture, fixture.canceled(), edit),
         ["resolution"],
         "the amounts shown are not those recorded"
     );
@@ -490,13 +495,13 @@ fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_re
         entry.erased.push("note".to_owned());
     };
     // The note may hold personal data; nothing is computed from it.
-    let erased = noticed_in(&desk, desk.canceled(), |p| note(&mut p.entries[2]));
+    let erased = noticed_in(&fixture, fixture.canceled(), |p| note(&mut p.entries[2]));
     assert_eq!(erased, [] as [&str; 0]);
 }
 
 #[test]
 fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_recorded_them() {
-    let honest = Desk::new();
+    let honest = Fixture::new();
     let sums = |minor| Amount::from_minor(minor, Currency::USD).unwrap();
     let given = "not what policy and facts give";
     for (lie, place, check, words) in [
@@ -523,10 +528,10 @@ fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_r
             "What talent accepted, recorded 2026-05-03T00:00:00.000Z, is not the text of the terms in force",
         ),
     ] {
-        let desk = Desk::lying(&lie);
-        let packet = desk.packet_at(place);
-        let bytes = text(&packet, &desk.signer);
-        let report = verify(bytes.as_bytes(), &desk.vkey());
+        let fixture = Fixture::lying(&lie);
+        let packet = fixture.packet_at(place);
+        let bytes = text(&packet, &fixture.signer);
+        let report = verify(bytes.as_bytes(), &fixture.vkey());
         let failed: Vec<_> = report.failures().map(|check| check.name).collect();
         assert_eq!(failed, [check], "{lie:?}: {report}");
         assert!(report.to_string().contains(words));
@@ -540,18 +545,18 @@ fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_r
 
 #[test]
 fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
-    let desk = Desk::new();
-    let moved = desk.moved();
+    let fixture = Fixture::new();
+    let moved = fixture.rescheduled();
     assert_eq!(moved.former_terms.len(), 2);
     assert_eq!(moved.booking.time_zone.as_deref(), Some("Europe/Berlin"));
     assert_eq!(
-        failures(text(&moved, &desk.signer).as_bytes(), &desk.vkey()),
+        failures(text(&moved, &fixture.signer).as_bytes(), &fixture.vkey()),
         [] as [&str; 0]
     );
     // Ten days before the second date half was kept, and that stays.
     let evaluation = moved.evaluation.as_ref().unwrap();
     assert_eq!(evaluation.explanation.code, "RESCHEDULE_FLOOR");
-    let canceled = desk.moved_and_canceled();
+    let canceled = fixture.moved_and_canceled();
     let resolution = canceled.resolution.as_ref().unwrap();
     assert_eq!(resolution.evaluation.penalty.unwrap().minor(), 60_025);
     for (what, change, failed) in [
@@ -576,14 +581,18 @@ fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
             &["booking", "terms", "acceptances", "evaluation", "summary"],
         ),
     ] {
-        assert_eq!(noticed_in(&desk, desk.moved(), change), failed, "{what}");
+        assert_eq!(
+            noticed_in(&fixture, fixture.rescheduled(), change),
+            failed,
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
-    let desk = Desk::new();
-    let moved = desk.moved();
+    let fixture = Fixture::new();
+    let moved = fixture.rescheduled();
     let texts = &moved.terms_disclosures;
     assert_eq!((texts.len(), moved.acceptances.len()), (3, 2));
     assert_eq!(
@@ -644,10 +653,14 @@ fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
             &["terms", "schedule"],
         ),
     ] {
-        assert_eq!(noticed_in(&desk, desk.moved(), change), failed, "{what}");
+        assert_eq!(
+            noticed_in(&fixture, fixture.rescheduled(), change),
+            failed,
+            "{what}"
+        );
     }
     // Where and with what it was accepted can be erased; that it was stays proven.
-    let erased = noticed_in(&desk, desk.moved(), |p| {
+    let erased = noticed_in(&fixture, fixture.rescheduled(), |p| {
         let entry = &mut p.entries[1];
         entry
             .disclosures
@@ -661,8 +674,8 @@ fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
 
 #[test]
 fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
-    let desk = Desk::new();
-    let packet = desk.notified();
+    let fixture = Fixture::new();
+    let packet = fixture.notified();
     let kinds: Vec<&str> = packet
         .entries
         .iter()
@@ -697,7 +710,7 @@ fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
         let found = told.iter().filter(|told| told.starts_with(&text)).count();
         assert_eq!(found, 1, "{text} in {told:#?}");
     }
-    let report = verify(text(&packet, &desk.signer).as_bytes(), &desk.vkey());
+    let report = verify(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey());
     // A key can sign a packet without the last record, so nobody is told that there is no later one.
     let said = |name| {
         let mut checks = report.checks.iter();
@@ -778,7 +791,7 @@ fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
             p.deliveries.push(more);
         }),
     ] {
-        let failed = noticed_in(&desk, desk.notified(), change);
+        let failed = noticed_in(&fixture, fixture.notified(), change);
         assert!(failed.contains(&"deliveries"), "{what}: {failed:?}");
     }
     let crowd = |packet: &mut Packet, endpoints: usize| {
@@ -791,23 +804,25 @@ fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
         }));
     };
     // It was created, protected and canceled, which three events can have told.
-    let room = 3 * DELIVERIES_PER_EVENT - desk.notified().deliveries.len();
-    let most = noticed_in(&desk, desk.notified(), |p| crowd(p, room));
+    let room = 3 * DELIVERIES_PER_EVENT - fixture.notified().deliveries.len();
+    let most = noticed_in(&fixture, fixture.notified(), |p| crowd(p, room));
     assert!(!most.contains(&"deliveries"), "{most:?}");
-    let too_many = noticed_in(&desk, desk.notified(), |p| crowd(p, room + 1));
+    let too_many = noticed_in(&fixture, fixture.notified(), |p| crowd(p, room + 1));
     assert!(too_many.contains(&"deliveries"), "{too_many:?}");
     // After a time the attempts are no longer kept; how it ended is.
-    let pruned = noticed_in(&desk, desk.notified(), |p| p.deliveries[0].history.clear());
+    let pruned = noticed_in(&fixture, fixture.notified(), |p| {
+        p.deliveries[0].history.clear()
+    });
     assert_eq!(pruned, [] as [&str; 0]);
 }
 
 #[test]
 fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
-    let mut desk = Desk::new();
-    let packet = desk.crowded();
+    let mut fixture = Fixture::new();
+    let packet = fixture.crowded();
     assert_eq!(packet.entries.len(), 5 + 8 * DELIVERIES_PER_EVENT);
-    let text = text(&packet, &desk.signer);
-    let report = verify(text.as_bytes(), &desk.vkey());
+    let text = text(&packet, &fixture.signer);
+    let report = verify(text.as_bytes(), &fixture.vkey());
     assert!(report.verified(), "{}", report.failures().count());
     // In a log as long as can be, each proof has more hashes; everything else of a packet takes less than a MiB.
     let longer = packet.entries.len() * 40 * 45;
@@ -818,16 +833,16 @@ fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
 
 #[test]
 fn an_erased_value_is_listed_and_absent_and_a_booking_that_shows_it_all_the_same_fails() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let erase = |p: &mut Packet| {
         for entry in &mut p.entries {
             entry.disclosures.retain(|shown| shown.name != "organizer");
             entry.erased.push("organizer".to_owned());
         }
     };
-    let mut packet = desk.protected();
+    let mut packet = fixture.protected();
     erase(&mut packet);
-    let report = verify(text(&packet, &desk.signer).as_bytes(), &desk.vkey());
+    let report = verify(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey());
     let failed: Vec<_> = report.failures().map(|check| check.name).collect();
     assert_eq!(failed, ["booking"], "{report}");
     assert!(
@@ -839,13 +854,13 @@ fn an_erased_value_is_listed_and_absent_and_a_booking_that_shows_it_all_the_same
 
 #[test]
 fn proofs_of_another_state_or_another_ledger_are_noticed() {
-    let desk = Desk::new();
-    let older = desk.proof_under(0, desk.size() - 1);
+    let fixture = Fixture::new();
+    let older = fixture.proof_under(0, fixture.size() - 1);
     assert_eq!(
-        noticed(&desk, |p| p.entries[0].proof = older.clone()),
+        noticed(&fixture, |p| p.entries[0].proof = older.clone()),
         ["chain"]
     );
-    let own = desk.protected().entries[0].proof.clone();
+    let own = fixture.protected().entries[0].proof.clone();
     for changed in [
         own.replace("index ", "extra AAAA\nindex "),
         own.replace("index 1\n", "index 2\n"),
@@ -853,18 +868,18 @@ fn proofs_of_another_state_or_another_ledger_are_noticed() {
         own.replace("\n\n", "\n"),
     ] {
         assert_ne!(changed, own);
-        let names = noticed(&desk, |p| p.entries[0].proof = changed);
+        let names = noticed(&fixture, |p| p.entries[0].proof = changed);
         assert!(names == ["proof"] || names == ["chain"], "{names:?}");
     }
-    let stranger = Desk::named("example.com/other");
+    let stranger = Fixture::named("example.com/other");
     let foreign = text(&stranger.protected(), &stranger.signer);
     assert_eq!(
-        failures(foreign.as_bytes(), &desk.vkey()),
+        failures(foreign.as_bytes(), &fixture.vkey()),
         ["signature", "key", "proof"]
     );
-    let impostor = Signer::from_seed(desk.signer.name(), &[9; 32]).unwrap();
-    let posing = text(&desk.protected(), &impostor);
-    assert_eq!(failures(posing.as_bytes(), &desk.vkey()), ["signature"]);
+    let impostor = Signer::from_seed(fixture.signer.name(), &[9; 32]).unwrap();
+    let posing = text(&fixture.protected(), &impostor);
+    assert_eq!(failures(posing.as_bytes(), &fixture.vkey()), ["signature"]);
     assert_eq!(
         failures(posing.as_bytes(), &impostor.verifier().to_string()),
         ["key", "proof"]
@@ -873,10 +888,10 @@ fn proofs_of_another_state_or_another_ledger_are_noticed() {
 
 #[test]
 fn the_signature_has_one_line_and_no_other_word_beside_it() {
-    let desk = Desk::new();
-    let document: Value = jcs::parse(&text(&desk.protected(), &desk.signer)).unwrap();
+    let fixture = Fixture::new();
+    let document: Value = jcs::parse(&text(&fixture.protected(), &fixture.signer)).unwrap();
     let note = document["signature"].as_str().unwrap();
-    let checkpoint = Checkpoint::sign(&desk.signer, 0, crate::ledger::hash::EMPTY_ROOT);
+    let checkpoint = Checkpoint::sign(&fixture.signer, 0, crate::ledger::hash::EMPTY_ROOT);
     for other in [
         format!("{note}\u{2014} someone AAAAAAAA\n"),
         note.replace("bookguard.packet/1", "bookguard.packet/2"),
@@ -887,13 +902,13 @@ fn the_signature_has_one_line_and_no_other_word_beside_it() {
         let mut changed = document.clone();
         changed["signature"] = other.into();
         let spelled = jcs::to_canonical(&changed).unwrap();
-        assert_eq!(failures(spelled.as_bytes(), &desk.vkey()), ["signature"]);
+        assert_eq!(failures(spelled.as_bytes(), &fixture.vkey()), ["signature"]);
     }
 }
 
 #[test]
 fn nothing_that_is_no_packet_makes_the_verifier_panic() {
-    let desk = Desk::new();
+    let fixture = Fixture::new();
     let deep = "[".repeat(100_000);
     let long = vec![b' '; PACKET_BYTES + 1];
     let heavy = format!(
@@ -922,14 +937,14 @@ fn nothing_that_is_no_packet_makes_the_verifier_panic() {
         typed(json!({})).as_bytes(),
         typed(json!({"entries": []})).as_bytes(),
     ] {
-        assert_eq!(failures(bytes, &desk.vkey()), ["form"]);
+        assert_eq!(failures(bytes, &fixture.vkey()), ["form"]);
     }
-    let genuine = text(&desk.recorded(), &desk.signer);
+    let genuine = text(&fixture.recorded(), &fixture.signer);
     for vkey in [
         "",
         "x",
         "example.com/log+00000000+AAAA",
-        &desk.vkey()[1..],
+        &fixture.vkey()[1..],
         "\u{0}",
     ] {
         assert_eq!(failures(genuine.as_bytes(), vkey), ["key"]);
@@ -938,11 +953,11 @@ fn nothing_that_is_no_packet_makes_the_verifier_panic() {
 
 #[test]
 fn a_sealed_packet_travels_byte_for_byte() {
-    let desk = Desk::new();
-    let sealed = desk.protected().seal(&desk.signer).unwrap();
+    let fixture = Fixture::new();
+    let sealed = fixture.protected().seal(&fixture.signer).unwrap();
     let wire = serde_json::to_vec(&sealed).unwrap();
     assert_eq!(wire, sealed.text().as_bytes());
     let read: SealedPacket = serde_json::from_slice(&wire).unwrap();
     assert_eq!(serde_json::to_string_pretty(&read).unwrap(), sealed.text());
-    assert_eq!(read.read().unwrap().booking, desk.protected().booking);
+    assert_eq!(read.read().unwrap().booking, fixture.protected().booking);
 }

@@ -45,7 +45,7 @@ impl Command for AcceptTerms {
             return Ok((Vec::new(), answer(batch, *leaf, acceptance)));
         }
         admissible(state, known.len())?;
-        let disclosure = disclose(&state.terms, state.amendments())?;
+        let disclosure = disclose(&state.terms, state.reschedules())?;
         if disclosure.disclosure_hash != asked.disclosure_hash {
             return Err(Error::conflict(
                 "disclosure_changed",

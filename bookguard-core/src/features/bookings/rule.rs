@@ -30,8 +30,8 @@ impl Command for CreateBooking {
             .active_partner(&booking.partner_id)
             .ok_or_else(|| Error::not_found("partner"))?;
         quota::admit_booking(batch, partner, at, new.bytes())?;
-        if let Some(shelf) = &new.shelf
-            && !shelf.is_current(partner.edition, &partner.partner.settings)
+        if let Some(policy_set) = &new.policy_set
+            && !policy_set.is_current(partner.policy_set_version, &partner.partner.settings)
         {
             return Err(Error::outdated());
         }

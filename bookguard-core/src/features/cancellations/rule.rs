@@ -201,7 +201,7 @@ fn evaluate(
         booking_id: state.booking.booking_id,
         terms: &state.terms,
         standing: Standing::of(state.booking.protected, recorded),
-        amendments: state.amendments(),
+        reschedules: state.reschedules(),
     };
     policy::evaluate(&subject, &cancellation.question())
 }

@@ -132,7 +132,7 @@ impl Command for UpdateEndpoint {
         let mut changes = Vec::new();
         let (new, given) = own_secret(at, new, update, &mut changes);
         if health != old.health() {
-            changes.push(Change::EndpointFared {
+            changes.push(Change::EndpointHealthChanged {
                 endpoint_id,
                 health,
             });

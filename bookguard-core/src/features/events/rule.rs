@@ -1,7 +1,7 @@
 //! Manual retries: an open delivery is attempted now, or when its turn comes; without one, the event goes to the current endpoints.
 
 use crate::engine::batch::{BatchState, EventState, PartnerState};
-use crate::engine::change::{Change, Content, DeliveryState, Phase};
+use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
@@ -112,7 +112,7 @@ impl Retry<'_> {
         if !deliveries.is_empty()
             && deliveries
                 .iter()
-                .all(|(_, state)| state.phase == Phase::Delivered)
+                .all(|(_, state)| state.phase == DeliveryPhase::Delivered)
         {
             return Err(Error::conflict(
                 "event_already_delivered",
@@ -130,7 +130,9 @@ impl Retry<'_> {
         };
         let open: Vec<_> = deliveries
             .iter()
-            .filter(|(endpoint_id, state)| state.phase != Phase::Delivered && is_there(endpoint_id))
+            .filter(|(endpoint_id, state)| {
+                state.phase != DeliveryPhase::Delivered && is_there(endpoint_id)
+            })
             .collect();
         if open.is_empty() {
             return Ok(None);
@@ -151,19 +153,19 @@ impl Retry<'_> {
         endpoint_id: EndpointId,
         state: DeliveryState,
     ) -> Change {
-        let charged = match state.due {
-            Some(due) if due > self.at => state.charged.saturating_sub(1),
-            _ => state.charged,
+        let counted_attempts = match state.due {
+            Some(due) if due > self.at => state.counted_attempts.saturating_sub(1),
+            _ => state.counted_attempts,
         };
         let (due, lease) = self.hold(partner, endpoint_id);
         let state = DeliveryState {
-            charged,
+            counted_attempts,
             due: Some(due),
             since: Some(self.at),
             lease,
             ..state
         };
-        Change::DeliveryMoved {
+        Change::DeliveryUpdated {
             event_id: self.event_id,
             endpoint_id,
             state,
@@ -188,7 +190,7 @@ impl Retry<'_> {
     fn wake(&self, partner: &PartnerState, changes: &[Change]) -> Vec<Change> {
         let is_left = |endpoint_id: EndpointId| {
             changes.iter().any(|change| match change {
-                Change::DeliveryMoved {
+                Change::DeliveryUpdated {
                     endpoint_id: id,
                     state,
                     ..
@@ -205,7 +207,7 @@ impl Retry<'_> {
         let left = left.filter(|endpoint| is_left(endpoint.endpoint_id));
         let woken = left.filter_map(|endpoint| {
             let health = health::woken(endpoint.health(), self.at);
-            (health != endpoint.health()).then_some(Change::EndpointFared {
+            (health != endpoint.health()).then_some(Change::EndpointHealthChanged {
                 endpoint_id: endpoint.endpoint_id,
                 health,
             })

@@ -8,7 +8,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::ledger::ContinueLog;
 use crate::ledger::LeafKind;
-use crate::log::{Continuation, Found};
+use crate::log::{Continuation, FoundLog};
 use crate::model::Timestamp;
 
 impl Command for ContinueLog {
@@ -39,7 +39,7 @@ impl Command for ContinueLog {
         let continuation = Continuation {
             origin: self.origin.clone(),
             vkey: self.vkey.clone(),
-            found: Found {
+            found: FoundLog {
                 head: rollback.found.clone(),
                 vkey: batch.vkey.clone(),
             },

@@ -52,7 +52,7 @@ impl Command for ApprovePartner {
             ));
         }
         let changes = vec![
-            Change::PartnerMoved {
+            Change::PartnerStatusChanged {
                 partner_id,
                 status: PartnerStatus::Active,
             },

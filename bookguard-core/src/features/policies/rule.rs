@@ -40,7 +40,7 @@ impl Command for PutPolicy {
         if self.version_said && !(number..=number.saturating_add(1)).contains(&document.version) {
             return Err(other_version(&document.policy_id, document.version, number));
         }
-        let versions = partner.edition.versions;
+        let versions = partner.policy_set_version.versions;
         if versions >= limits::POLICY_VERSIONS_PER_PARTNER {
             return Err(Error::conflict(
                 "too_many_policy_versions",

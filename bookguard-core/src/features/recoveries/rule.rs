@@ -6,7 +6,7 @@
 //! courier claims it as it has room. A recovery that only counts takes the same way and changes nothing else.
 
 use crate::engine::batch::{BatchState, LoggedEvent, PartnerState};
-use crate::engine::change::{Change, DeliveryState, Phase};
+use crate::engine::change::{Change, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::{Error, FieldError};
@@ -139,7 +139,7 @@ impl Command for ContinueRecovery {
         }
         let (next, mut changes) = Walk::new(batch, at, partner, recovery.clone()).step();
         if next != *recovery {
-            changes.push(Change::RecoveryMoved {
+            changes.push(Change::RecoveryUpdated {
                 partner_id: self.partner_id,
                 recovery: Box::new(next),
             });
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
             return;
         }
         let failed = |(endpoint_id, state): &&Known| {
-            state.phase == Phase::Failed
+            state.phase == DeliveryPhase::Failed
                 && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)
         };
         let mut changes: Vec<Change> = deliveries
@@ -266,7 +266,9 @@ impl<'a> Walk<'a> {
     /// As listings show it: what an endpoint that was deleted has not received has failed.
     fn status(&self, (endpoint_id, state): &Known) -> DeliveryStatus {
         match state.phase {
-            Phase::Pending if find(self.partner, endpoint_id).is_none() => DeliveryStatus::Failed,
+            DeliveryPhase::Pending if find(self.partner, endpoint_id).is_none() => {
+                DeliveryStatus::Failed
+            }
             phase => phase.into(),
         }
     }
@@ -275,7 +277,7 @@ impl<'a> Walk<'a> {
     /// keeps its place.
     fn again(&self, event_id: EventId, endpoint_id: EndpointId, state: DeliveryState) -> Change {
         let begun = DeliveryState {
-            charged: 0,
+            counted_attempts: 0,
             begun: Some(self.at),
             ..state
         };
@@ -292,7 +294,7 @@ impl<'a> Walk<'a> {
             lease: None,
             ..begun
         };
-        Change::DeliveryMoved {
+        Change::DeliveryUpdated {
             event_id,
             endpoint_id,
             state,

@@ -3,19 +3,19 @@
 //! What a new date does to the terms is the policy's to say. Invariant: the terms that were in force stay where they were
 //! recorded, and no change of date reaches behind another one.
 
-use crate::engine::batch::{BatchState, BookingState, Moved};
+use crate::engine::batch::{BatchState, BookingState, LatestReschedule};
 use crate::engine::chain::Chain;
 use crate::engine::change::{Change, Entry};
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, FieldError};
-use crate::evidence::{FrozenTerms, Rescheduling, Stage, facts};
+use crate::evidence::{FrozenTerms, RescheduleRecord, TermsVersion, facts};
 use crate::features::cancellations::rule::{field_error, owned};
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::ledger::LeafKind;
 use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
 use crate::model::{BookingStatus, Timestamp};
-use crate::policy::{Amendment, Refusal, Rule, Terms, effective_schedule};
+use crate::policy::{PastReschedule, Refusal, Rule, Terms, effective_schedule};
 
 impl Command for RescheduleBooking {
     type Reply = Rescheduled;
@@ -29,12 +29,16 @@ impl Command for RescheduleBooking {
     /// # Errors
     /// `not_found`; `booking_canceled`, `claim_window_closed`, `event_date_unchanged`, `too_many_reschedules`; by
     /// field `rescheduled_in_future`, `rescheduled_before_booking`, `rescheduled_out_of_order`, `backdated_across_deadline`,
-    /// `event_date_passed`, and those of [`Terms::moved`].
+    /// `event_date_passed`, and those of [`Terms::rescheduled`].
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Rescheduled> {
         let asked = &self.asked;
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
-        if let Some(moved) = state.moved.as_ref().filter(|moved| repeats(asked, moved)) {
-            return Ok((Vec::new(), answer(batch, moved, &state.terms)?));
+        if let Some(latest_reschedule) = state
+            .latest_reschedule
+            .as_ref()
+            .filter(|latest_reschedule| repeats(asked, latest_reschedule))
+        {
+            return Ok((Vec::new(), answer(batch, latest_reschedule, &state.terms)?));
         }
         admissible(state, at)?;
         let agreed_at = agreed_at(state, at, asked)?;
@@ -44,29 +48,30 @@ impl Command for RescheduleBooking {
             .or(state.booking.time_zone.as_ref());
         let terms = state
             .terms
-            .moved(asked.event_date, time_zone.map(String::as_str))
+            .rescheduled(asked.event_date, time_zone.map(String::as_str))
             .map_err(about_the_date)?;
         new_date(state, &terms, agreed_at)?;
 
-        let mut amendments = state.amendments().to_vec();
-        amendments.push(Amendment::of(&state.terms, state.amendments(), agreed_at));
-        let rescheduling = Rescheduling {
+        let mut reschedules = state.reschedules().to_vec();
+        reschedules.push(PastReschedule::of(
+            &state.terms,
+            state.reschedules(),
+            agreed_at,
+        ));
+        let record = RescheduleRecord {
             booking_id: self.booking_id,
             rescheduled_at: at,
             event_date: terms.anchor,
             time_zone: time_zone.cloned(),
             agreed_by: asked.agreed_by.clone(),
             at: asked.at,
-            amendments,
+            reschedules,
             terms: FrozenTerms::of(&terms),
         };
         let mut chain = Chain::of(batch, state, at, &self.seed)?;
-        let entry = chain.append(
-            LeafKind::BookingRescheduled,
-            facts::rescheduled(&rescheduling),
-        )?;
-        let moved = moved(state, rescheduling, &entry);
-        let mut reply = answer(batch, &moved, &terms)?;
+        let entry = chain.append(LeafKind::BookingRescheduled, facts::rescheduled(&record))?;
+        let latest_reschedule = latest_reschedule(state, record, &entry);
+        let mut reply = answer(batch, &latest_reschedule, &terms)?;
         if asked.dry_run {
             reply.dry_run = true;
             reply.receipt = None;
@@ -76,7 +81,7 @@ impl Command for RescheduleBooking {
             Change::Entry(Box::new(entry)),
             Change::BookingRescheduled {
                 booking_id: self.booking_id,
-                moved: Box::new(moved),
+                latest_reschedule: Box::new(latest_reschedule),
                 terms: Box::new(terms),
             },
         ];
@@ -91,8 +96,8 @@ impl Command for RescheduleBooking {
 }
 
 /// Whether the latest change of date is what is asked for.
-fn repeats(asked: &RescheduleRequest, moved: &Moved) -> bool {
-    let latest = &moved.rescheduling;
+fn repeats(asked: &RescheduleRequest, latest_reschedule: &LatestReschedule) -> bool {
+    let latest = &latest_reschedule.record;
     latest.terms.date == asked.event_date
         && latest.agreed_by == asked.agreed_by
         && latest.at == asked.at
@@ -120,7 +125,7 @@ fn admissible(state: &BookingState, now: Timestamp) -> Result<(), Error> {
             ),
         ));
     }
-    if state.amendments().len() >= RESCHEDULES {
+    if state.reschedules().len() >= RESCHEDULES {
         return Err(Error::conflict(
             "too_many_reschedules",
             format!(
@@ -161,7 +166,7 @@ fn agreed_at(
             ),
         );
     }
-    if let Some(last) = state.amendments().last().filter(|last| at < last.at) {
+    if let Some(last) = state.reschedules().last().filter(|last| at < last.at) {
         return refuse(
             "rescheduled_out_of_order",
             format!(
@@ -237,28 +242,36 @@ fn about_the_date(refusal: Refusal) -> Error {
 }
 
 /// What the booking is under once the entry is written.
-fn moved(state: &BookingState, rescheduling: Rescheduling, entry: &Entry) -> Moved {
+fn latest_reschedule(
+    state: &BookingState,
+    record: RescheduleRecord,
+    entry: &Entry,
+) -> LatestReschedule {
     let booking = &state.booking;
-    let recorded = match &state.moved {
-        Some(moved) => moved.recorded.clone(),
-        None => Stage {
+    let recorded = match &state.latest_reschedule {
+        Some(latest_reschedule) => latest_reschedule.recorded.clone(),
+        None => TermsVersion {
             since: booking.created_at,
             event_date: booking.event_date,
             time_zone: booking.time_zone.clone(),
             terms: FrozenTerms::of(&state.terms),
         },
     };
-    Moved {
+    LatestReschedule {
         leaf: (entry.index, entry.hash),
-        rescheduling,
+        record,
         recorded,
     }
 }
 
 /// What is answered about a change of date that is recorded, or is about to be.
-fn answer(batch: &BatchState, moved: &Moved, terms: &Terms) -> Result<Rescheduled, Error> {
-    let latest = &moved.rescheduling;
-    let amendment = latest.amendments.last().ok_or_else(|| {
+fn answer(
+    batch: &BatchState,
+    latest_reschedule: &LatestReschedule,
+    terms: &Terms,
+) -> Result<Rescheduled, Error> {
+    let latest = &latest_reschedule.record;
+    let reschedule = latest.reschedules.last().ok_or_else(|| {
         Error::internal(format!(
             "the change of date of booking {} does not say what it changed",
             latest.booking_id
@@ -268,13 +281,13 @@ fn answer(batch: &BatchState, moved: &Moved, terms: &Terms) -> Result<Reschedule
         booking_id: latest.booking_id,
         event_date: latest.event_date,
         time_zone: latest.time_zone.clone(),
-        previous_event_date: amendment.previous_event_date.to_string(),
+        previous_event_date: reschedule.previous_event_date.to_string(),
         rescheduled_at: latest.rescheduled_at,
-        at: amendment.at,
+        at: reschedule.at,
         agreed_by: latest.agreed_by.clone(),
-        reached: amendment.reached,
-        schedule: effective_schedule(terms, &latest.amendments)?,
+        reached: reschedule.reached,
+        schedule: effective_schedule(terms, &latest.reschedules)?,
         dry_run: false,
-        receipt: Some(Receipt::of(&batch.origin, moved.leaf)),
+        receipt: Some(Receipt::of(&batch.origin, latest_reschedule.leaf)),
     })
 }

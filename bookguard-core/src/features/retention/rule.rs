@@ -70,7 +70,7 @@ fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Optio
         if !batch.deleted.contains(endpoint_id) {
             return None;
         }
-        changes.push(Change::DeliveryMoved {
+        changes.push(Change::DeliveryUpdated {
             event_id: *event_id,
             endpoint_id: *endpoint_id,
             state: DeliveryState {

@@ -13,7 +13,7 @@ const NOW: &str = "2026-06-01T00:00:00.500Z";
 
 fn told(work: &BatchState) -> TermsDisclosure {
     let state = &work.bookings[&booking_id()];
-    disclose(&state.terms, state.amendments()).unwrap()
+    disclose(&state.terms, state.reschedules()).unwrap()
 }
 
 fn ask(work: &BatchState) -> AcceptanceRequest {

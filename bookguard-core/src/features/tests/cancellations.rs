@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::batch::BookingState;
 use crate::engine::change::Entry;
-use crate::evidence::verify::tests::desk;
+use crate::evidence::verify::tests::fixture;
 use crate::features::cancellations::{
     CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected, NewResolution,
 };
@@ -41,7 +41,7 @@ pub(super) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
         created_at,
     };
     let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
-    let mut booking = desk::booking(BOOKING, created_at, &terms, Some("America/New_York"));
+    let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
     if status == BookingStatus::Protected {
         booking.protect(created_at.plus_ms(1000));
     }
@@ -50,7 +50,7 @@ pub(super) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
         terms,
         stream: CHAIN.stream,
         protected_leaf: None,
-        moved: None,
+        latest_reschedule: None,
         resolution: None,
     }
 }

@@ -25,7 +25,7 @@ fn suspended(probe_ms: i64) -> EndpointHealth {
 
 /// A batch with one due delivery to endpoint 7, which fares so, as a batch that claims and settles loads it.
 fn faring(health: EndpointHealth) -> BatchState {
-    let mut work = with_delivery(delivery(Phase::Failed, Some(0), None));
+    let mut work = with_delivery(delivery(DeliveryPhase::Failed, Some(0), None));
     let partner = work.partners.get_mut(&id(1)).unwrap();
     partner.endpoints[0] = partner.endpoints[0].clone().with_health(health);
     work.due.insert(id(7), vec![id(5)]);
@@ -145,16 +145,18 @@ fn what_fares_well_is_written_nothing_about_and_what_is_no_failure_of_its_own_do
 fn of_a_suspended_endpoint_one_delivery_is_taken_whoever_asks_and_another_soon_if_nothing_came_of_it()
  {
     let mut work = faring(suspended(1_000));
-    work.deliveries
-        .insert((id(6), id(7)), delivery(Phase::Pending, Some(0), None));
+    work.deliveries.insert(
+        (id(6), id(7)),
+        delivery(DeliveryPhase::Pending, Some(0), None),
+    );
     work.due.insert(id(7), vec![id(5), id(6)]);
     assert!(changes(decide(&work, &claim(999))).is_empty(), "not yet");
     let taken = changes(decide(&work, &claim(1_000)));
     assert!(matches!(
         taken.as_slice(),
         [
-            Change::DeliveryMoved { state, .. },
-            Change::EndpointFared { health, .. }
+            Change::DeliveryUpdated { state, .. },
+            Change::EndpointHealthChanged { health, .. }
         ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
     taken.iter().for_each(|change| work.apply(change));
@@ -197,7 +199,7 @@ fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try()
     use FailureClass::{OurFault, PayloadTooLarge, Timeout};
     let old = OUR_FAULTS_FREE_MS + 1;
     // (charged before, failure, age of the event, charged afterwards, due so long after)
-    for (charged, class, age, after, due) in [
+    for (counted_attempts, class, age, after, due) in [
         (0, Timeout, 0, 0, Some(0)),
         (9, Timeout, old, 9, Some(0)),
         // One that was given up and is tried by hand stays given up.
@@ -208,11 +210,15 @@ fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try()
     ] {
         let mut work = faring(suspended(PROBE_MS));
         let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
-        state.charged = charged;
+        state.counted_attempts = counted_attempts;
         attempted(&mut work, age, Some(class));
-        let named = format!("{charged} {class} {age}");
+        let named = format!("{counted_attempts} {class} {age}");
         let state = work.deliveries[&(id(5), id(7))];
-        assert_eq!((state.charged, state.lease), (after, None), "{named}");
+        assert_eq!(
+            (state.counted_attempts, state.lease),
+            (after, None),
+            "{named}"
+        );
         let due = due.map(|ms| NOW.plus_ms(age + ms));
         assert_eq!(state.due, due, "{named}");
         assert_eq!(work.health[&id(7)].status, Suspended, "{named}");
@@ -408,7 +414,7 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     assert!(
         claimed.iter().any(|change| matches!(
             change,
-            Change::DeliveryMoved { state, .. } if state.lease == Some(42)
+            Change::DeliveryUpdated { state, .. } if state.lease == Some(42)
         )),
         "{claimed:?}"
     );
@@ -518,14 +524,14 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
         ..unverified
     });
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
-    (state.due, state.charged) = (Some(NOW.plus_ms(3_600_000)), 5);
+    (state.due, state.counted_attempts) = (Some(NOW.plus_ms(3_600_000)), 5);
     for ms in 0..5 {
         changes(decide(&work, &retry(ms)))
             .iter()
             .for_each(|change| work.apply(change));
     }
     let state = work.deliveries[&(id(5), id(7))];
-    assert_eq!((state.charged, state.lease), (4, None));
+    assert_eq!((state.counted_attempts, state.lease), (4, None));
     // A suspended one is tried soon, not in hours, and not at once.
     for (unverified_since, next) in [(None, 0), (Some(NOW), UNVERIFIED_MS)] {
         let mut work = faring(EndpointHealth {
@@ -555,7 +561,7 @@ fn where_nothing_was_accepted_yet_a_try_that_was_none_puts_the_next_off_by_secon
         unverified_since: Some(NOW),
         ..EndpointHealth::of(Active)
     };
-    let held = crate::engine::command::Held {
+    let held = crate::engine::command::HeldDelivery {
         event_id: id(5),
         endpoint_id: id(7),
         lease: 42,

@@ -1,20 +1,20 @@
 //! Deliveries that are given back, and those that are taken back.
 
 use super::*;
-use crate::engine::command::{Held, Lapse};
+use crate::engine::command::{HeldDelivery, Reclaim};
 use crate::engine::lease::{self, Node};
 use crate::limits::{LEASE_MS, LEASE_SKEW_MS};
 
 /// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
 fn lapsed(due: i64, lease: Option<i64>) -> BatchState {
-    let mut state = with_delivery(delivery(Phase::Failed, Some(due), lease));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(due), lease));
     state.lapsed.insert((id(5), id(7)));
     state
 }
 
 fn release(lease: i64) -> Envelope<()> {
     command(ReleaseDeliveries {
-        held: vec![Held {
+        held: vec![HeldDelivery {
             event_id: id(5),
             endpoint_id: id(7),
             lease,
@@ -22,7 +22,7 @@ fn release(lease: i64) -> Envelope<()> {
     })
 }
 
-fn reclaim(from: Lapse) -> Envelope<()> {
+fn reclaim(from: Reclaim) -> Envelope<()> {
     command(ReclaimDeliveries { from })
 }
 
@@ -30,7 +30,7 @@ fn reclaim(from: Lapse) -> Envelope<()> {
 fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
     let before = state.deliveries[&(id(5), id(7))];
     let changes = changes(decide(state, command));
-    let [Change::DeliveryMoved { state: after, .. }] = changes.as_slice() else {
+    let [Change::DeliveryUpdated { state: after, .. }] = changes.as_slice() else {
         assert!(changes.is_empty(), "{changes:?}");
         return None;
     };
@@ -47,19 +47,19 @@ fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
 #[test]
 fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
     let now = NOW.ms();
-    let held = with_delivery(delivery(Phase::Pending, Some(now + 1), Some(3)));
+    let held = with_delivery(delivery(DeliveryPhase::Pending, Some(now + 1), Some(3)));
     assert_eq!(freed(&held, &release(3)), Some(now));
     assert_eq!(freed(&held, &release(4)), None, "somebody else holds it");
-    let nobody_s = with_delivery(delivery(Phase::Failed, Some(now + 1), None));
+    let nobody_s = with_delivery(delivery(DeliveryPhase::Failed, Some(now + 1), None));
     assert_eq!(freed(&nobody_s, &release(3)), None);
-    let over = with_delivery(delivery(Phase::Delivered, None, None));
+    let over = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     assert_eq!(freed(&over, &release(3)), None);
     assert!(changes(decide(&BatchState::default(), &release(3))).is_empty());
 }
 
 #[test]
 fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
-    let ended_now = reclaim(Lapse::EndedBy(NOW));
+    let ended_now = reclaim(Reclaim::EndedBy(NOW));
     let now = NOW.ms();
     for (due, lease, taken) in [
         (now - 9, Some(3), true),
@@ -72,7 +72,7 @@ fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
     }
     // One that would have gone on, of a holder that is gone: due now, not when it would have ended.
     let ended = NOW.plus_ms(100);
-    let gone = reclaim(Lapse::EndedBy(ended));
+    let gone = reclaim(Reclaim::EndedBy(ended));
     assert_eq!(freed(&lapsed(now + 100, Some(3)), &gone), Some(now));
     assert_eq!(freed(&lapsed(now + 101, Some(3)), &gone), None);
 }
@@ -89,17 +89,17 @@ fn what_a_node_held_that_is_gone_is_due_at_once_and_nobody_else_s() {
     ] {
         let held = lapsed(end, lease);
         let expected = taken.then_some(NOW.ms());
-        assert_eq!(freed(&held, &reclaim(Lapse::Gone(node))), expected);
+        assert_eq!(freed(&held, &reclaim(Reclaim::Gone(node))), expected);
     }
 }
 
 #[test]
 fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     let mut state = lapsed(0, Some(3));
-    changes(decide(&state, &reclaim(Lapse::EndedBy(NOW))))
+    changes(decide(&state, &reclaim(Reclaim::EndedBy(NOW))))
         .iter()
         .for_each(|change| state.apply(change));
-    assert!(changes(decide(&state, &reclaim(Lapse::EndedBy(NOW)))).is_empty());
+    assert!(changes(decide(&state, &reclaim(Reclaim::EndedBy(NOW)))).is_empty());
     assert!(changes(decide(&state, &release(3))).is_empty());
     state.due.insert(id(7), vec![id(5)]);
     let claim = command(ClaimDeliveries {
@@ -132,7 +132,7 @@ fn what_a_clock_put_off_that_was_ahead_waits_as_long_as_then_from_now_on() {
         delivery.due = Some(NOW.plus_ms(since + wait));
         delivery.since = Some(NOW.plus_ms(since));
         let before = *delivery;
-        let changes = changes(decide(&state, &reclaim(Lapse::Ahead)));
+        let changes = changes(decide(&state, &reclaim(Reclaim::Ahead)));
         let expected = after.map(|after| DeliveryState {
             due: Some(NOW.plus_ms(after)),
             since: Some(NOW),
@@ -145,7 +145,7 @@ fn what_a_clock_put_off_that_was_ahead_waits_as_long_as_then_from_now_on() {
         });
         assert!(found.eq(expected), "{since} {wait}: {changes:?}");
         changes.iter().for_each(|change| state.apply(change));
-        let again = self::changes(decide(&state, &reclaim(Lapse::Ahead)));
+        let again = self::changes(decide(&state, &reclaim(Reclaim::Ahead)));
         assert!(again.is_empty(), "{since} {wait}: {now} {again:?}");
     }
 }

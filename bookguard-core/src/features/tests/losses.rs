@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::features::ledger::ContinueLog;
-use crate::guard::{Lapse, Rollback, Seen};
+use crate::guard::{PublishedHead, Rollback, RollbackCause};
 use crate::ledger::{Hash, LeafKind, leaf_hash};
 use crate::log::Continuation;
 
-fn head(origin: &str, size: u64) -> Seen {
-    Seen {
+fn head(origin: &str, size: u64) -> PublishedHead {
+    PublishedHead {
         origin: origin.to_owned(),
         size,
         root: leaf_hash(&size.to_be_bytes()),
@@ -18,7 +18,7 @@ fn lost(entries: u64) -> Rollback {
     Rollback {
         found: head("old", 4),
         seen: head("old", 4 + entries),
-        lapse: Lapse::Behind,
+        cause: RollbackCause::Behind,
     }
 }
 
@@ -73,11 +73,11 @@ fn everything_is_refused_even_an_answer_that_is_remembered() {
         endpoints: vec![(id(7), 1)],
     };
     assert_eq!(code(decide(&work, &command(claim))), refused);
-    let amend = AmendAnswer {
+    let replace_answer = ReplaceAnswer {
         key: [1; 32],
         answer: Vec::new(),
     };
-    assert_eq!(code(decide(&work, &command(amend))), refused);
+    assert_eq!(code(decide(&work, &command(replace_answer))), refused);
     let revoke = RevokeApiKey {
         partner_id: id(1),
         api_key_id: id(2),

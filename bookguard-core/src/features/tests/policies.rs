@@ -65,7 +65,10 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
         assert_eq!(done(&mut work, &put(id, late, said)), expected, "step {n}");
     }
     let partner = &work.partners[&id(1)];
-    assert_eq!((partner.edition.versions, partner.policies.len()), (5, 2));
+    assert_eq!(
+        (partner.policy_set_version.versions, partner.policies.len()),
+        (5, 2)
+    );
     assert_eq!(partner.policies["house"].version, 4);
 }
 
@@ -95,7 +98,11 @@ fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
         refused("too_many_policies")
     );
     assert_eq!(done(&mut full, &put("p7", 1, None)), Ok((2, true)));
-    full.partners.get_mut(&id(1)).unwrap().edition.versions = limits::POLICY_VERSIONS_PER_PARTNER;
+    full.partners
+        .get_mut(&id(1))
+        .unwrap()
+        .policy_set_version
+        .versions = limits::POLICY_VERSIONS_PER_PARTNER;
     assert_eq!(
         done(&mut full, &put("p7", 2, None)),
         refused("too_many_policy_versions")

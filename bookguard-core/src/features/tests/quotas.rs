@@ -22,7 +22,7 @@ fn booking(at: Timestamp) -> Envelope<BookingCreated> {
     let fields = facts::created(&made.booking, &made.terms, "{}");
     let fact = Fact::seal(LeafKind::BookingCreated, fields, entropy::bytes).unwrap();
     let new = NewBooking {
-        shelf: None,
+        policy_set: None,
         body: "b".repeat(60),
         terms_body: "t".repeat(40),
         stream: entropy::bytes(),

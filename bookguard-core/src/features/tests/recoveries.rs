@@ -117,8 +117,8 @@ fn counts(recovery: &Recovery) -> [u64; 4] {
 
 #[test]
 fn what_was_not_received_is_delivered_where_it_failed_or_else_where_it_never_went() {
+    use DeliveryPhase::{Delivered, Failed, Pending};
     use EndpointStatus::{Active, Disabled, Suspended};
-    use Phase::{Delivered, Failed, Pending};
     const GONE: Option<EndpointStatus> = None;
     let (on, off, waits) = (Some(Active), Some(Disabled), Some(Suspended));
     // Endpoints 7 and 8 as they stand, where the event was delivered to, whether only endpoint 8 counts: which deliveries
@@ -222,11 +222,11 @@ fn what_was_not_received_is_delivered_where_it_failed_or_else_where_it_never_wen
                 Change::DeliveryAdded {
                     endpoint_id, state, ..
                 }
-                | Change::DeliveryMoved {
+                | Change::DeliveryUpdated {
                     endpoint_id, state, ..
                 } => {
                     assert_eq!(state.due, Some(recovery.created_at), "{shown}");
-                    assert_eq!((state.lease, state.charged), (None, 0), "{shown}");
+                    assert_eq!((state.lease, state.counted_attempts), (None, 0), "{shown}");
                     *endpoint_id
                 }
                 other => panic!("{shown}: {other:?}"),
@@ -264,7 +264,7 @@ fn work_like(work: &BatchState) -> BatchState {
 
 #[test]
 fn the_type_the_status_and_the_time_decide_which_events() {
-    let failed = delivery(Phase::Failed, None, None);
+    let failed = delivery(DeliveryPhase::Failed, None, None);
     let all = [Unreceived::Failed, Unreceived::NoEndpoints];
     // Endpoint 8 takes no such events. The first failed, the second had no endpoint, the third failed.
     for (since, until, statuses, expected) in [
@@ -299,10 +299,10 @@ fn the_type_the_status_and_the_time_decide_which_events() {
 fn a_schedule_begins_anew_and_its_age_with_it() {
     let mut work = log(1, vec![endpoint(7, &[])]);
     let given_up = DeliveryState {
-        charged: 10,
+        counted_attempts: 10,
         attempts: 12,
         settled_leaf: Some(9),
-        ..delivery(Phase::Failed, None, None)
+        ..delivery(DeliveryPhase::Failed, None, None)
     };
     deliver(&mut work, 1, 7, given_up);
     let (recovery, _) = begin(&mut work, everything());
@@ -321,7 +321,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
             };
             now = due.max(now);
             (state.due, state.lease) = (Some(now), Some(1));
-            let parcel = Parcel {
+            let delivery = LeasedDelivery {
                 event_id: event_id(1),
                 partner_id: id(1),
                 endpoint_id: id(7),
@@ -337,7 +337,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
             };
             let settle = SettleDelivery {
                 jitter: 1 << 63,
-                ..SettleDelivery::of(&parcel, attempt(Some(class)), now).unwrap()
+                ..SettleDelivery::of(&delivery, attempt(Some(class)), now).unwrap()
             };
             let settle = Envelope::new(now, settle);
             let changes = changes(decide(&work, &settle));
@@ -365,7 +365,7 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         (None, None, (Some(now), None)),
     ] {
         let mut work = log(1, vec![endpoint(7, &[])]);
-        deliver(&mut work, 1, 7, delivery(Phase::Failed, due, lease));
+        deliver(&mut work, 1, 7, delivery(DeliveryPhase::Failed, due, lease));
         let (recovery, changes) = begin(&mut work, everything());
         assert_eq!(counts(&recovery), [1, 1, 1, 0]);
         // Handed to nobody: what is under a lease is in somebody's hands.
@@ -373,7 +373,7 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         assert_eq!(renewed, expected.1.is_some());
         let state = work.deliveries[&(event_id(1), id(7))];
         assert_eq!((state.due.map(Timestamp::ms), state.lease), expected);
-        assert_eq!((state.charged, state.begun), (0, Some(at(now))));
+        assert_eq!((state.counted_attempts, state.begun), (0, Some(at(now))));
     }
 }
 
@@ -411,7 +411,7 @@ fn an_event_goes_to_so_many_endpoints_and_to_no_more() {
     for (had, made) in [(most - 2, 2), (most - 1, 1), (most, 0)] {
         let mut work = log(1, vec![endpoint(7, &[]), endpoint(8, &[])]);
         for gone in 0..had {
-            let failed = delivery(Phase::Failed, None, None);
+            let failed = delivery(DeliveryPhase::Failed, None, None);
             deliver(&mut work, 1, 100 + gone, failed);
         }
         let (recovery, changes) = begin(&mut work, everything());
@@ -490,13 +490,18 @@ fn an_endpoint_that_is_not_the_partners_is_unknown_and_a_disabled_one_is_refused
 fn what_was_pruned_is_counted_and_left_as_it_is() {
     let mut work = log(2, vec![endpoint(7, &[])]);
     for seq in [1, 2] {
-        deliver(&mut work, seq, 7, delivery(Phase::Failed, None, None));
+        deliver(
+            &mut work,
+            seq,
+            7,
+            delivery(DeliveryPhase::Failed, None, None),
+        );
     }
     let pruned = work.log.get_mut(&(id(1), 1)).unwrap();
     pruned.is_pruned = true;
     let (recovery, changes) = begin(&mut work, everything());
     assert_eq!((counts(&recovery), recovery.expired), ([2, 1, 1, 0], 1));
-    let [Change::DeliveryMoved { event_id: due, .. }] = changes.as_slice() else {
+    let [Change::DeliveryUpdated { event_id: due, .. }] = changes.as_slice() else {
         panic!("{changes:?}");
     };
     assert_eq!(*due, event_id(2));

@@ -90,7 +90,7 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
             (state.booking.event_date, 2)
         );
         assert_eq!(state.terms.policy, former.policy);
-        let moved = state.moved.as_ref().unwrap();
+        let moved = state.latest_reschedule.as_ref().unwrap();
         assert_eq!(moved.recorded.terms.date, former.event_date);
         assert_eq!(moved.recorded.event_date, former.anchor);
 
@@ -154,11 +154,17 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
     let state = &work.bookings[&booking_id()];
     assert_eq!(state.booking.time_zone.as_deref(), Some("America/Toronto"));
     let reached = state
-        .amendments()
+        .reschedules()
         .iter()
         .map(|a| a.reached.unwrap().minor());
     assert_eq!(reached.collect::<Vec<_>>(), [HALF, 0, 0, HALF]);
-    let kept = state.moved.as_ref().unwrap().recorded.time_zone.clone();
+    let kept = state
+        .latest_reschedule
+        .as_ref()
+        .unwrap()
+        .recorded
+        .time_zone
+        .clone();
     assert_eq!(kept.as_deref(), Some("America/New_York"));
 }
 

@@ -37,7 +37,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
     for (name, state, deleted, days, before, pruned) in [
         (
             "delivered",
-            delivery(Phase::Delivered, None, None),
+            delivery(DeliveryPhase::Delivered, None, None),
             false,
             2,
             1,
@@ -45,7 +45,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "given up",
-            delivery(Phase::Failed, None, None),
+            delivery(DeliveryPhase::Failed, None, None),
             false,
             2,
             1,
@@ -53,7 +53,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "a day old",
-            delivery(Phase::Failed, None, None),
+            delivery(DeliveryPhase::Failed, None, None),
             false,
             1,
             1,
@@ -61,7 +61,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "not asked for",
-            delivery(Phase::Failed, None, None),
+            delivery(DeliveryPhase::Failed, None, None),
             false,
             9,
             0,
@@ -69,7 +69,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "waiting",
-            delivery(Phase::Failed, late, None),
+            delivery(DeliveryPhase::Failed, late, None),
             false,
             9,
             1,
@@ -77,7 +77,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "due for long",
-            delivery(Phase::Pending, Some(0), None),
+            delivery(DeliveryPhase::Pending, Some(0), None),
             false,
             9,
             1,
@@ -85,7 +85,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "under way",
-            delivery(Phase::Pending, late, Some(3)),
+            delivery(DeliveryPhase::Pending, late, Some(3)),
             false,
             9,
             1,
@@ -93,7 +93,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         ),
         (
             "for nobody",
-            delivery(Phase::Pending, Some(0), None),
+            delivery(DeliveryPhase::Pending, Some(0), None),
             true,
             9,
             1,
@@ -125,7 +125,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
 
 #[test]
 fn what_is_left_is_the_hash_and_it_is_pruned_once() {
-    let mut work = with_delivery(delivery(Phase::Delivered, None, None));
+    let mut work = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     let command = prune(9, 1, sweep(0, None), sweep(0, None));
     let (changes, _) = decided(&work, &command);
     let [Change::EventPruned { event_id, pruned }] = changes.as_slice() else {
@@ -144,8 +144,8 @@ fn what_is_left_is_the_hash_and_it_is_pruned_once() {
 
 #[test]
 fn the_place_moves_on_unless_another_look_came_in_between() {
-    let waiting = delivery(Phase::Failed, Some(9), None);
-    let over = delivery(Phase::Failed, None, None);
+    let waiting = delivery(DeliveryPhase::Failed, Some(9), None);
+    let over = delivery(DeliveryPhase::Failed, None, None);
     let unmoved = sweep(1, None);
     for (name, state, found, to, then) in [
         ("moves", over, None, sweep(9, None), Some(sweep(9, None))),
@@ -196,7 +196,7 @@ fn the_place_moves_on_unless_another_look_came_in_between() {
 
 #[test]
 fn a_pruned_event_is_not_retried_whatever_became_of_it() {
-    for phase in [Phase::Delivered, Phase::Failed] {
+    for phase in [DeliveryPhase::Delivered, DeliveryPhase::Failed] {
         let mut work = with_delivery(delivery(phase, None, None));
         let left = Pruned {
             at: NOW,

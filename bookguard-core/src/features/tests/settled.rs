@@ -18,7 +18,7 @@ fn entries(changes: &[Change]) -> Vec<&Entry> {
 
 fn moved(changes: &[Change]) -> DeliveryState {
     let mut states = changes.iter().filter_map(|change| match change {
-        Change::DeliveryMoved { state, .. } => Some(*state),
+        Change::DeliveryUpdated { state, .. } => Some(*state),
         _ => None,
     });
     states.next().unwrap()
@@ -30,7 +30,7 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
     let week = limits::OUR_FAULTS_FREE_MS;
     let known = Some(4);
     // (failure, attempts that count so far, age, leaf so far, leaf afterwards)
-    for (class, charged, age, before, after) in [
+    for (class, counted_attempts, age, before, after) in [
         (None, 0, 0, None, Some(20)),
         (None, 9, week + 1, None, Some(20)),
         (None, 0, 0, known, Some(20)),
@@ -48,14 +48,14 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
         (Some(OurFault), 9, week + 1, None, Some(20)),
     ] {
         let held = DeliveryState {
-            attempts: charged,
-            charged,
+            attempts: counted_attempts,
+            counted_attempts,
             settled_leaf: before,
-            ..delivery(Phase::Failed, Some(1), Some(77))
+            ..delivery(DeliveryPhase::Failed, Some(1), Some(77))
         };
-        let ended = settle(NOW.plus_ms(age), 77, charged + 1, class);
+        let ended = settle(NOW.plus_ms(age), 77, counted_attempts + 1, class);
         let changes = changes(decide(&with_delivery(held), &ended));
-        let told = (class, charged, age, before);
+        let told = (class, counted_attempts, age, before);
         assert_eq!(moved(&changes).settled_leaf, after, "{told:?}");
         let written = entries(&changes);
         assert_eq!(written.len(), usize::from(after == Some(20)), "{told:?}");
@@ -72,7 +72,7 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
 
 #[test]
 fn what_is_recorded_is_what_happened() {
-    let held = with_delivery(delivery(Phase::Failed, Some(1), Some(77)));
+    let held = with_delivery(delivery(DeliveryPhase::Failed, Some(1), Some(77)));
     let changes = changes(decide(&held, &settle(NOW, 77, 2, Some(FailureClass::Gone))));
     let values: serde_json::Value =
         serde_json::from_str(&entries(&changes)[0].fact.values).unwrap();
@@ -96,7 +96,7 @@ fn what_is_recorded_is_what_happened() {
 
 #[test]
 fn a_result_that_comes_too_late_records_nothing() {
-    let held = with_delivery(delivery(Phase::Pending, Some(1), Some(77)));
+    let held = with_delivery(delivery(DeliveryPhase::Pending, Some(1), Some(77)));
     for late in [
         settle(NOW, 78, 2, None),
         settle(NOW, 77, 1, None),
@@ -108,7 +108,7 @@ fn a_result_that_comes_too_late_records_nothing() {
 
 #[test]
 fn without_the_bookings_chain_an_end_is_refused_and_the_delivery_stays_held() {
-    let mut held = with_delivery(delivery(Phase::Pending, Some(1), Some(77)));
+    let mut held = with_delivery(delivery(DeliveryPhase::Pending, Some(1), Some(77)));
     held.chains.clear();
     assert_eq!(
         refusal(decide(&held, &settle(NOW, 77, 2, None))),
@@ -130,7 +130,7 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
     for to in [7, 8] {
         work.deliveries.insert(
             (id(5), id(to)),
-            delivery(Phase::Pending, Some(1_000), Some(77)),
+            delivery(DeliveryPhase::Pending, Some(1_000), Some(77)),
         );
         let when = at("2026-01-11T00:00:00Z");
         let end = SettleDelivery {
@@ -197,7 +197,7 @@ fn an_event_goes_to_a_limited_number_of_endpoints() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(Phase::Failed, None, None));
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
     let gone = |n: usize| EndpointId::new(NOW.plus_ms(1), [u8::try_from(n).unwrap(); 10]);
     let event = state.events.get_mut(&id(5)).unwrap();

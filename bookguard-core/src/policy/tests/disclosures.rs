@@ -106,15 +106,15 @@ fn what_was_reached_before_a_move_is_in_the_words_and_in_the_figures() {
     let firm = Some(("firm", PolicySource::Named));
     let terms = frozen(firm, "2026-06-20T19:00", NEW_YORK);
     let moved = terms
-        .moved(EventDate::parse("2026-10-20T19:00").unwrap(), NEW_YORK)
+        .rescheduled(EventDate::parse("2026-10-20T19:00").unwrap(), NEW_YORK)
         .unwrap();
-    let told = |amendments: &[Amendment]| disclose(&moved, amendments).unwrap();
+    let told = |reschedules: &[PastReschedule]| disclose(&moved, reschedules).unwrap();
     let untouched = told(&[]);
-    let early = told(&[Amendment::of(&terms, &[], at("2026-02-01T00:00:00Z"))]);
-    let late = told(&[Amendment::of(&terms, &[], at("2026-06-01T00:00:00Z"))]);
-    let open = told(&[Amendment {
+    let early = told(&[PastReschedule::of(&terms, &[], at("2026-02-01T00:00:00Z"))]);
+    let late = told(&[PastReschedule::of(&terms, &[], at("2026-06-01T00:00:00Z"))]);
+    let open = told(&[PastReschedule {
         reached: None,
-        ..Amendment::of(&terms, &[], at("2026-06-01T00:00:00Z"))
+        ..PastReschedule::of(&terms, &[], at("2026-06-01T00:00:00Z"))
     }]);
     for (told, words) in [
         (
@@ -167,10 +167,10 @@ proptest! {
 
     #[test]
     fn any_terms_are_told_and_stored_terms_tell_the_same(terms in terms(), moved in prop::option::of(instant())) {
-        let amendments: Vec<Amendment> = moved.iter().map(|at| Amendment::of(&terms, &[], *at)).collect();
-        let told = disclose(&terms, &amendments).unwrap();
+        let reschedules: Vec<PastReschedule> = moved.iter().map(|at| PastReschedule::of(&terms, &[], *at)).collect();
+        let told = disclose(&terms, &reschedules).unwrap();
         let stored: Terms = serde_json::from_str(&serde_json::to_string(&terms).unwrap()).unwrap();
-        prop_assert_eq!(&disclose(&stored, &amendments).unwrap(), &told);
+        prop_assert_eq!(&disclose(&stored, &reschedules).unwrap(), &told);
         prop_assert!(told.text.len() < 8_000, "{}", told.text);
         for step in &terms.schedule {
             let deadline = step.to.to_utc().format("%Y-%m-%dT%H:%M:%SZ").to_string();

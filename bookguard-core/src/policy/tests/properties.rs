@@ -235,14 +235,14 @@ proptest! {
         terms in terms(), question in question(), moved in prop::option::of((instant(), event_date())), protected in any::<bool>(),
     ) {
         let former = terms;
-        let moved = moved.and_then(|(at, date)| Some((former.moved(date, None).ok()?, Amendment::of(&former, &[], at))));
-        let (terms, amendments) = match moved {
-            Some((terms, amendment)) => (terms, vec![amendment]),
+        let moved = moved.and_then(|(at, date)| Some((former.rescheduled(date, None).ok()?, PastReschedule::of(&former, &[], at))));
+        let (terms, reschedules) = match moved {
+            Some((terms, reschedule)) => (terms, vec![reschedule]),
             None => (former, Vec::new()),
         };
         let question = agreeing(question, &terms);
         let standing = if protected { Standing::Protected } else { Standing::Created };
-        let subject = Subject { booking_id: booking_id(), terms: &terms, standing, amendments: &amendments };
+        let subject = Subject { booking_id: booking_id(), terms: &terms, standing, reschedules: &reschedules };
         let Ok(evaluation) = evaluate(&subject, &question) else { return Ok(()) };
         prop_assert!(evaluation.summary().chars().count() <= 300);
         prop_assert!(!evaluation.explanation.text.is_empty());
@@ -259,7 +259,7 @@ proptest! {
             prop_assert!(refund.minor() == 0 || due.minor() == 0);
             prop_assert_eq!(refund.minor() - due.minor(), paid - penalty.minor());
             let floor = terms.policy.as_ref().unwrap().document.document().reschedule.floor;
-            let reached = amendments.iter().find_map(|amendment| amendment.reached).filter(|_| floor == Floor::KeepReachedTier);
+            let reached = reschedules.iter().find_map(|reschedule| reschedule.reached).filter(|_| floor == Floor::KeepReachedTier);
             if evaluation.matched_rule.is_some_and(Rule::has_floors) {
                 prop_assert!(reached.is_none_or(|reached| penalty.minor() >= reached.minor()));
             }

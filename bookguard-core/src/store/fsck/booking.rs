@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::entry::{self, Opened};
 use super::{Findings, event};
-use crate::evidence::history::{History, Settled, Since};
-use crate::evidence::rebuild::{Ended, Told, acceptance, differences, notifications, rebuild};
+use crate::evidence::history::{History, SettledFact, Since};
+use crate::evidence::rebuild::{
+    DisclosedFact, Ended, acceptance, differences, notifications, rebuild,
+};
 use crate::evidence::{Notification, frozen};
 use crate::ledger::Hash;
 use crate::model::{Booking, BookingId, BookingStatus, PartnerId, Timestamp};
@@ -157,7 +159,7 @@ fn told<'a>(
     }
     // It is canceled or was moved, or something differs, or is spelled otherwise than usual: find out what.
     let place = |field: &str| format!("booking {} field {field}", columns.id);
-    let facts: Vec<Told> = opened.iter().map(read_facts).collect();
+    let facts: Vec<DisclosedFact> = opened.iter().map(read_facts).collect();
     let said = match rebuild(&facts, None) {
         Ok(rebuilt) => rebuilt,
         Err(faults) => {
@@ -195,7 +197,7 @@ fn told<'a>(
     Some(story)
 }
 
-fn read_facts(entry: &Opened<'_>) -> Told {
+fn read_facts(entry: &Opened<'_>) -> DisclosedFact {
     let fields: BTreeMap<String, Value> = entry
         .facts
         .iter()
@@ -204,7 +206,7 @@ fn read_facts(entry: &Opened<'_>) -> Told {
             Some((name.clone().into_owned(), value))
         })
         .collect();
-    Told {
+    DisclosedFact {
         kind: entry.kind,
         at: Timestamp::from_ms(entry.leaf.t),
         fields,
@@ -246,10 +248,10 @@ fn story<'a>(opened: &'a [Opened<'_>], ended: Option<Ended>) -> Option<Story<'a>
 /// How deliveries ended, when all of that can be.
 fn settled(story: &Story<'_>) -> Result<Vec<Notification>, Vec<String>> {
     let entries = story.entries.settled.iter();
-    let read: Vec<Told> = entries.clone().map(|s| read_facts(s.fact)).collect();
-    let facts: Vec<Settled<&Told>> = entries
+    let read: Vec<DisclosedFact> = entries.clone().map(|s| read_facts(s.fact)).collect();
+    let facts: Vec<SettledFact<&DisclosedFact>> = entries
         .zip(&read)
-        .map(|(settled, fact)| Settled {
+        .map(|(settled, fact)| SettledFact {
             fact,
             protected: settled.protected,
             resolutions: settled.resolutions,

@@ -3,10 +3,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::event::Told;
+use super::event::CheckedEvent;
 use super::page::{Belongings, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, Notes, settled, spelled};
-use crate::engine::change::{Content, DeliveryState, Phase};
+use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
@@ -17,7 +17,7 @@ use crate::webhook::{Attempt, FailureClass, Schedule};
 /// Checks that an event goes where it must, and each delivery against its attempts.
 /// `settled` is what the ledger says of how they ended, with the place of each entry.
 pub(super) fn check_all(
-    event: &Told,
+    event: &CheckedEvent,
     settled: &[&(u64, Notification)],
     belongings: &Belongings<'_>,
     findings: &mut Findings,
@@ -96,7 +96,7 @@ pub(super) fn check_all(
             .filter(|(_, n)| n.endpoint_id == endpoint_id)
             .collect();
         settled::compare(event, &state, &attempts, &own, &mut notes);
-        let over = state.phase != Phase::Pending && state.due.is_none();
+        let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
         // What waited for an endpoint that is deleted ends with its event, and has no outcome.
         let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
         if over && own.is_empty() && !ended {
@@ -139,21 +139,21 @@ pub(super) fn check_all(
 
 impl Receiver {
     /// Whether such an event goes there from the first, unless it was gone by then.
-    fn must_have(&self, event: &Told) -> bool {
+    fn must_have(&self, event: &CheckedEvent) -> bool {
         self.subscribes(event.event_type)
             && event.clearly_after(self.since.unwrap_or(self.created_at))
             && self.deleted_at.is_none_or(|at| event.clearly_before(at))
     }
 
     /// Whether its partner had disabled it when the event happened, and has left it so.
-    fn is_off_since_then(&self, event: &Told) -> bool {
+    fn is_off_since_then(&self, event: &CheckedEvent) -> bool {
         self.status == EndpointStatus::Disabled
             && self.deleted_at.is_none()
             && self.since.is_some_and(|at| event.clearly_after(at))
     }
 }
 
-impl Told {
+impl CheckedEvent {
     /// Whether the schedule of a delivery to the endpoint may have begun then: by hand, or by a recovery; `None` when nobody
     /// retried or recovered the event at any time.
     fn may_begin_anew(
@@ -199,7 +199,7 @@ fn read(row: &Row) -> Result<(EndpointId, DeliveryState), StoreError> {
 /// The attempts of one delivery, densely numbered from 1.
 fn attempts(
     belongings: &Belongings<'_>,
-    event: &Told,
+    event: &CheckedEvent,
     endpoint_id: &EndpointId,
     notes: &mut Notes<'_>,
 ) -> Vec<Attempt> {
@@ -274,27 +274,27 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
 
 /// Holds a delivery to the rules: its counts to its attempts, its phase and what comes next to the last of them.
 fn judge(
-    event: &Told,
+    event: &CheckedEvent,
     state: &DeliveryState,
     attempts: &[Attempt],
     now: Timestamp,
     notes: &mut Notes<'_>,
 ) {
-    let charged = |attempt: &&Attempt| !attempt.uncharged;
+    let counted_attempts = |attempt: &&Attempt| !attempt.uncharged;
     // Of one that was under way when the schedule began anew it is not known whether it was settled before.
     let begun = state.begun.map_or(i64::MIN, Timestamp::ms);
-    let charged = || attempts.iter().filter(charged);
+    let counted_attempts = || attempts.iter().filter(counted_attempts);
     let may = |attempt: &&Attempt| ended(attempt).saturating_add(CLOCK_SLACK_MS) >= begun;
     let must = |attempt: &&Attempt| attempt.started_at.saturating_sub(CLOCK_SLACK_MS) > begun;
     let (count, certain) = (
-        charged().filter(may).count(),
-        charged().filter(must).count(),
+        counted_attempts().filter(may).count(),
+        counted_attempts().filter(must).count(),
     );
     let wrongly = "an attempt counts for the schedule that must not, or the other way round";
     if attempts.iter().any(|a| a.uncharged && a.delivered()) {
         notes.fault(wrongly);
     }
-    if attempts.iter().any(|a| is_charged_early(event, a)) {
+    if attempts.iter().any(|a| is_counted_early(event, a)) {
         notes.doubt(wrongly);
     }
     if state.attempts as usize != attempts.len() {
@@ -306,13 +306,14 @@ fn judge(
     }
     // An attempt by hand does not count, so each manual retry may have left one out.
     let fewest = certain.saturating_sub(usize::try_from(event.retries).unwrap_or(usize::MAX));
-    if !(fewest..=count).contains(&(state.charged as usize)) {
+    if !(fewest..=count).contains(&(state.counted_attempts as usize)) {
         let detail = format!(
             "row says {} attempts count, the attempts say {count}",
-            state.charged
+            state.counted_attempts
         );
         // Which of them came after the schedule began anew, clocks say.
-        match state.begun.is_some() && state.charged as usize <= charged().count() {
+        match state.begun.is_some() && state.counted_attempts as usize <= counted_attempts().count()
+        {
             true => notes.doubt(detail),
             false => notes.fault(detail),
         }
@@ -321,9 +322,9 @@ fn judge(
         notes.fault("it was attempted again after it was delivered".to_owned());
     }
     let phase = match attempts.last() {
-        Some(last) if last.delivered() => Phase::Delivered,
-        Some(_) => Phase::Failed,
-        None => Phase::Pending,
+        Some(last) if last.delivered() => DeliveryPhase::Delivered,
+        Some(_) => DeliveryPhase::Failed,
+        None => DeliveryPhase::Pending,
     };
     if state.phase != phase {
         notes.fault(format!(
@@ -346,13 +347,13 @@ fn ended(attempt: &Attempt) -> i64 {
 }
 
 /// How old the event was when the attempt ended, in milliseconds: its schedule began no earlier.
-fn age(event: &Told, attempt: &Attempt) -> i64 {
+fn age(event: &CheckedEvent, attempt: &Attempt) -> i64 {
     ended(attempt).saturating_sub(event.event_id.made_at().ms())
 }
 
 /// A fault of ours counts once its event is old, other failures unless the endpoint was suspended then, which nothing else
 /// tells; what arrived counts.
-fn is_charged_early(event: &Told, attempt: &Attempt) -> bool {
+fn is_counted_early(event: &CheckedEvent, attempt: &Attempt) -> bool {
     !attempt.uncharged
         && attempt.is_ours()
         && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS
@@ -370,14 +371,14 @@ fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'
         notes.fault("the event was pruned, and it is to be sent all the same".to_owned());
     }
     let least = match state.phase {
-        Phase::Pending => 0..=0,
-        Phase::Delivered | Phase::Failed => 1..=u32::MAX,
+        DeliveryPhase::Pending => 0..=0,
+        DeliveryPhase::Delivered | DeliveryPhase::Failed => 1..=u32::MAX,
     };
-    let counted = state.phase != Phase::Delivered || state.charged > 0;
-    if !least.contains(&state.attempts) || state.charged > state.attempts || !counted {
+    let counted = state.phase != DeliveryPhase::Delivered || state.counted_attempts > 0;
+    if !least.contains(&state.attempts) || state.counted_attempts > state.attempts || !counted {
         notes.fault(format!(
             "row says {:?} after {} attempts, of which {} count",
-            state.phase, state.attempts, state.charged
+            state.phase, state.attempts, state.counted_attempts
         ));
     }
 }
@@ -392,7 +393,7 @@ enum Wrong {
 
 /// What is wrong with when the delivery is due next.
 fn wrong_due(
-    event: &Told,
+    event: &CheckedEvent,
     state: &DeliveryState,
     last: Option<&Attempt>,
     now: Timestamp,
@@ -443,7 +444,8 @@ fn wrong_due(
     // Made due once more since the last attempt: certainly, or perhaps.
     let renewed = state.begun.is_some() && begun > end.saturating_add(CLOCK_SLACK_MS);
     let may_be_renewed = state.begun.is_some() && begun >= end.saturating_sub(CLOCK_SLACK_MS);
-    let delay = |random| Schedule::default().next_delay(state.charged as usize, last, random);
+    let delay =
+        |random| Schedule::default().next_delay(state.counted_attempts as usize, last, random);
     match (due, delay(0).zip(delay(u64::MAX))) {
         (None, _) if renewed => {
             by_the_clock("it was to be delivered once more, and is not due".to_owned())

@@ -16,7 +16,7 @@ use crate::store::load::{content, event_type};
 use crate::webhook::body;
 
 /// An event as stored.
-pub(super) struct Told {
+pub(super) struct CheckedEvent {
     pub event_id: EventId,
     pub partner_id: PartnerId,
     pub seq: u64,
@@ -27,7 +27,7 @@ pub(super) struct Told {
     pub at: Timestamp,
 }
 
-impl Told {
+impl CheckedEvent {
     /// `resolution` is the one this event tells of, if it is an event of that kind.
     fn read(
         row: &Row,
@@ -62,7 +62,7 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
             Ok(EventType::ResolutionCreated) => resolutions.next(),
             _ => None,
         };
-        let event = match Told::read(row, story, resolution) {
+        let event = match CheckedEvent::read(row, story, resolution) {
             Ok(event) => event,
             Err(why) => {
                 let place = format!("an event of booking {}", story.booking_id);
@@ -109,7 +109,7 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
 }
 
 fn check(
-    event: &Told,
+    event: &CheckedEvent,
     story: &Story<'_>,
     resolution: Option<&Resolution>,
     findings: &mut Findings,
@@ -165,7 +165,7 @@ fn check(
     }
 }
 
-fn created(event: &Told, story: &Story<'_>) -> String {
+fn created(event: &CheckedEvent, story: &Story<'_>) -> String {
     body::created_of(
         event.event_id,
         story.booking_id,
@@ -177,7 +177,7 @@ fn created(event: &Told, story: &Story<'_>) -> String {
 
 /// What is left of a body: its hash, where the ledger alone says what the body was. The other types told an address, under a
 /// name that went with the body.
-fn check_pruned(event: &Told, pruned: &Pruned, story: &Story<'_>, findings: &mut Findings) {
+fn check_pruned(event: &CheckedEvent, pruned: &Pruned, story: &Story<'_>, findings: &mut Findings) {
     let place = |field: &str| format!("event {} field {field}", event.event_id);
     if event.event_type == EventType::BookingCreated {
         let body = body::finish(&created(event, story), event.seq);
@@ -202,7 +202,7 @@ fn evidence_url(body: &[u8], story: &Story<'_>, member: &str) -> Option<String> 
         .then(|| url.to_owned())
 }
 
-impl Told {
+impl CheckedEvent {
     /// Whether the event happened clearly after an instant of another command.
     pub fn clearly_after(&self, at: Timestamp) -> bool {
         self.at.ms() - at.ms() > CLOCK_SLACK_MS

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::continued::Names;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
-use crate::guard::Lapse;
+use crate::guard::RollbackCause;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};
@@ -331,7 +331,7 @@ impl Check<'_> {
         let Some(rollback) = self.log.check(self.conn, None, seen.as_deref(), stored)? else {
             return Ok(());
         };
-        if self.backup && rollback.lapse == Lapse::Behind {
+        if self.backup && rollback.cause == RollbackCause::Behind {
             self.guard.behind = Some(rollback);
             return Ok(());
         }

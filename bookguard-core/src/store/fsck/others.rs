@@ -123,7 +123,7 @@ impl Check<'_> {
             self.findings.add("partner", place("settings"), MISSPELLED);
         }
         self.settings(&id, &partner.settings)?;
-        self.edition(&id, row.size(3)?, row.int(4)?)?;
+        self.policy_set_version(&id, row.size(3)?, row.int(4)?)?;
         let allowed = matches!(
             (born, partner.status),
             (

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
-use crate::engine::change::Phase;
+use crate::engine::change::DeliveryPhase;
 use crate::model::{
     EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };
@@ -361,7 +361,7 @@ impl Page {
             .filter_map(|row| row.blob(1).ok())
             .collect();
         let failed = self.deliveries.iter().filter(|row| {
-            let failed = row.int(2) == Ok(Phase::Failed as i64);
+            let failed = row.int(2) == Ok(DeliveryPhase::Failed as i64);
             failed && row.blob(0).is_ok_and(|event| pruned.contains(event))
         });
         failed.filter_map(|row| row.id(1).ok()).collect()

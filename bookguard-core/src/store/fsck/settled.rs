@@ -6,14 +6,14 @@
 use sha2::{Digest as _, Sha256};
 
 use super::Notes;
-use super::event::Told;
-use crate::engine::change::{Content, DeliveryState, Phase};
+use super::event::CheckedEvent;
+use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
 use crate::webhook::Attempt;
 
 /// Compares a delivery with what the ledger says of it; `own` is that, each with the place of its entry.
 pub(super) fn compare(
-    event: &Told,
+    event: &CheckedEvent,
     state: &DeliveryState,
     attempts: &[Attempt],
     own: &[&(u64, Notification)],
@@ -34,7 +34,7 @@ pub(super) fn compare(
         }
     }
     let accepted = own.last().is_some_and(|(_, said)| said.delivered());
-    if accepted != (state.phase == Phase::Delivered) {
+    if accepted != (state.phase == DeliveryPhase::Delivered) {
         notes.fault(format!(
             "row says {:?}, the ledger says that it was {}",
             state.phase,
@@ -45,7 +45,7 @@ pub(super) fn compare(
 
 /// What of one record is not so in the tables.
 fn differs(
-    event: &Told,
+    event: &CheckedEvent,
     state: &DeliveryState,
     attempts: &[Attempt],
     said: &Notification,

@@ -11,7 +11,7 @@ use super::*;
 
 mod bench;
 mod changes;
-pub(in crate::store) mod desk;
+pub(in crate::store) mod fixture;
 
 use bench::Bench;
 use changes::others;

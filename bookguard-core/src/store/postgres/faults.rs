@@ -22,7 +22,7 @@ pub(super) enum Fault {
     /// It does not let us in, and will not do so later.
     Barred(String),
     /// Said already.
-    Told(StoreError),
+    Reported(StoreError),
 }
 
 impl Fault {
@@ -45,7 +45,7 @@ impl Fault {
             }
             Self::Unreached(why) => StoreError::Unreachable(format!("{address} {why}")),
             Self::Barred(why) => StoreError::Failed(format!("{address} {why}")),
-            Self::Told(error) => error,
+            Self::Reported(error) => error,
         }
     }
 }

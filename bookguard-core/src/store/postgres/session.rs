@@ -219,7 +219,7 @@ async fn open(
     };
     found
         .check()
-        .map_err(|why| Fault::Told(StoreError::Failed(format!("{address} {why}"))))?;
+        .map_err(|why| Fault::Reported(StoreError::Failed(format!("{address} {why}"))))?;
     client
         .batch_execute(&format!("{NOTICED}; {settings}"))
         .await?;

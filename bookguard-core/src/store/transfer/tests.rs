@@ -9,7 +9,7 @@ use super::*;
 use crate::guard::Guard;
 use crate::key_file::{self, LedgerKey};
 use crate::store::conn::{Row, Rows};
-use crate::store::fsck::{self, tests::desk};
+use crate::store::fsck::{self, tests::fixture};
 
 /// A folder with a database that has something in every table, and its key.
 struct Bench {
@@ -21,7 +21,7 @@ impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("old.db");
-        desk::everything(&db);
+        fixture::everything(&db);
         let key = LedgerKey::load(&key_file::default_path(&db.as_path().into()));
         Self {
             folder,
@@ -176,8 +176,8 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "hard.db")), "target_not_empty");
     std::fs::remove_file(path("hard.db")).unwrap();
     // A log that has begun, without an entry yet.
-    let clock = Arc::new(std::sync::atomic::AtomicI64::new(desk::START_MS));
-    let (service, closing) = desk::open(&path("begun.db"), &clock).unwrap();
+    let clock = Arc::new(std::sync::atomic::AtomicI64::new(fixture::START_MS));
+    let (service, closing) = fixture::open(&path("begun.db"), &clock).unwrap();
     drop(service);
     closing.wait();
     assert_eq!(code(bench.go("old.db", "begun.db")), "target_not_empty");
@@ -319,9 +319,9 @@ fn a_database_that_lost_what_was_published_goes_nowhere_and_what_was_moved_is_re
     bench.go("old.db", "new.db").unwrap();
     let seen = bench.log().guard().latest().unwrap();
     assert_eq!(seen.size, 33, "what was moved was seen");
-    let more = Seen {
+    let more = PublishedHead {
         size: seen.size + 1,
-        ..Seen::clone(&seen)
+        ..PublishedHead::clone(&seen)
     };
     bench.log().note(Some(&seen), more);
     assert_eq!(code(bench.go("older.db", "other.db")), "ledger_rolled_back");

@@ -16,7 +16,7 @@ fn allowing(subnets: &[&str]) -> AddressRules {
     }
 }
 
-fn code(result: Result<impl Sized, Refused>) -> &'static str {
+fn code(result: Result<impl Sized, RefusedAddress>) -> &'static str {
     result.err().map_or("ok", |refused| refused.code)
 }
 

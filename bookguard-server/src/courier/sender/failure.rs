@@ -13,7 +13,7 @@ use bookguard_core::webhook::attempt::{FailureClass, Phase, printable_head};
 use super::Broken;
 use super::meter::Excess;
 use super::resolver::LookupFailed;
-use crate::courier::address::Refused;
+use crate::courier::address::RefusedAddress;
 use crate::courier::proxy::ProxyFault;
 
 /// For an answer with a 3xx status.
@@ -46,7 +46,7 @@ struct Root<'a> {
 
 impl Failure {
     /// The address is one webhooks may not go to.
-    pub(super) fn blocked(refused: &Refused) -> Self {
+    pub(super) fn blocked(refused: &RefusedAddress) -> Self {
         Failure::new(Phase::Dns, FailureClass::BlockedAddress, refused.message())
     }
 
@@ -91,7 +91,8 @@ impl Failure {
     /// What `error` means, if the attempt had come to `phase`, over TLS or not.
     pub(super) fn of(broken: &Broken, https: bool, phase: Phase) -> Self {
         let error = broken.cause();
-        if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
+        if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<RefusedAddress>())
+        {
             return Failure::blocked(refused);
         }
         if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use std::vec;
 
-use bookguard_core::engine::outbox::Standing;
+use bookguard_core::engine::outbox::EndpointStanding;
 use bookguard_core::model::PartnerId;
 use bookguard_core::webhook::attempt::Phase;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -51,7 +51,7 @@ tokio::task_local! {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::courier) struct Asker {
     pub partner_id: PartnerId,
-    pub standing: Standing,
+    pub standing: EndpointStanding,
 }
 
 /// Places for look-ups, of which nobody has more than a share: who waits for a silent name server makes only others wait that are no
@@ -77,10 +77,10 @@ impl Places {
 
     /// A place, once there is one. Of shares the smallest is taken first: who waits for one holds nothing that others could use.
     async fn take(&self, asker: Option<Asker>) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
-        let standing = asker.map_or(Standing::New, |asker| asker.standing);
+        let standing = asker.map_or(EndpointStanding::New, |asker| asker.standing);
         let own = asker.map(|asker| self.of_partner(asker.partner_id));
-        let troubled = (standing == Standing::Troubled).then(|| Arc::clone(&self.troubled));
-        let unproven = (standing != Standing::Good).then(|| Arc::clone(&self.unproven));
+        let troubled = (standing == EndpointStanding::Troubled).then(|| Arc::clone(&self.troubled));
+        let unproven = (standing != EndpointStanding::Good).then(|| Arc::clone(&self.unproven));
         let shares = [own, troubled, unproven, Some(Arc::clone(&self.all))];
         let mut held = Vec::with_capacity(shares.len());
         for share in shares.into_iter().flatten() {
@@ -113,7 +113,7 @@ const NAMES_TOLD: usize = 256;
 pub(super) struct CheckedResolver {
     rules: Arc<AddressRules>,
     places: Arc<Places>,
-    told: Arc<Told>,
+    complaints: Arc<Complaints>,
 }
 
 /// The name leads nowhere webhooks may go; found again in the client's error.
@@ -122,12 +122,12 @@ pub(super) struct LookupFailed;
 
 /// What the operator was told of which name, and when.
 #[derive(Debug)]
-struct Told {
+struct Complaints {
     report: fn(&str),
     names: Mutex<HashMap<String, Instant>>,
 }
 
-impl Told {
+impl Complaints {
     fn tell(&self, name: &str, why: &dyn fmt::Display) {
         let now = Instant::now();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +149,7 @@ impl CheckedResolver {
         CheckedResolver {
             rules,
             places: Arc::new(Places::new()),
-            told: Arc::new(Told {
+            complaints: Arc::new(Complaints {
                 report,
                 names: Mutex::default(),
             }),
@@ -196,17 +196,17 @@ impl CheckedResolver {
         found: io::Result<Vec<SocketAddr>>,
     ) -> Result<Vec<SocketAddr>, LookupFailed> {
         let addresses = found.map_err(|error| {
-            self.told
+            self.complaints
                 .tell(host, &format_args!("the name does not resolve: {error}"));
             LookupFailed
         })?;
         if addresses.is_empty() {
-            self.told.tell(host, &"the name has no address");
+            self.complaints.tell(host, &"the name has no address");
             return Err(LookupFailed);
         }
         let ips = addresses.iter().map(|address| address.ip());
         self.rules.check_resolved(host, ips).map_err(|refused| {
-            self.told.tell(host, &refused);
+            self.complaints.tell(host, &refused);
             LookupFailed
         })?;
         Ok(addresses)
@@ -247,7 +247,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
-    use crate::courier::address::Refused;
+    use crate::courier::address::RefusedAddress;
 
     thread_local! {
         static LINES: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
@@ -271,7 +271,7 @@ mod tests {
             );
 
             let error = resolve(AddressRules::public(), host).await.unwrap_err();
-            match error.downcast_ref::<Refused>() {
+            match error.downcast_ref::<RefusedAddress>() {
                 // Who wrote the address knows what it is; what a name resolves to is for the operator alone.
                 Some(refused) => assert_eq!(refused.code(), "blocked_address"),
                 None => assert!(host == "localhost" && error.is::<LookupFailed>()),
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn whose_name_servers_are_silent_leaves_places_to_others() {
-        use Standing::{Good, New, Troubled};
+        use EndpointStanding::{Good, New, Troubled};
         let places = Places::new();
         let mut held = Vec::new();
         // As many as get a place, of so many partners that each ask for all of them and are never answered.

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
-use bookguard_core::engine::command::{Envelope, Outcome};
+use bookguard_core::engine::command::{CommandOutcome, Envelope};
 use bookguard_core::features::bookings::CreateBooking;
 use bookguard_core::features::endpoints::{CreateEndpoint, GetEndpoint};
 use bookguard_core::features::events::{EventWithAttempts, GetEvent};
@@ -28,11 +28,11 @@ pub(super) const START_MS: i64 = 1_790_000_000_000;
 pub(super) const BOOKING: &str = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organizer":{"id":"o1","name":"Acme Events"},
     "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50}"#;
 
-/// One process: a service with its outbox, and the parcels for its courier.
+/// One process: a service with its outbox, and the deliveries for its courier.
 pub(super) struct Node {
     pub service: Arc<Service>,
     pub outbox: Arc<Outbox>,
-    pub parcels: Option<UnboundedReceiver<Vec<Parcel>>>,
+    pub deliveries: Option<UnboundedReceiver<Vec<LeasedDelivery>>>,
 }
 
 /// A database that any number of nodes may use, and a folder for its key; gone with the last of both.
@@ -84,7 +84,7 @@ pub(super) async fn waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send +
 
 impl Node {
     pub(super) async fn open(place: &Place, clock: &Arc<AtomicI64>) -> Node {
-        let (outbox, parcels) = Outbox::new();
+        let (outbox, deliveries) = Outbox::new();
         let outbox = Arc::new(outbox);
         let key = place.folder.path().join("ledger.key");
         let config = Config {
@@ -93,7 +93,7 @@ impl Node {
             ledger_key: Some(LedgerKeySource::File(key)),
             guard_file: None,
             public_url: "http://127.0.0.1".to_owned(),
-            registration: service::Registration::Open,
+            registration: service::RegistrationMode::Open,
             library_policies: true,
             clock: Clock::Set(Arc::clone(clock)),
             outbox: Some(Arc::clone(&outbox)),
@@ -109,7 +109,7 @@ impl Node {
         Node {
             service,
             outbox,
-            parcels: Some(parcels),
+            deliveries: Some(deliveries),
         }
     }
 
@@ -125,26 +125,26 @@ impl Node {
         Courier::start(
             Arc::clone(&self.service),
             Arc::clone(&self.outbox),
-            self.parcels.take().unwrap(),
+            self.deliveries.take().unwrap(),
             settings,
         )
         .unwrap()
     }
 
     /// What waits for the courier, which will get it all the same, and all that comes after it.
-    pub(super) async fn peek(&mut self) -> Vec<Parcel> {
-        let mut parcels = self.parcels.take().unwrap();
-        let waiting = parcels.recv().await.unwrap();
+    pub(super) async fn peek(&mut self) -> Vec<LeasedDelivery> {
+        let mut deliveries = self.deliveries.take().unwrap();
+        let waiting = deliveries.recv().await.unwrap();
         let (sender, receiver) = mpsc::unbounded_channel();
         sender.send(waiting.clone()).unwrap();
         tokio::spawn(async move {
-            while let Some(more) = parcels.recv().await {
+            while let Some(more) = deliveries.recv().await {
                 if sender.send(more).is_err() {
                     return;
                 }
             }
         });
-        self.parcels = Some(receiver);
+        self.deliveries = Some(receiver);
         waiting
     }
 }
@@ -314,7 +314,7 @@ pub(super) async fn submit<O: Operation + 'static>(
     session: &Session,
     path: &[&str],
     body: &str,
-) -> oneshot::Receiver<Outcome<O::Output>> {
+) -> oneshot::Receiver<CommandOutcome<O::Output>> {
     match prepare::<O>(session, path, body).await {
         Prepared::Write(command) => session.service.submit(command).unwrap(),
         Prepared::Read(_) => panic!("{} reads", O::ROUTE.id),

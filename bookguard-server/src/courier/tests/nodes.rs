@@ -1,6 +1,6 @@
 //! Couriers of several nodes on one database: who delivers what when one of them stops, dies, or has another clock.
 
-use bookguard_core::engine::command::{Command, Held, Lapse};
+use bookguard_core::engine::command::{Command, HeldDelivery, Reclaim};
 use bookguard_core::features::endpoints::DeleteEndpoint;
 use bookguard_core::limits::IN_FLIGHT_PER_NEW_ENDPOINT;
 
@@ -330,7 +330,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         // Held by nobody that lives.
         bench.advance(LEASE_MS);
         let ended = service.clock().now();
-        let from = Lapse::EndedBy(ended);
+        let from = Reclaim::EndedBy(ended);
         done(&service, ReclaimDeliveries { from }).await;
         let now = service.clock().now();
         let store = Arc::clone(&service);
@@ -346,7 +346,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         done(&service, claim).await;
         clean().await;
         let event_id = EventId::parse(&failed).unwrap();
-        let held = Held {
+        let held = HeldDelivery {
             event_id,
             endpoint_id,
             lease: 9,

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bookguard_tests::caller::Caller;
-use bookguard_tests::engine::{Engine, Site, on_postgres};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -42,8 +42,8 @@ async fn bookings(caller: &Caller) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..8)
@@ -56,7 +56,7 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     let before = bookings(&acme.caller).await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
-    let made = site.command(["backup"]).arg(&copy).run().await.json();
+    let made = database.command(["backup"]).arg(&copy).run().await.json();
     stop.store(true, Ordering::Release);
     let mut all = before.clone();
     for writer in writers {
@@ -70,10 +70,10 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
-        assert_eq!(mode(&copy), mode(site.file()));
+        assert_eq!(mode(&copy), mode(database.file()));
     }
     // It verifies with the key, and says what it holds.
-    let key = site.file().with_extension("db.key");
+    let key = database.file().with_extension("db.key");
     let verified = bookguard(["ledger", "verify", "--backup", "--db"])
         .arg(&copy)
         .arg("--ledger-key")
@@ -96,25 +96,30 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
 
 #[tokio::test]
 async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
-    let site = Site::new(Engine::Sqlite);
+    let database = TestDatabase::new(Engine::Sqlite);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let ran = site.command(["backup"]).arg(path("x.db")).run().await;
+    let ran = database.command(["backup"]).arg(path("x.db")).run().await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("there is no database"), "{ran:?}");
-    let server = Serving::start(&site, &[]).await;
+    let server = Serving::start(&database, &[]).await;
     std::fs::write(path("mine"), "mine").unwrap();
     std::fs::write(path("text.db"), "a shopping list".repeat(100)).unwrap();
     for (db, to, code, words) in [
-        (site.file().to_owned(), path("mine"), 5, "is there already"),
         (
-            site.file().to_owned(),
-            site.file().to_owned(),
+            database.file().to_owned(),
+            path("mine"),
             5,
             "is there already",
         ),
         (
-            site.file().to_owned(),
+            database.file().to_owned(),
+            database.file().to_owned(),
+            5,
+            "is there already",
+        ),
+        (
+            database.file().to_owned(),
             path("none/x.db"),
             1,
             "does not exist",
@@ -142,8 +147,10 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
 #[tokio::test]
 async fn a_backup_of_postgresql_is_its_own_programs_to_make() {
     on_postgres(async |engine| {
-        let site = Site::new(engine);
-        let ran = site.command(["backup"]).arg(site.folder().join("x.db"));
+        let database = TestDatabase::new(engine);
+        let ran = database
+            .command(["backup"])
+            .arg(database.folder().join("x.db"));
         let ran = ran.run().await;
         assert_eq!(ran.code, Some(5), "{ran:?}");
         for words in ["pg_dump", "point-in-time", "key"] {

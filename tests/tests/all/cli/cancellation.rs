@@ -3,21 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bookguard_tests::engine::{Site, on_every_engine};
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use serde_json::{Value, json};
 
 /// Where commands work: a database, or a server and a key.
-pub(crate) enum Place<'a> {
-    Local(&'a Site, String),
+pub(crate) enum Target<'a> {
+    Local(&'a TestDatabase, String),
     Remote(String, String),
 }
 
-impl Place<'_> {
+impl Target<'_> {
     pub(crate) fn command(&self, args: &[&str]) -> CommandLine {
         match self {
-            Self::Local(site, partner) => {
-                let line = site.command(args.iter().copied());
+            Self::Local(database, partner) => {
+                let line = database.command(args.iter().copied());
                 line.arg("--partner").arg(partner)
             }
             Self::Remote(url, key) => bookguard(args.iter().copied())
@@ -52,8 +52,8 @@ impl Place<'_> {
     }
 }
 
-async fn tell(place: &Place<'_>, folder: &Path) {
-    let id = place.book().await;
+async fn tell(target: &Target<'_>, folder: &Path) {
+    let id = target.book().await;
     let evaluate = [
         "bookings",
         "evaluate",
@@ -61,7 +61,7 @@ async fn tell(place: &Place<'_>, folder: &Path) {
         "--as-of",
         "2031-06-01T00:00:00Z",
     ];
-    looked_at(place, &evaluate).await;
+    looked_at(target, &evaluate).await;
 
     let cancel = ["bookings", "cancel", &id, "--canceled-by", "organizer"];
     let with = |more: &[&'static str]| -> Vec<String> {
@@ -71,7 +71,7 @@ async fn tell(place: &Place<'_>, folder: &Path) {
     let run = async |more: &[&'static str]| {
         let args = with(more);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        place.run(&args).await
+        target.run(&args).await
     };
     let preview = run(&["--dry-run"]).await.json();
     assert_eq!(preview["evaluationStatus"], "provisional");
@@ -85,9 +85,9 @@ async fn tell(place: &Place<'_>, folder: &Path) {
     assert_eq!(both.code, Some(2), "{both:?}");
     let args = with(&["--yes", "--expect-refund", "1"]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let error = place.refused(&args, 5, "quote_changed").await;
+    let error = target.refused(&args, 5, "quote_changed").await;
     assert_eq!(error["evaluation"]["refund"]["minorUnits"], 125_050);
-    let shown = place.run(&["bookings", "get", &id]).await.json();
+    let shown = target.run(&["bookings", "get", &id]).await.json();
     assert_eq!(shown["status"], "created");
 
     let mail = folder.join("mail.eml");
@@ -103,12 +103,12 @@ async fn tell(place: &Place<'_>, folder: &Path) {
         &mail,
     ]);
     args.extend(["--expect-refund", "125050", "--yes"]);
-    let resolution = place.run(&args).await.json();
+    let resolution = target.run(&args).await.json();
     assert_eq!(resolution["status"], "final");
     let resolution_id = resolution["resolutionId"].as_str().unwrap();
-    let got = place.run(&["resolutions", "get", resolution_id]).await;
+    let got = target.run(&["resolutions", "get", resolution_id]).await;
     assert_eq!(got.json(), resolution);
-    let table = place.command(&["resolutions", "get", resolution_id, "--output", "table"]);
+    let table = target.command(&["resolutions", "get", resolution_id, "--output", "table"]);
     let table = table.run().await.stdout;
     for words in [
         resolution_id,
@@ -127,26 +127,26 @@ async fn tell(place: &Place<'_>, folder: &Path) {
         "talent",
         "--yes",
     ];
-    let error = place.refused(&other, 5, "booking_already_canceled").await;
+    let error = target.refused(&other, 5, "booking_already_canceled").await;
     assert_eq!(error["resolutionId"], resolution_id);
     // Nothing is asked about what has happened already.
-    place
+    target
         .refused(&other[..5], 5, "booking_already_canceled")
         .await;
-    let evaluated = place.run(&evaluate).await.json();
+    let evaluated = target.run(&evaluate).await.json();
     assert_eq!(evaluated, resolution["evaluation"]);
     let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    verified(place, &id, digest, folder).await;
-    decided(place).await;
+    verified(target, &id, digest, folder).await;
+    decided(target).await;
     let nobody = "res_00000000000000000000000000000000";
-    place
+    target
         .refused(&["resolutions", "get", nobody], 3, "not_found")
         .await;
 }
 
 /// The schedule with the step at the instant marked, and every actor.
-async fn looked_at(place: &Place<'_>, evaluate: &[&str]) {
-    let line = place.command(evaluate).arg("--matrix");
+async fn looked_at(target: &Target<'_>, evaluate: &[&str]) {
+    let line = target.command(evaluate).arg("--matrix");
     let table = line.clone().arg("--output").arg("table").run().await.stdout;
     let marked: Vec<&str> = table.lines().filter(|line| line.contains("->")).collect();
     assert_eq!(marked.len(), 1, "{table}");
@@ -167,13 +167,13 @@ async fn looked_at(place: &Place<'_>, evaluate: &[&str]) {
     let mutual = ["--canceled-by", "mutual", "--agreed-refund", "10.50"];
     let agreed = mutual
         .iter()
-        .fold(place.command(evaluate), |line, arg| line.arg(*arg));
+        .fold(target.command(evaluate), |line, arg| line.arg(*arg));
     assert_eq!(agreed.run().await.json()["refund"]["minorUnits"], 1_050);
 }
 
 /// What was left to a person is decided once.
-async fn decided(place: &Place<'_>) {
-    let id = place.book().await;
+async fn decided(target: &Target<'_>) {
+    let id = target.book().await;
     let cancel = [
         "bookings",
         "cancel",
@@ -184,7 +184,7 @@ async fn decided(place: &Place<'_>) {
         "force_majeure",
         "--yes",
     ];
-    let table = place
+    let table = target
         .command(&cancel)
         .arg("--output")
         .arg("table")
@@ -198,13 +198,13 @@ async fn decided(place: &Place<'_>) {
     ] {
         assert!(table.contains(words), "{words}: {table}");
     }
-    let pending = place
+    let pending = target
         .run(&["bookings", "get", &id])
         .await
         .string("resolutionId");
     // Nor is anything asked about what only waits for its decision.
     let other = ["bookings", "cancel", &id, "--canceled-by", "talent"];
-    let error = place.refused(&other, 5, "booking_already_canceled").await;
+    let error = target.refused(&other, 5, "booking_already_canceled").await;
     assert_eq!(error["resolutionId"], pending);
     let decide = |refund: &'static str| {
         let args = [
@@ -222,7 +222,7 @@ async fn decided(place: &Place<'_>) {
     };
     let made = decide("1000.25");
     let args: Vec<&str> = made.iter().map(String::as_str).collect();
-    let resolution = place.run(&args).await.json();
+    let resolution = target.run(&args).await.json();
     assert_eq!(
         (&resolution["status"], &resolution["supersedes"]),
         (&json!("decided"), &json!(pending))
@@ -230,14 +230,14 @@ async fn decided(place: &Place<'_>) {
     for (refund, exit, code) in [("1", 5, "resolution_already_decided"), ("much", 2, "usage")] {
         let args = decide(refund);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        place.refused(&args, exit, code).await;
+        target.refused(&args, exit, code).await;
     }
 }
 
 /// The packet recomputes; one whose amounts were edited does not.
-async fn verified(place: &Place<'_>, id: &str, digest: &str, folder: &Path) {
-    let key = place.run(&["ledger", "key"]).await.stdout;
-    let packet = place.run(&["evidence", "get", id]).await.stdout;
+async fn verified(target: &Target<'_>, id: &str, digest: &str, folder: &Path) {
+    let key = target.run(&["ledger", "key"]).await.stdout;
+    let packet = target.run(&["evidence", "get", id]).await.stdout;
     assert!(
         packet.contains(digest),
         "the evidence's digest is in the packet"
@@ -257,8 +257,8 @@ async fn verified(place: &Place<'_>, id: &str, digest: &str, folder: &Path) {
     }
 }
 
-pub(crate) async fn register(site: &Site) -> Value {
-    let register = site.command([
+pub(crate) async fn register(database: &TestDatabase) -> Value {
+    let register = database.command([
         "partners",
         "register",
         "--name",
@@ -274,13 +274,13 @@ pub(crate) async fn register(site: &Site) -> Value {
 #[tokio::test]
 async fn on_a_database() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let partner = register(&site).await["partnerId"]
+        let database = TestDatabase::new(engine);
+        let partner = register(&database).await["partnerId"]
             .as_str()
             .unwrap()
             .to_owned();
-        tell(&Place::Local(&site, partner), site.folder()).await;
-        site.verify(2).await;
+        tell(&Target::Local(&database, partner), database.folder()).await;
+        database.verify(2).await;
     })
     .await;
 }
@@ -288,13 +288,20 @@ async fn on_a_database() {
 #[tokio::test]
 async fn on_a_server() {
     on_every_engine(async |engine| {
-        let site = Arc::new(Site::new(engine));
-        let key = register(&site).await["apiKey"].as_str().unwrap().to_owned();
-        let server = Serving::start(&site, &["--dev"]).await;
-        tell(&Place::Remote(server.url().to_owned(), key), site.folder()).await;
+        let database = Arc::new(TestDatabase::new(engine));
+        let key = register(&database).await["apiKey"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let server = Serving::start(&database, &["--dev"]).await;
+        tell(
+            &Target::Remote(server.url().to_owned(), key),
+            database.folder(),
+        )
+        .await;
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
-        site.verify(2).await;
+        database.verify(2).await;
     })
     .await;
 }

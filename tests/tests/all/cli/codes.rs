@@ -1,9 +1,9 @@
 //! Exit codes: each one caused, with the error on standard error, its code in it, and nothing on standard output.
 
-use bookguard_tests::engine::{Site, on_every_engine};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::TestServer;
 use serde_json::Value;
 
 /// Runs it twice: for people and for programs.
@@ -41,15 +41,15 @@ async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
 #[tokio::test]
 async fn on_a_database() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let on = |args: &[&str]| site.command(args.iter().copied());
+        let database = TestDatabase::new(engine);
+        let on = |args: &[&str]| database.command(args.iter().copied());
         let missing = refused(on(&["bookings", "list"]), 1, "unexpected").await;
         assert!(
             missing.stderr.contains("there is no ") && missing.stderr.contains("database at"),
             "{missing:?}"
         );
         assert_eq!(
-            std::fs::read_dir(site.folder()).unwrap().count(),
+            std::fs::read_dir(database.folder()).unwrap().count(),
             0,
             "and none was made"
         );
@@ -87,7 +87,7 @@ async fn on_a_database() {
         }
         let broken = as_partner(&["bookings", "create", "--json", "-"]).input("{\"talent\":5}");
         let broken = refused(broken, 5, "invalid_request").await;
-        for place in [
+        for target in [
             "/talent: ",
             "/organizer: ",
             "/eventType: ",
@@ -95,8 +95,8 @@ async fn on_a_database() {
             "/bookingValue: ",
         ] {
             assert!(
-                broken.stderr.contains(place),
-                "{place} in {}",
+                broken.stderr.contains(target),
+                "{target} in {}",
                 broken.stderr
             );
         }
@@ -211,9 +211,9 @@ async fn usage_that_makes_no_sense_is_2_and_shows_the_way() {
 #[tokio::test]
 async fn on_a_server() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let url = house.server().url();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let url = server.running().url();
         let on = |key: &str, args: &[&str]| {
             let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", &url);
             line.env("BOOKGUARD_API_KEY", key)
@@ -278,7 +278,9 @@ async fn on_a_server() {
         )
         .await;
         // The store under the server goes away.
-        house.site().tamper("ALTER TABLE booking RENAME TO gone");
+        server
+            .database()
+            .tamper("ALTER TABLE booking RENAME TO gone");
         let unavailable = refused(on(&acme.key, &["bookings", "list"]), 9, "unavailable").await;
         assert!(
             unavailable.stderr.contains("Try again in 1 s."),
@@ -316,8 +318,8 @@ async fn where_no_bookguard_answers() {
 #[tokio::test]
 async fn too_many_requests_are_8_with_the_time_to_wait() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let line = site.command([
+        let database = TestDatabase::new(engine);
+        let line = database.command([
             "serve",
             "--listen",
             "127.0.0.1:0",

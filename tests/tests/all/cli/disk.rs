@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use bookguard_tests::engine::{Engine, Site};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use tempfile::TempDir;
 
@@ -28,17 +28,17 @@ impl Disk {
             .then(|| Self { folder })
     }
 
-    fn site(&self) -> Site {
-        Site::at(self.folder.path().join("bookguard.db"))
+    fn database(&self) -> TestDatabase {
+        TestDatabase::at(self.folder.path().join("bookguard.db"))
     }
 
     /// Takes all the room there is.
-    fn fill(&self) -> Ballast {
+    fn fill(&self) -> Filler {
         use std::io::Write as _;
         let path = self.folder.path().join("ballast");
         let mut file = std::fs::File::create(&path).unwrap();
         while file.write_all(&[1; 512]).is_ok() {}
-        Ballast(path)
+        Filler(path)
     }
 }
 
@@ -57,9 +57,9 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-struct Ballast(PathBuf);
+struct Filler(PathBuf);
 
-impl Ballast {
+impl Filler {
     /// Makes room for so much.
     fn leave(&self, kib: u64) {
         let file = std::fs::File::options().write(true).open(&self.0).unwrap();
@@ -67,7 +67,7 @@ impl Ballast {
         file.set_len(bytes - kib * 1024).unwrap();
     }
 
-    fn drop_overboard(self) {
+    fn remove(self) {
         std::fs::remove_file(self.0).unwrap();
     }
 }
@@ -78,11 +78,11 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
         say("no disk can be mounted here: a limit on the size of files stands in for a full disk");
         return limited().await;
     };
-    let site = disk.site();
-    let server = Serving::start(&site, &["--min-free-disk", "0"]).await;
+    let database = disk.database();
+    let server = Serving::start(&database, &["--min-free-disk", "0"]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     let first = acme.book().await;
-    let ballast = disk.fill();
+    let filler = disk.fill();
     // What the write-ahead log has room for still goes through.
     let mut made = 1;
     let refused = until("a full disk", async || {
@@ -112,7 +112,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
         "the operator is told: {}",
         server.stderr()
     );
-    ballast.drop_overboard();
+    filler.remove();
     until("room again", async || {
         let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
         (reply.status == 201).then_some(())
@@ -120,7 +120,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
     .await;
     assert_eq!(count(&acme).await, made + 1);
     assert_eq!(server.terminate().await.0, Some(0));
-    site.verify(made + 1).await;
+    database.verify(made + 1).await;
 }
 
 #[tokio::test]
@@ -129,17 +129,17 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
         say("no disk can be mounted here: starting on a full one is not tried");
         return;
     };
-    let ballast = disk.fill();
-    let site = disk.site();
-    let start = || site.command(["serve", "--listen", "127.0.0.1:0"]);
+    let filler = disk.fill();
+    let database = disk.database();
+    let start = || database.command(["serve", "--listen", "127.0.0.1:0"]);
     let ran = start().run().await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("full"), "{ran:?}");
-    ballast.drop_overboard();
+    filler.remove();
     // Whatever was left behind is no hindrance.
     assert_eq!(Serving::of(start()).await.terminate().await.0, Some(0));
-    site.verify(0).await;
+    database.verify(0).await;
 }
 
 #[tokio::test]
@@ -148,8 +148,8 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
         say("no disk can be mounted here: moving to a full one is not tried");
         return;
     };
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     for _ in 0..150 {
         acme.book().await;
@@ -158,7 +158,7 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     disk.fill().leave(600);
     let go = || {
         bookguard(["transfer", "--from"])
-            .arg(site.file())
+            .arg(database.file())
             .arg("--to")
             .arg(&target)
     };
@@ -172,7 +172,7 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     let elsewhere = tempfile::tempdir().unwrap();
     let moved = elsewhere.path().join("new.db");
     std::fs::copy(&target, &moved).unwrap();
-    let ran = bookguard(["transfer", "--from"]).arg(site.file());
+    let ran = bookguard(["transfer", "--from"]).arg(database.file());
     let ran = ran.arg("--to").arg(&moved).run().await;
     assert_eq!(ran.json()["tables"]["booking"], 151);
     assert_eq!(server.terminate().await.0, Some(0));
@@ -184,31 +184,31 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
         say("no disk can be mounted here: a backup to a full one is not tried");
         return;
     };
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     for _ in 0..150 {
         acme.book().await;
     }
-    let ballast = disk.fill();
+    let filler = disk.fill();
     let copy = disk.folder.path().join("copy.db");
     for _ in 0..2 {
-        let ran = site.command(["backup"]).arg(&copy).run().await;
+        let ran = database.command(["backup"]).arg(&copy).run().await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
         assert!(ran.stderr.contains("disk is full"), "{ran:?}");
         let left = std::fs::read_dir(disk.folder.path()).unwrap();
         let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["ballast"], "{ran:?}");
         // The first fails at the first byte, the second somewhere in the middle.
-        ballast.leave(500);
+        filler.leave(500);
     }
     assert_eq!(server.terminate().await.0, Some(0));
 }
 
 /// Without a disk of its own: no file of the server may grow beyond 400 KiB, and writes fail as they do on a full disk.
 async fn limited() {
-    let site = Site::new(Engine::Sqlite);
-    let line = site
+    let database = TestDatabase::new(Engine::Sqlite);
+    let line = database
         .command(["serve", "--listen", "127.0.0.1:0"])
         .limited_to_kib(400);
     let server = Serving::of(line).await;
@@ -227,7 +227,7 @@ async fn limited() {
         refused.text()
     );
     assert_eq!(server.terminate().await.0, Some(0));
-    site.verify(made).await;
+    database.verify(made).await;
 }
 
 async fn count(acme: &Partner) -> usize {

@@ -1,9 +1,9 @@
 //! What the administrator lists across partners, and what of it a partner is shown.
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::program::Ran;
 use bookguard_tests::receiver::Receiver;
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -18,12 +18,12 @@ fn rows<const N: usize>(ran: &Ran, names: [&str; N]) -> Vec<[Value; N]> {
 #[tokio::test]
 async fn partners_and_endpoints_of_all_are_listed_by_status() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         // Ids of one millisecond have no order.
-        house.advance(1);
-        let blue = house.partner("Blue").await;
-        let list = |args: &[&str]| house.site().command(args.iter().copied()).run();
+        server.advance(1);
+        let blue = server.partner("Blue").await;
+        let list = |args: &[&str]| server.database().command(args.iter().copied()).run();
         let partners = list(&["partners", "list"]).await;
         assert_eq!(
             rows(&partners, ["partnerId"]),
@@ -39,7 +39,7 @@ async fn partners_and_endpoints_of_all_are_listed_by_status() {
         );
 
         let kept = acme.endpoint("https://example.com/a").await;
-        house.advance(1);
+        server.advance(1);
         let disabled = blue.endpoint("https://example.com/b").await;
         let path = format!("/v1/webhook-endpoints/{disabled}");
         blue.caller
@@ -94,8 +94,8 @@ async fn partners_and_endpoints_of_all_are_listed_by_status() {
 #[tokio::test]
 async fn events_of_all_partners_are_listed_by_status() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, blue) = (house.partner("Acme").await, house.partner("Blue").await);
+        let server = TestServer::open(engine).await;
+        let (acme, blue) = (server.partner("Acme").await, server.partner("Blue").await);
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
@@ -104,10 +104,10 @@ async fn events_of_all_partners_are_listed_by_status() {
             (events[0]["status"] == "delivered").then_some(())
         })
         .await;
-        house.advance(1_000);
+        server.advance(1_000);
         blue.book().await;
         let list = |args: &[&str]| {
-            let line = house.site().command(["webhook-events", "list"]);
+            let line = server.database().command(["webhook-events", "list"]);
             args.iter().fold(line, |line, arg| line.arg(*arg)).run()
         };
         let names = ["partnerId", "seq", "status"];

@@ -2,10 +2,10 @@
 
 use bookguard_core::clock::Clock;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
-use bookguard_tests::engine::{Site, on_every_engine};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::Partner;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,8 +19,8 @@ fn on(server: &Serving, partner: &Partner, args: &[&str]) -> CommandLine {
 #[tokio::test]
 async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_server() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let booking = acme.book().await;
         let mut tail = on(&server, &acme, &["webhook-events", "tail", "--after", "0"]).start();
@@ -68,9 +68,13 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
         );
         // The administrator sees a booking's in their order, and all partners' newest first.
         let of_booking = ["webhook-events", "list", "--booking", &booking];
-        let own = site.command(of_booking).run().await.json();
+        let own = database.command(of_booking).run().await.json();
         assert_eq!(own["nextAfter"], 2);
-        let all = site.command(["webhook-events", "list"]).run().await.json();
+        let all = database
+            .command(["webhook-events", "list"])
+            .run()
+            .await
+            .json();
         assert_eq!(
             (&all["data"][0]["seq"], &all["data"][1]["seq"]),
             (&2.into(), &1.into())
@@ -78,7 +82,7 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
 
         let address = server.url().strip_prefix("http://").unwrap().to_owned();
         assert_eq!(server.terminate().await.0, Some(0));
-        let server = Serving::of(site.command(["serve", "--listen", &address])).await;
+        let server = Serving::of(database.command(["serve", "--listen", &address])).await;
         acme.book().await;
         next(3, "booking.created").await;
         assert_eq!(server.terminate().await.0, Some(0));
@@ -89,8 +93,8 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
 #[tokio::test]
 async fn events_are_posted_to_a_local_address_signed_and_kept() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer_next([Answer::Status(200), Answer::Close]);
@@ -174,7 +178,7 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
         assert_eq!(std::fs::read_dir(&save).unwrap().count(), 2);
 
         // On the database itself they are signed as deliveries are.
-        let own = site
+        let own = database
             .command(["listen", "--print-secret", "--partner", &acme.id])
             .run()
             .await;

@@ -8,12 +8,12 @@ use bookguard_core::store::Database;
 use bookguard_core::webhook::verify;
 use bookguard_test_postgres::Postgres;
 use bookguard_tests::caller::{Caller, Reply};
-use bookguard_tests::engine::{Engine, Site};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -39,25 +39,25 @@ fn text(db: &Database) -> String {
 }
 
 /// Where the key of a database is.
-fn key(site: &Site) -> PathBuf {
-    let beside = || site.file().with_extension("db.key");
-    site.ledger_key().unwrap_or_else(beside)
+fn key(database: &TestDatabase) -> PathBuf {
+    let beside = || database.file().with_extension("db.key");
+    database.ledger_key().unwrap_or_else(beside)
 }
 
-fn transfer(from: &Site, to: &Site) -> CommandLine {
+fn transfer(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
     bookguard(["transfer", "--from", &source, "--to", &target])
         .arg("--ledger-key")
         .arg(key(from))
 }
 
-fn reopen(from: &Site, to: &Site) -> CommandLine {
+fn reopen(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
     bookguard(["transfer", "--reopen", "--from", &source, "--to", &target])
 }
 
 /// What the operator does with the key.
-fn take_key(from: &Site, to: &Site) {
+fn take_key(from: &TestDatabase, to: &TestDatabase) {
     std::fs::copy(key(from), key(to)).unwrap();
 }
 
@@ -83,7 +83,7 @@ fn moved_away(reply: &Reply) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_goes_on_in_the_new_place_and_only_there() {
     on_every_route(async |engine, other| {
-        let (from, to) = (Site::new(engine), Site::new(other));
+        let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let receiver = Receiver::start().await;
         let server = Serving::start(&from, &["--dev"]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
@@ -166,8 +166,8 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
 }
 
 /// A database that was moved answers reads, and says of everything else that it was moved.
-async fn only_reads(site: &Site, acme: &Partner, booking: &str) {
-    let server = Serving::start(site, &[]).await;
+async fn only_reads(database: &TestDatabase, acme: &Partner, booking: &str) {
+    let server = Serving::start(database, &[]).await;
     let caller = acme.caller.at(server.url());
     let path = format!("/v1/bookings/{booking}");
     assert_eq!(caller.get(&path).await.ok(200)["bookingId"], booking);
@@ -177,14 +177,14 @@ async fn only_reads(site: &Site, acme: &Partner, booking: &str) {
     let (code, said) = server.terminate().await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("was moved to"), "{said}");
-    let health = site.command(["health"]).run().await;
+    let health = database.command(["health"]).run().await;
     refused(&health, 9, &["ledger_moved"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_writes() {
     on_every_route(async |engine, other| {
-        let (from, to) = (Site::new(engine), Site::new(other));
+        let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let server = Serving::start(&from, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let id = acme.book().await;
@@ -224,7 +224,7 @@ async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_wr
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
     on_every_route(async |engine, other| {
-        let (from, to) = (Site::new(engine), Site::new(other));
+        let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let server = Serving::start(&from, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let made = Arc::new(AtomicUsize::new(0));
@@ -267,7 +267,7 @@ async fn write_until_refused(caller: Caller, made: Arc<AtomicUsize>) -> Reply {
 }
 
 /// Rows enough to keep a move busy for a while.
-fn ballast(engine: Engine) -> &'static str {
+fn filler(engine: Engine) -> &'static str {
     match engine {
         Engine::Sqlite => {
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000) \
@@ -286,16 +286,16 @@ const KILLS: u32 = 6;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
     on_every_route(async |engine, other| {
-        let from = Site::new(engine);
+        let from = TestDatabase::new(engine);
         let server = Serving::start(&from, &[]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         acme.book().await;
         assert_eq!(server.terminate().await.0, Some(0));
-        from.tamper(ballast(engine));
-        let first = Site::new(other);
+        from.tamper(filler(engine));
+        let first = TestDatabase::new(other);
         let whole = transfer(&from, &first).run().await.json();
         reopen(&from, &first).arg("--yes").run().await.json();
-        let (to, mut killed) = (Site::new(other), 0);
+        let (to, mut killed) = (TestDatabase::new(other), 0);
         for kill in 0..KILLS {
             let mut seen = 0;
             let line = transfer(&from, &to);
@@ -329,9 +329,13 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
     on_every_route(async |engine, other| {
-        let (from, to, third) = (Site::new(engine), Site::new(other), Site::new(other));
-        for site in [&from, &third] {
-            let server = Serving::start(site, &[]).await;
+        let (from, to, third) = (
+            TestDatabase::new(engine),
+            TestDatabase::new(other),
+            TestDatabase::new(other),
+        );
+        for database in [&from, &third] {
+            let server = Serving::start(database, &[]).await;
             assert_eq!(server.terminate().await.0, Some(0));
         }
         let ran = transfer(&from, &third).run().await;
@@ -371,7 +375,7 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
         refused(&ran, 2, &["--from", "BOOKGUARD_TRANSFER_FROM"]);
         // None of it changed anything.
         transfer(&from, &to).run().await.json();
-        let away = Site::new(other);
+        let away = TestDatabase::new(other);
         refused(
             &transfer(&from, &away).run().await,
             5,

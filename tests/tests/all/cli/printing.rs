@@ -1,17 +1,17 @@
 //! What is printed: tables for people, the interface's JSON for programs, and quiet ends for readers who go away.
 
-use bookguard_tests::engine::{Site, on_every_engine};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::program::bookguard;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 use tempfile::TempDir;
 
 #[tokio::test]
 async fn tables_are_for_people_and_steer_no_terminal() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let body = samples::booking_with(json!({
             "talent": {"id": "t", "name": "Zoë 🎸"}, "organizer": {"id": "o", "name": "שלום"}
         }));
@@ -26,7 +26,7 @@ async fn tables_are_for_people_and_steer_no_terminal() {
             .unwrap()
             .to_owned();
         let on = |args: &[&str]| {
-            let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", house.server().url());
+            let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", server.running().url());
             line.env("BOOKGUARD_API_KEY", &acme.key)
         };
         for (args, shown) in [
@@ -116,7 +116,7 @@ async fn completions_name_the_commands() {
 #[tokio::test]
 async fn a_reader_that_goes_away_ends_a_command_quietly() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
+        let database = TestDatabase::new(engine);
         let register = [
             "partners",
             "register",
@@ -127,7 +127,7 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
             "--contact-email",
             "a@example.com",
         ];
-        site.command(register).run().await.json();
+        database.command(register).run().await.json();
         for args in [
             &["openapi"][..],
             &["completions", "zsh"],
@@ -135,7 +135,7 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
             &["demo"],
         ] {
             let ran = bookguard(args.iter().copied())
-                .in_folder(site.folder())
+                .in_folder(database.folder())
                 .run_unread()
                 .await;
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
@@ -146,7 +146,7 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
             &["ledger", "key"],
             &["bookings", "list"],
         ] {
-            let ran = site.command(args.iter().copied()).run_unread().await;
+            let ran = database.command(args.iter().copied()).run_unread().await;
             assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
         }
     })
@@ -182,7 +182,7 @@ async fn the_demo_tells_the_whole_story_and_leaves_nothing() {
     ] {
         assert!(ran.stdout.contains(step), "{step} in {}", ran.stdout);
     }
-    for place in [&folder, &temporary] {
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    for target in [&folder, &temporary] {
+        assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 0);
     }
 }

@@ -7,19 +7,19 @@ use bookguard_core::clock::Clock;
 use bookguard_core::limits::PRUNED;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
-use bookguard_tests::engine::{Engine, Site, on_every_engine};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// A server whose clock stands a hundred days ago, and which prunes nothing.
-async fn long_ago(engine: Engine) -> House {
+async fn long_ago(engine: Engine) -> TestServer {
     let then = Clock::System.now().ms() - 100 * DAY;
-    House::with(engine, |config| Config {
+    TestServer::with(engine, |config| Config {
         clock: Clock::Set(Arc::new(AtomicI64::new(then))),
         retention_days: 0,
         ..config
@@ -28,9 +28,9 @@ async fn long_ago(engine: Engine) -> House {
 }
 
 /// `webhook-events prune` with these flags.
-async fn prune(site: &Site, flags: &[&str]) -> Value {
+async fn prune(database: &TestDatabase, flags: &[&str]) -> Value {
     let line = ["webhook-events", "prune"].iter().chain(flags);
-    site.command(line).run().await.json()
+    database.command(line).run().await.json()
 }
 
 /// What was found of so many events and attempts, and passed over.
@@ -43,8 +43,8 @@ fn counted(report: &Value) -> (bool, u64, u64, u64) {
 #[tokio::test]
 async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
     on_every_engine(async |engine| {
-        let house = long_ago(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = long_ago(engine).await;
+        let acme = server.partner("Acme").await;
         let (receiver, failing) = (Receiver::start().await, Receiver::start().await);
         failing.answer(Answer::Status(500));
         acme.endpoint(&receiver.url()).await;
@@ -66,9 +66,9 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
             .patch(&path, &json!({"enabled": false}))
             .await
             .ok(200);
-        let site = house.close().await;
+        let database = server.close().await;
 
-        let dry = prune(&site, &["--dry-run"]).await;
+        let dry = prune(&database, &["--dry-run"]).await;
         assert_eq!(counted(&dry), (true, 2, 2, 1));
         let bytes: usize = receiver.received()[..2]
             .iter()
@@ -76,32 +76,32 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
             .sum();
         assert_eq!(dry["payloadBytes"], bytes);
         assert_eq!(
-            counted(&prune(&site, &["--dry-run"]).await),
+            counted(&prune(&database, &["--dry-run"]).await),
             (true, 2, 2, 1),
             "nothing was done"
         );
-        let older = prune(&site, &["--older-than", "101d"]).await;
+        let older = prune(&database, &["--older-than", "101d"]).await;
         assert_eq!(counted(&older), (false, 0, 0, 0));
-        assert_eq!(counted(&prune(&site, &[]).await), (false, 2, 2, 1));
+        assert_eq!(counted(&prune(&database, &[]).await), (false, 2, 2, 1));
         assert_eq!(
-            counted(&prune(&site, &[]).await),
+            counted(&prune(&database, &[]).await),
             (false, 0, 0, 1),
             "what waits is met again"
         );
         let line = ["webhook-events", "prune", "--dry-run", "--output", "table"];
-        let table = site.command(line).run().await.stdout;
+        let table = database.command(line).run().await.stdout;
         assert!(
             table.contains("0 events") && table.contains("1 more as old would be kept"),
             "{table}"
         );
-        site.verify(2).await;
+        database.verify(2).await;
     })
     .await;
 }
 
 #[tokio::test]
 async fn pruning_by_hand_needs_the_database_and_an_age() {
-    let site = House::open(Engine::Sqlite).await.close().await;
+    let database = TestServer::open(Engine::Sqlite).await.close().await;
     for (flags, env, why) in [
         (
             &["--older-than", "90h"][..],
@@ -121,7 +121,7 @@ async fn pruning_by_hand_needs_the_database_and_an_age() {
         ),
     ] {
         let line = ["webhook-events", "prune"].iter().chain(flags);
-        let mut line = site.command(line);
+        let mut line = database.command(line);
         if let Some((name, value)) = env {
             line = line.env(name, value);
         }
@@ -141,22 +141,22 @@ async fn pruning_by_hand_needs_the_database_and_an_age() {
 #[tokio::test]
 async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
     on_every_engine(async |engine| {
-        let house = long_ago(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = long_ago(engine).await;
+        let acme = server.partner("Acme").await;
         let all = 2 * PRUNED + 90;
         for _ in 0..all {
             acme.book().await;
         }
-        let site = house.close().await;
+        let database = server.close().await;
         let left = async || {
-            let report = prune(&site, &["--dry-run"]).await;
+            let report = prune(&database, &["--dry-run"]).await;
             usize::try_from(report["events"].as_u64().unwrap()).unwrap()
         };
         assert_eq!(left().await, all);
         // It looks as soon as it is there, so the first is killed at its first commit or before, the second a little later.
         for wait in [false, true] {
             let before = left().await;
-            let server = Serving::start(&site, &[]).await;
+            let server = Serving::start(&database, &[]).await;
             if wait {
                 any_pruned(&acme.caller.at(server.url())).await;
             }
@@ -171,15 +171,15 @@ async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
                 after <= before && !(wait && after == all),
                 "{before}, then {after}"
             );
-            site.verify(all).await;
+            database.verify(all).await;
         }
-        let server = Serving::start(&site, &[]).await;
+        let server = Serving::start(&database, &[]).await;
         until("all of them to be pruned", async || {
             (left().await == 0).then_some(())
         })
         .await;
         server.kill().await;
-        site.verify(all).await;
+        database.verify(all).await;
     })
     .await;
 }

@@ -1,10 +1,10 @@
 //! What was not received delivered once more, on a server and on a database.
 
-use bookguard_tests::engine::{Site, on_every_engine};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::load::at_once;
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::receiver::Receiver;
+use bookguard_tests::test_server::Partner;
 use serde_json::json;
 
 /// More than one step of a recovery looks at.
@@ -19,8 +19,8 @@ fn on(server: &Serving, acme: &Partner, args: &[&str]) -> CommandLine {
 #[tokio::test]
 async fn a_recovery_is_counted_begun_waited_for_and_shown() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &["--dev"]).await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &["--dev"]).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         let bookings = (0..10).map(|_| {
             let acme = acme.clone();
@@ -65,7 +65,8 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
 
         // On the database: the first step at once, all of it where that is waited for.
         let local = |args: &[&str]| {
-            site.command(args.iter().copied())
+            database
+                .command(args.iter().copied())
                 .arg("--partner")
                 .arg(&acme.id)
         };
@@ -84,7 +85,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         assert_eq!(shown, begun);
 
         // Whoever serves the database next takes it further, and delivers.
-        let server = Serving::start(&site, &["--dev"]).await;
+        let server = Serving::start(&database, &["--dev"]).await;
         receiver.wait_for(EVENTS).await;
         let list = ["webhook-events", "recoveries", "list", "--limit", "1"];
         let list = on(&server, &acme, &list).run().await.json();
@@ -109,7 +110,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
             (&json!("finished"), &json!(EVENTS)),
             "nobody else takes it further: {again}"
         );
-        site.verify(EVENTS).await;
+        database.verify(EVENTS).await;
     })
     .await;
 }

@@ -1,18 +1,18 @@
 //! Where keys come from: the environment or a file, never the command line, and nowhere they could be read later.
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::program::bookguard;
+use bookguard_tests::test_server::TestServer;
 use tempfile::TempDir;
 
 #[tokio::test]
 async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("key");
-        let me = || bookguard(["partners", "me"]).env("BOOKGUARD_URL", house.server().url());
+        let me = || bookguard(["partners", "me"]).env("BOOKGUARD_URL", server.running().url());
         for text in [
             acme.key.clone(),
             format!("{}\n", acme.key),

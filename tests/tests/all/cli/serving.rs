@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use bookguard_tests::engine::{Engine, Site, on_every_engine};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard, program};
 use bookguard_tests::samples;
 use rusqlite::Connection;
@@ -44,14 +44,14 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// A folder with a database that holds a booking, closed in order.
-async fn used() -> Site {
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
-    let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
+async fn used() -> TestDatabase {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = bookguard_tests::test_server::Partner::register(&server.caller(), "Acme").await;
     acme.book().await;
     let (code, said) = server.terminate().await;
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    site
+    database
 }
 
 /// It serves, and what was there is there.
@@ -68,10 +68,10 @@ async fn serves(line: CommandLine, db: &Path) {
 
 #[tokio::test]
 async fn on_a_port_that_is_taken() {
-    let site = used().await;
-    let server = Serving::start(&site, &[]).await;
+    let database = used().await;
+    let server = Serving::start(&database, &[]).await;
     let address = server.url().strip_prefix("http://").unwrap().to_owned();
-    let other = site.folder().join("other.db");
+    let other = database.folder().join("other.db");
     let line = bookguard(["serve", "--listen", &address, "--db"]).arg(&other);
     refuses(
         line,
@@ -101,9 +101,9 @@ async fn on_an_address_that_is_none_or_not_ours() {
 
 #[tokio::test]
 async fn on_a_database_another_server_uses() {
-    let site = used().await;
-    let (folder, db) = (site.folder(), site.file());
-    let server = Serving::start(&site, &[]).await;
+    let database = used().await;
+    let (folder, db) = (database.folder(), database.file());
+    let server = Serving::start(&database, &[]).await;
     let before = files(folder);
     refuses(
         serve(db),
@@ -119,8 +119,8 @@ async fn on_a_database_another_server_uses() {
 
 #[tokio::test]
 async fn on_a_file_that_is_damaged_or_no_database() {
-    let site = used().await;
-    let (folder, db) = (site.folder(), site.file());
+    let database = used().await;
+    let (folder, db) = (database.folder(), database.file());
     let good = std::fs::read(db).unwrap();
     let mut header = good.clone();
     header[..16].copy_from_slice(b"SQLite format 4\0");
@@ -160,8 +160,8 @@ async fn on_a_database_of_another_program() {
 
 #[tokio::test]
 async fn on_a_database_newer_than_the_program() {
-    let site = used().await;
-    let (folder, db) = (site.folder(), site.file());
+    let database = used().await;
+    let (folder, db) = (database.folder(), database.file());
     let store = Connection::open(db).unwrap();
     store
         .execute("INSERT INTO schema_version (version) VALUES (99)", [])
@@ -176,8 +176,8 @@ async fn on_a_database_newer_than_the_program() {
 
 #[tokio::test]
 async fn without_the_ledger_s_key_or_with_another_s() {
-    let site = used().await;
-    let (folder, db) = (site.folder(), site.file());
+    let database = used().await;
+    let (folder, db) = (database.folder(), database.file());
     let key = folder.join("bookguard.db.key");
     let own = std::fs::read_to_string(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
@@ -377,9 +377,9 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
 #[tokio::test]
 async fn a_server_told_to_end_finishes_what_it_was_asked() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let server = Serving::start(&site, &[]).await;
-        let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &[]).await;
+        let acme = bookguard_tests::test_server::Partner::register(&server.caller(), "Acme").await;
         let mut clients = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let caller = acme.caller.clone();
@@ -419,10 +419,10 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
             answered += bookings.len();
             assert!(turned_away);
         }
-        let report = site.command(["ledger", "verify"]).run().await.json();
+        let report = database.command(["ledger", "verify"]).run().await.json();
         assert!(report["bookings"].as_u64().unwrap() >= answered as u64);
         // Closed in order: nothing is left in a log of its own.
-        assert!(!site.folder().join("bookguard.db-wal").exists());
+        assert!(!database.folder().join("bookguard.db-wal").exists());
     })
     .await;
 }

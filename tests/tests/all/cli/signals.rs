@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use bookguard_tests::engine::{Engine, Site};
+use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::program::Serving;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
@@ -34,10 +34,10 @@ async fn register(server: &Serving, client: &str) -> u16 {
 
 #[tokio::test]
 async fn a_hang_up_has_the_server_read_its_trusted_proxies_anew_and_ends_nothing() {
-    let site = Site::new(Engine::Sqlite);
-    let file = site.folder().join("bookguard.toml");
+    let database = TestDatabase::new(Engine::Sqlite);
+    let file = database.folder().join("bookguard.toml");
     std::fs::write(&file, "").unwrap();
-    let line = site.command(["serve", "--listen", "127.0.0.1:0"]);
+    let line = database.command(["serve", "--listen", "127.0.0.1:0"]);
     let line = line.env("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "1");
     let server = Serving::of(line.arg("--config").arg(&file)).await;
     assert_eq!(register(&server, "203.0.113.1").await, 201);
@@ -58,9 +58,9 @@ async fn a_hang_up_has_the_server_read_its_trusted_proxies_anew_and_ends_nothing
 
 #[tokio::test]
 async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::start(&site, &[]).await;
-    let acme = bookguard_tests::house::Partner::register(&server.caller(), "Acme").await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = bookguard_tests::test_server::Partner::register(&server.caller(), "Acme").await;
     acme.book().await;
     // A request that never comes whole would be waited for.
     let mut slow = Raw::connect(address(&server)).await;
@@ -86,7 +86,7 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     );
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("told to end once more"), "{said}");
-    assert!(!site.folder().join("bookguard.db-wal").exists());
-    let report = site.command(["ledger", "verify"]).run().await.json();
+    assert!(!database.folder().join("bookguard.db-wal").exists());
+    let report = database.command(["ledger", "verify"]).run().await.json();
     assert_eq!(report["bookings"], 1);
 }

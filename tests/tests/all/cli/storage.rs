@@ -4,15 +4,16 @@ use std::time::{Duration, Instant};
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::disk_faults::{DiskFaults, EIO, ENOSPC};
-use bookguard_tests::engine::{Engine, Site};
-use bookguard_tests::house::Partner;
+use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::program::{CommandLine, Serving};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 
-fn serve(site: &Site) -> CommandLine {
-    site.command(["serve", "--listen", "127.0.0.1:0", "--dev"])
+fn serve(database: &TestDatabase) -> CommandLine {
+    database
+        .command(["serve", "--listen", "127.0.0.1:0", "--dev"])
         .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
 }
 
@@ -51,8 +52,8 @@ async fn health_tells_of_a_log_that_cannot_be_written_though_nobody_writes_and_o
         ("write", ENOSPC, "storage_full"),
         ("sync", EIO, "storage_failing"),
     ] {
-        let site = Site::new(Engine::Sqlite);
-        let server = Serving::of(disk.under(serve(&site))).await;
+        let database = TestDatabase::new(Engine::Sqlite);
+        let server = Serving::of(disk.under(serve(&database))).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         acme.book().await;
         health(&acme.caller, "ok").await;
@@ -77,7 +78,7 @@ async fn health_tells_of_a_log_that_cannot_be_written_though_nobody_writes_and_o
         assert_eq!(ended, Some(0));
         assert_eq!(count(&said, "writes fail"), 1, "{said}");
         assert!(said.contains("20 batches with 20 requests"), "{said}");
-        site.verify(2).await;
+        database.verify(2).await;
     }
 }
 
@@ -86,11 +87,11 @@ async fn a_database_file_that_cannot_be_written_is_told_of_and_its_log_is_cut_wh
     let Some(disk) = DiskFaults::new() else {
         return;
     };
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::of(disk.under(serve(&site))).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::of(disk.under(serve(&database))).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     disk.fail(&[("write", "/bookguard.db", EIO)]);
-    let log = site.file().with_extension("db-wal");
+    let log = database.file().with_extension("db-wal");
     let bytes = || std::fs::metadata(&log).unwrap().len();
     let mut made = 0;
     while bytes() < 20 << 20 {
@@ -111,7 +112,7 @@ async fn a_database_file_that_cannot_be_written_is_told_of_and_its_log_is_cut_wh
     let begun = "cannot be brought into the database file";
     assert_eq!(count(&said, begun), 1, "{said}");
     assert_eq!(count(&said, "writes fail"), 0, "{said}");
-    site.verify(made).await;
+    database.verify(made).await;
 }
 
 #[tokio::test]
@@ -119,12 +120,12 @@ async fn a_read_that_the_disk_fails_is_not_called_damage() {
     let Some(disk) = DiskFaults::new() else {
         return;
     };
-    let site = Site::new(Engine::Sqlite);
-    let server = Serving::of(serve(&site)).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::of(serve(&database)).await;
     Partner::register(&server.caller(), "Acme").await;
     assert_eq!(server.terminate().await.0, Some(0));
     disk.fail(&[("read", "/bookguard.db", EIO)]);
-    let list = || disk.under(site.command(["partners", "list"])).run();
+    let list = || disk.under(database.command(["partners", "list"])).run();
     let ran = list().await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     assert!(!ran.stderr.contains("the database is damaged"), "{ran:?}");
@@ -138,10 +139,10 @@ async fn a_stop_on_a_full_disk_is_prompt_and_what_was_pending_goes_out_when_ther
     let Some(disk) = DiskFaults::new() else {
         return;
     };
-    let site = Site::new(Engine::Sqlite);
+    let database = TestDatabase::new(Engine::Sqlite);
     let receiver = Receiver::start().await;
     receiver.answer(Answer::Late(Duration::from_millis(300), 500));
-    let server = Serving::of(disk.under(serve(&site))).await;
+    let server = Serving::of(disk.under(serve(&database))).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     acme.endpoint(&receiver.url()).await;
     let booking = acme.book().await;
@@ -155,7 +156,7 @@ async fn a_stop_on_a_full_disk_is_prompt_and_what_was_pending_goes_out_when_ther
     disk.mend();
     receiver.answer(Answer::Status(200));
     let before = receiver.count();
-    let server = Serving::of(disk.under(serve(&site))).await;
+    let server = Serving::of(disk.under(serve(&database))).await;
     receiver.wait_for(before + 1).await;
     let acme = Partner {
         caller: acme.caller.at(server.url()),
@@ -166,14 +167,14 @@ async fn a_stop_on_a_full_disk_is_prompt_and_what_was_pending_goes_out_when_ther
     })
     .await;
     assert_eq!(server.terminate().await.0, Some(0));
-    site.verify(1).await;
+    database.verify(1).await;
 }
 
 #[tokio::test]
 async fn below_the_least_free_disk_nothing_new_is_taken_and_what_is_there_goes_on() {
-    let site = Site::new(Engine::Sqlite);
+    let database = TestDatabase::new(Engine::Sqlite);
     let receiver = Receiver::start().await;
-    let server = Serving::start(&site, &["--dev"]).await;
+    let server = Serving::start(&database, &["--dev"]).await;
     let acme = Partner::register(&server.caller(), "Acme").await;
     acme.endpoint(&receiver.url()).await;
     let (first, second) = (acme.book().await, acme.book().await);
@@ -186,7 +187,7 @@ async fn below_the_least_free_disk_nothing_new_is_taken_and_what_is_there_goes_o
     assert_eq!(server.terminate().await.0, Some(0));
 
     // More than any disk has.
-    let server = Serving::start(&site, &["--dev", "--min-free-disk", "1048576TiB"]).await;
+    let server = Serving::start(&database, &["--dev", "--min-free-disk", "1048576TiB"]).await;
     let caller = acme.caller.at(server.url());
     let acme = Partner { caller, ..acme };
     let open = server.caller();
@@ -217,13 +218,13 @@ async fn below_the_least_free_disk_nothing_new_is_taken_and_what_is_there_goes_o
     let (ended, said) = server.terminate().await;
     assert_eq!(ended, Some(0));
     assert_eq!(count(&said, "min_free_disk"), 1, "{said}");
-    let ran = site
+    let ran = database
         .command(["serve", "--min-free-disk", "lots"])
         .run()
         .await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("\"lots\" is not a size"), "{ran:?}");
-    site.verify(3).await;
+    database.verify(3).await;
 }
 
 #[cfg(unix)]
@@ -249,16 +250,16 @@ mod owners {
 
     #[tokio::test]
     async fn everything_that_is_made_is_its_owners_alone_whatever_the_umask() {
-        let site = Site::new(Engine::Sqlite);
-        let folder = site.file().parent().unwrap();
-        let server = Serving::of(serve(&site).with_umask("000")).await;
+        let database = TestDatabase::new(Engine::Sqlite);
+        let folder = database.file().parent().unwrap();
+        let server = Serving::of(serve(&database).with_umask("000")).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         acme.book().await;
         let files = std::fs::read_dir(folder).unwrap().count();
         assert_eq!(files, 6, "database, log, index, lock, key, guard");
         assert_eq!(open_files(folder), Vec::<String>::new());
         let copy = folder.join("copy.db");
-        let backup = site.command(["backup"]).arg(&copy).with_umask("000");
+        let backup = database.command(["backup"]).arg(&copy).with_umask("000");
         assert_eq!(backup.run().await.code, Some(0));
         assert_eq!(open_files(folder), Vec::<String>::new());
         let (ended, said) = server.terminate().await;
@@ -266,7 +267,7 @@ mod owners {
 
         let target = tempfile::tempdir().unwrap();
         let moved = bookguard(["transfer", "--from"])
-            .arg(site.file())
+            .arg(database.file())
             .arg("--to");
         let moved = moved.arg(target.path().join("new.db")).with_umask("000");
         assert_eq!(moved.run().await.code, Some(0));
@@ -275,13 +276,13 @@ mod owners {
 
     #[tokio::test]
     async fn what_others_can_read_already_is_named_at_the_start() {
-        let site = Site::new(Engine::Sqlite);
-        let folder = site.file().parent().unwrap();
-        let server = Serving::of(serve(&site)).await;
+        let database = TestDatabase::new(Engine::Sqlite);
+        let folder = database.file().parent().unwrap();
+        let server = Serving::of(serve(&database)).await;
         assert_eq!(server.terminate().await.0, Some(0));
-        allow(site.file(), 0o644);
+        allow(database.file(), 0o644);
         allow(folder, 0o777);
-        let server = Serving::of(serve(&site)).await;
+        let server = Serving::of(serve(&database)).await;
         let (ended, said) = server.terminate().await;
         assert_eq!((ended, said.lines().count()), (Some(0), 3), "{said}");
         for words in ["bookguard.db (mode 0644)", "chmod 600", "(mode 0777)"] {
@@ -292,8 +293,8 @@ mod owners {
 
     #[tokio::test]
     async fn a_backup_on_a_disk_that_is_read_only_is_verified() {
-        let site = Site::new(Engine::Sqlite);
-        let server = Serving::of(serve(&site)).await;
+        let database = TestDatabase::new(Engine::Sqlite);
+        let server = Serving::of(serve(&database)).await;
         let acme = Partner::register(&server.caller(), "Acme").await;
         acme.book().await;
         let top = tempfile::tempdir().unwrap();
@@ -303,11 +304,11 @@ mod owners {
         let copy = folder.join("copy.db");
         let key = top.path().join("bookguard.key");
         assert_eq!(
-            site.command(["backup"]).arg(&copy).run().await.code,
+            database.command(["backup"]).arg(&copy).run().await.code,
             Some(0)
         );
         assert_eq!(server.terminate().await.0, Some(0));
-        std::fs::copy(site.file().with_extension("db.key"), &key).unwrap();
+        std::fs::copy(database.file().with_extension("db.key"), &key).unwrap();
         for file in [&copy, &key] {
             allow(file, 0o444);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bookguard_tests::engine::{Site, on_every_engine};
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
@@ -11,18 +11,18 @@ use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 /// Where commands work.
-enum Place {
+enum Target {
     /// On a database, for this partner once there is one.
-    Local(Arc<Site>, Option<String>),
+    Local(Arc<TestDatabase>, Option<String>),
     /// On a server, with this key once there is one.
     Remote(String, Option<String>),
 }
 
-impl Place {
+impl Target {
     fn command(&self, args: &[&str]) -> CommandLine {
         match self {
-            Self::Local(site, partner) => {
-                let line = site.command(args.iter().copied()).arg("--dev");
+            Self::Local(database, partner) => {
+                let line = database.command(args.iter().copied()).arg("--dev");
                 match partner {
                     Some(id) => line.arg("--partner").arg(id),
                     None => line,
@@ -73,8 +73,8 @@ const NEW_BOOKING: [&str; 18] = [
     "order=17",
 ];
 
-async fn register(place: &mut Place) -> Value {
-    let registered = place.run(&[
+async fn register(target: &mut Target) -> Value {
+    let registered = target.run(&[
         "partners",
         "register",
         "--name",
@@ -86,20 +86,20 @@ async fn register(place: &mut Place) -> Value {
     ]);
     let registered = registered.await.json();
     assert_eq!(registered["status"], "active");
-    place.enter(&registered);
+    target.enter(&registered);
     registered
 }
 
 /// Every step that needs no courier of its own; the booking's id and the partner's signing secret.
-async fn tell(place: &mut Place, receiver: &Receiver, folder: &Path) -> (String, String) {
-    let registered = register(place).await;
+async fn tell(target: &mut Target, receiver: &Receiver, folder: &Path) -> (String, String) {
+    let registered = register(target).await;
     assert_eq!(
-        place.run(&["partners", "me"]).await.string("partnerId"),
+        target.run(&["partners", "me"]).await.string("partnerId"),
         registered["partnerId"].as_str().unwrap()
     );
-    assert_eq!(place.run(&["health"]).await.string("status"), "ok");
-    keys(place).await;
-    let endpoint = place
+    assert_eq!(target.run(&["health"]).await.string("status"), "ok");
+    keys(target).await;
+    let endpoint = target
         .run(&[
             "webhook-endpoints",
             "create",
@@ -109,7 +109,7 @@ async fn tell(place: &mut Place, receiver: &Receiver, folder: &Path) -> (String,
         ])
         .await
         .string("endpointId");
-    let shown = place
+    let shown = target
         .run(&["webhook-endpoints", "get", &endpoint])
         .await
         .json();
@@ -118,21 +118,21 @@ async fn tell(place: &mut Place, receiver: &Receiver, folder: &Path) -> (String,
         (&json!(receiver.url()), &json!(true))
     );
     assert_eq!(
-        place.run(&["webhook-endpoints", "list"]).await.json()["data"],
+        target.run(&["webhook-endpoints", "list"]).await.json()["data"],
         json!([shown])
     );
 
-    let id = place.run(&NEW_BOOKING).await.string("bookingId");
-    let shown = place.run(&["bookings", "get", &id]).await;
+    let id = target.run(&NEW_BOOKING).await.string("bookingId");
+    let shown = target.run(&["bookings", "get", &id]).await;
     assert!(
         shown.stdout.contains("\"bookingValue\":1250.5,"),
         "{}",
         shown.stdout
     );
     assert_eq!(shown.json()["metadata"], json!({"order": "17"}));
-    let protected = place.run(&["bookings", "protect", &id]).await.json();
+    let protected = target.run(&["bookings", "protect", &id]).await.json();
     assert_eq!(protected["protected"], true);
-    let page = place
+    let page = target
         .run(&["bookings", "list", "--status", "protected", "--limit", "1"])
         .await
         .json();
@@ -149,16 +149,16 @@ async fn tell(place: &mut Place, receiver: &Receiver, folder: &Path) -> (String,
         "--canceled-by",
         "talent",
     ];
-    let evaluation = place.run(&as_of);
+    let evaluation = target.run(&as_of);
     assert_eq!(evaluation.await.json()["refund"]["minorUnits"], 125_050);
-    policies(place).await;
-    once_only(place).await;
-    evidence(place, &id, folder).await;
+    policies(target).await;
+    once_only(target).await;
+    evidence(target, &id, folder).await;
     (id, registered["signingSecret"].as_str().unwrap().to_owned())
 }
 
-async fn keys(place: &Place) {
-    let made = place.run(&[
+async fn keys(target: &Target) {
+    let made = target.run(&[
         "api-keys",
         "create",
         "--name",
@@ -169,17 +169,17 @@ async fn keys(place: &Place) {
     let made = made.await.json();
     assert_eq!(made["scopes"], json!(["bookings:read", "evidence:read"]));
     let id = made["apiKeyId"].as_str().unwrap();
-    let revoked = place.run(&["api-keys", "revoke", id]).await.json();
+    let revoked = target.run(&["api-keys", "revoke", id]).await.json();
     assert!(revoked["revokedAt"].is_string());
-    let list = place.run(&["api-keys", "list"]).await;
+    let list = target.run(&["api-keys", "list"]).await;
     assert_eq!(list.json()["data"].as_array().unwrap().len(), 2);
     assert!(!list.stdout.contains(made["apiKey"].as_str().unwrap()));
 }
 
 /// Policies are checked, put, chosen and shown; a faulty one is refused with its fault, whatever the command.
-async fn policies(place: &Place) {
+async fn policies(target: &Target) {
     let reads = async |args: &[&str], policy: &Value| {
-        place.command(args).input(policy.to_string()).run().await
+        target.command(args).input(policy.to_string()).run().await
     };
     let mut policy = samples::policy(5000);
     assert_eq!(
@@ -193,15 +193,15 @@ async fn policies(place: &Place) {
         .await
         .json();
     assert_eq!(put["version"], 2);
-    assert_eq!(place.run(&["policies", "get", "house"]).await.json(), put);
-    let first = place.run(&["policies", "get", "house", "--version", "1"]);
+    assert_eq!(target.run(&["policies", "get", "house"]).await.json(), put);
+    let first = target.run(&["policies", "get", "house", "--version", "1"]);
     assert_eq!(
         first.await.json()["policy"]["organizer"]["late"]["refundBps"],
         5000
     );
-    let list = place.run(&["policies", "list"]).await.json();
+    let list = target.run(&["policies", "list"]).await.json();
     assert_eq!(list["data"][0]["policyHash"], put["policyHash"]);
-    let versions = place
+    let versions = target
         .run(&["policies", "versions", "house", "--limit", "1"])
         .await
         .json();
@@ -209,7 +209,7 @@ async fn policies(place: &Place) {
         (&versions["data"][0], &versions["nextCursor"]),
         (&list["data"][0], &json!("2"))
     );
-    let table = place
+    let table = target
         .run(&["policies", "get", "house", "--output", "table"])
         .await
         .stdout;
@@ -240,7 +240,7 @@ async fn policies(place: &Place) {
             "{refused:?}"
         );
     }
-    let templates = place.run(&["policies", "templates"]).await.json();
+    let templates = target.run(&["policies", "templates"]).await.json();
     assert_eq!(templates["data"].as_array().unwrap().len(), 15);
 
     let args = [
@@ -251,7 +251,7 @@ async fn policies(place: &Place) {
         "--time-zone",
         "Asia/Tokyo",
     ];
-    let me = place.run(&args).await.json();
+    let me = target.run(&args).await.json();
     assert_eq!(
         (&me["defaultPolicies"], &me["timeZone"]),
         (&json!({"quiz_night": "house"}), &json!("Asia/Tokyo"))
@@ -261,7 +261,7 @@ async fn policies(place: &Place) {
         ["--default-policy", "*=house", "--no-default-policy", "*"],
         ["--default-policy", "house", "--time-zone", "UTC"],
     ] {
-        let refused = place
+        let refused = target
             .run(&[&["partners", "update"][..], &args].concat())
             .await;
         assert_eq!(refused.code, Some(2), "{args:?}: {refused:?}");
@@ -272,7 +272,7 @@ async fn policies(place: &Place) {
     let id = reads(&["bookings", "create", "--json", "-"], &booking)
         .await
         .string("bookingId");
-    let shown = place.run(&["bookings", "get", &id]).await.json();
+    let shown = target.run(&["bookings", "get", &id]).await.json();
     assert_eq!(
         (&shown["policy"]["policyHash"], &shown["eventDate"]),
         (&put["policyHash"], &json!("2031-06-20T10:00:00.000Z"))
@@ -284,7 +284,7 @@ async fn policies(place: &Place) {
         "quiz-night",
         "--no-time-zone",
     ];
-    let me = place.run(&args).await.json();
+    let me = target.run(&args).await.json();
     assert!(
         me["defaultPolicies"].is_null() && me["timeZone"].is_null(),
         "{me}"
@@ -336,9 +336,9 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
 }
 
 /// The same JSON under the same key is one booking.
-async fn once_only(place: &Place) {
+async fn once_only(target: &Target) {
     let create = || {
-        let line = place.command(&[
+        let line = target.command(&[
             "bookings",
             "create",
             "--json",
@@ -354,16 +354,16 @@ async fn once_only(place: &Place) {
 }
 
 /// The packet verifies with nothing but itself and the key; changed, it does not.
-async fn evidence(place: &Place, id: &str, folder: &Path) {
-    let key = place.run(&["ledger", "key"]).await;
-    let checkpoint = place.run(&["ledger", "checkpoint"]).await;
+async fn evidence(target: &Target, id: &str, folder: &Path) {
+    let key = target.run(&["ledger", "key"]).await;
+    let checkpoint = target.run(&["ledger", "checkpoint"]).await;
     let origin = key.stdout.split('+').next().unwrap();
     assert!(
         checkpoint.stdout.starts_with(&format!("{origin}\n")),
         "{checkpoint:?}"
     );
     std::fs::write(folder.join("log.vkey"), &key.stdout).unwrap();
-    let packet = place.run(&["evidence", "get", id]).await;
+    let packet = target.run(&["evidence", "get", id]).await;
     assert_eq!(packet.json()["booking"]["bookingId"], id);
     std::fs::write(folder.join("packet.json"), &packet.stdout).unwrap();
     let verify = |packet: &'static str| {
@@ -394,9 +394,9 @@ async fn evidence(place: &Place, id: &str, folder: &Path) {
 }
 
 /// Both events, once the server has delivered them.
-async fn delivered(place: &Place, booking: &str) -> Vec<Value> {
+async fn delivered(target: &Target, booking: &str) -> Vec<Value> {
     until("both events delivered", async || {
-        let events = place
+        let events = target
             .run(&["webhook-events", "list", "--booking", booking])
             .await
             .json();
@@ -448,26 +448,26 @@ async fn received(receiver: &Receiver, secret: &str, folder: &Path) {
 #[tokio::test]
 async fn on_a_server() {
     on_every_engine(async |engine| {
-        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
-        let server = Serving::start(&site, &["--dev"]).await;
-        let mut place = Place::Remote(server.url().to_owned(), None);
-        let (id, secret) = tell(&mut place, &receiver, site.folder()).await;
-        let events = delivered(&place, &id).await;
+        let (database, receiver) = (Arc::new(TestDatabase::new(engine)), Receiver::start().await);
+        let server = Serving::start(&database, &["--dev"]).await;
+        let mut target = Target::Remote(server.url().to_owned(), None);
+        let (id, secret) = tell(&mut target, &receiver, database.folder()).await;
+        let events = delivered(&target, &id).await;
         let event = events[0]["eventId"].as_str().unwrap();
-        let shown = place.run(&["webhook-events", "get", event]).await.json();
+        let shown = target.run(&["webhook-events", "get", event]).await.json();
         assert_eq!(shown["attempts"][0]["statusCode"], 200);
-        let retried = place.run(&["webhook-events", "retry", event]).await;
+        let retried = target.run(&["webhook-events", "retry", event]).await;
         assert_eq!(retried.code, Some(5));
         assert!(
             retried.stderr.contains("(event_already_delivered)"),
             "{}",
             retried.stderr
         );
-        received(&receiver, &secret, site.folder()).await;
+        received(&receiver, &secret, database.folder()).await;
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
         assert!(said.starts_with("DEVELOPMENT MODE"), "{said}");
-        site.verify(3).await;
+        database.verify(3).await;
     })
     .await;
 }
@@ -475,16 +475,16 @@ async fn on_a_server() {
 #[tokio::test]
 async fn on_a_database_while_a_server_runs_on_it() {
     on_every_engine(async |engine| {
-        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
-        let server = Serving::start(&site, &["--dev"]).await;
-        let mut place = Place::Local(Arc::clone(&site), None);
-        let (id, secret) = tell(&mut place, &receiver, site.folder()).await;
+        let (database, receiver) = (Arc::new(TestDatabase::new(engine)), Receiver::start().await);
+        let server = Serving::start(&database, &["--dev"]).await;
+        let mut target = Target::Local(Arc::clone(&database), None);
+        let (id, secret) = tell(&mut target, &receiver, database.folder()).await;
         // The server sends what the commands wrote.
-        delivered(&place, &id).await;
-        received(&receiver, &secret, site.folder()).await;
-        site.verify(3).await;
+        delivered(&target, &id).await;
+        received(&receiver, &secret, database.folder()).await;
+        database.verify(3).await;
         // And goes on where the commands left the log.
-        let key = place.run(&["api-keys", "create"]).await.string("apiKey");
+        let key = target.run(&["api-keys", "create"]).await.string("apiKey");
         let caller = server.caller().with_key(&key);
         caller
             .post("/v1/bookings", &samples::booking())
@@ -492,7 +492,7 @@ async fn on_a_database_while_a_server_runs_on_it() {
             .ok(201);
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
-        site.verify(4).await;
+        database.verify(4).await;
     })
     .await;
 }
@@ -500,13 +500,13 @@ async fn on_a_database_while_a_server_runs_on_it() {
 #[tokio::test]
 async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
     on_every_engine(async |engine| {
-        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
-        let mut place = Place::Local(Arc::clone(&site), None);
-        let (id, _) = tell(&mut place, &receiver, site.folder()).await;
+        let (database, receiver) = (Arc::new(TestDatabase::new(engine)), Receiver::start().await);
+        let mut target = Target::Local(Arc::clone(&database), None);
+        let (id, _) = tell(&mut target, &receiver, database.folder()).await;
         let list = ["webhook-events", "list", "--booking", &id];
-        let events = place.run(&list).await.json()["data"].clone();
+        let events = target.run(&list).await.json()["data"].clone();
         let event = events[0]["eventId"].as_str().unwrap();
-        let retried = place.run(&["webhook-events", "retry", event]).await;
+        let retried = target.run(&["webhook-events", "retry", event]).await;
         let outcome = retried.json();
         assert_eq!(
             (&outcome["retryStatus"], &outcome["retryCount"]),
@@ -517,14 +517,14 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
         assert_eq!(receiver.count(), 0, "nothing was sent from here");
 
         // Of a test nothing is recorded, so it needs no server.
-        let endpoints = place.run(&["webhook-endpoints", "list"]).await.json();
+        let endpoints = target.run(&["webhook-endpoints", "list"]).await.json();
         let endpoint = endpoints["data"][0]["endpointId"].as_str().unwrap();
         let test = ["webhook-endpoints", "test", endpoint];
-        let tested = place.run(&test).await;
+        let tested = target.run(&test).await;
         assert_eq!(tested.json()["delivered"], true);
         assert!(tested.stderr.contains(said), "{}", tested.stderr);
         receiver.answer_next([Answer::Status(500)]);
-        let failed = place.run(&test).await;
+        let failed = target.run(&test).await;
         assert_eq!(failed.code, Some(5), "{failed:?}");
         assert!(
             failed.stderr.contains("(not_delivered)"),
@@ -532,12 +532,12 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
             failed.stderr
         );
 
-        let server = Serving::start(&site, &["--dev"]).await;
-        delivered(&place, &id).await;
+        let server = Serving::start(&database, &["--dev"]).await;
+        delivered(&target, &id).await;
         server.terminate().await;
-        let deleted = place.run(&["webhook-endpoints", "delete", endpoint]).await;
+        let deleted = target.run(&["webhook-endpoints", "delete", endpoint]).await;
         assert_eq!(deleted.json()["enabled"], false);
-        site.verify(3).await;
+        database.verify(3).await;
     })
     .await;
 }
@@ -545,20 +545,20 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
 #[tokio::test]
 async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_settings() {
     on_every_engine(async |engine| {
-        let (site, receiver) = (Arc::new(Site::new(engine)), Receiver::start().await);
-        let server = Serving::start(&site, &["--dev"]).await;
-        let mut place = Place::Local(Arc::clone(&site), None);
-        let partner = register(&mut place).await["partnerId"].clone();
-        let made = place
+        let (database, receiver) = (Arc::new(TestDatabase::new(engine)), Receiver::start().await);
+        let server = Serving::start(&database, &["--dev"]).await;
+        let mut target = Target::Local(Arc::clone(&database), None);
+        let partner = register(&mut target).await["partnerId"].clone();
+        let made = target
             .run(&["webhook-endpoints", "create", &receiver.url()])
             .await;
         let endpoint = made.string("endpointId");
         receiver.answer(Answer::Status(500));
-        let event = place.run(&["trigger", "booking.created"]).await;
+        let event = target.run(&["trigger", "booking.created"]).await;
         assert!(!event.stderr.contains("No server runs"), "{}", event.stderr);
         let event = event.string("eventId");
         let attempts = async || {
-            let shown = place.run(&["webhook-events", "get", &event]).await.json();
+            let shown = target.run(&["webhook-events", "get", &event]).await.json();
             shown["attempts"].as_array().unwrap().clone()
         };
         until("the first attempt", async || {
@@ -568,7 +568,7 @@ async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_set
 
         // Not with --dev: by the settings of this command, nothing may be sent to this machine.
         let here = |args: &[&str]| {
-            let line = site.command(args.iter().copied()).arg("--partner");
+            let line = database.command(args.iter().copied()).arg("--partner");
             line.arg(partner.as_str().unwrap()).run()
         };
         let failed = here(&["webhook-events", "retry", &event]).await;
@@ -591,9 +591,9 @@ async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_set
             "{}",
             refused.stderr
         );
-        let remote = Place::Remote(
+        let remote = Target::Remote(
             server.url().to_owned(),
-            Some(place.run(&["api-keys", "create"]).await.string("apiKey")),
+            Some(target.run(&["api-keys", "create"]).await.string("apiKey")),
         );
         let failed = remote.run(&["webhook-events", "retry", &event]).await;
         assert_eq!(failed.code, Some(5), "{failed:?}");
@@ -611,16 +611,16 @@ async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_set
 #[tokio::test]
 async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
     on_every_engine(async |engine| {
-        let site = Arc::new(Site::new(engine));
-        let server = Serving::start(&site, &["--registration", "approval"]).await;
+        let database = Arc::new(TestDatabase::new(engine));
+        let server = Serving::start(&database, &["--registration", "approval"]).await;
         let reply = server
             .caller()
             .post("/v1/partners/register", &samples::partner("Acme"))
             .await;
         let id = reply.string("partnerId");
         assert_eq!(reply.string("status"), "pending");
-        let place = Place::Local(Arc::clone(&site), None);
-        let listed = place.run(&["partners", "list"]).await.json();
+        let target = Target::Local(Arc::clone(&database), None);
+        let listed = target.run(&["partners", "list"]).await.json();
         assert_eq!(
             (
                 &listed["data"][0]["partnerId"],
@@ -628,7 +628,7 @@ async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
             ),
             (&json!(id), &json!("pending"))
         );
-        let approved = place.run(&["partners", "approve", &id]).await.json();
+        let approved = target.run(&["partners", "approve", &id]).await.json();
         let caller = server
             .caller()
             .with_key(approved["apiKey"].as_str().unwrap());
@@ -636,7 +636,7 @@ async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
             caller.get("/v1/partners/me").await.ok(200)["status"],
             "active"
         );
-        let again = place.run(&["partners", "approve", &id]).await;
+        let again = target.run(&["partners", "approve", &id]).await;
         assert_eq!(again.code, Some(5));
         // Not offered over HTTP, and said so.
         for args in [
@@ -644,7 +644,7 @@ async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
             &["partners", "approve", &id],
             &["ledger", "verify"],
         ] {
-            let remote = Place::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
+            let remote = Target::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
             let refused = remote.run(args).await;
             assert_eq!(refused.code, Some(2), "{refused:?}");
             assert!(refused.stderr.contains("--db"), "{}", refused.stderr);
@@ -656,13 +656,13 @@ async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
 #[tokio::test]
 async fn a_database_touched_by_hand_is_found_out() {
     on_every_engine(async |engine| {
-        let site = Arc::new(Site::new(engine));
-        let mut place = Place::Local(Arc::clone(&site), None);
-        register(&mut place).await;
-        let id = place.run(&NEW_BOOKING).await.string("bookingId");
-        site.verify(1).await;
-        site.tamper("UPDATE booking SET body = replace(body, '1250.5', '1250.6')");
-        let found = place.run(&["ledger", "verify"]).await;
+        let database = Arc::new(TestDatabase::new(engine));
+        let mut target = Target::Local(Arc::clone(&database), None);
+        register(&mut target).await;
+        let id = target.run(&NEW_BOOKING).await.string("bookingId");
+        database.verify(1).await;
+        database.tamper("UPDATE booking SET body = replace(body, '1250.5', '1250.6')");
+        let found = target.run(&["ledger", "verify"]).await;
         assert_eq!(found.code, Some(6), "{found:?}");
         let report: Value = serde_json::from_str(&found.stdout).unwrap();
         assert_eq!(report["verified"], false);

@@ -3,8 +3,8 @@
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -26,8 +26,8 @@ async fn accept(acme: &Partner, id: &str, party: &str, hash: &Value) -> Value {
 }
 
 /// The packet's text, once it verifies with its bytes and the log's public key alone.
-async fn packet(house: &House, acme: &Partner, id: &str) -> (Value, String) {
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
+async fn packet(server: &TestServer, acme: &Partner, id: &str) -> (Value, String) {
+    let vkey = server.caller().get("/v1/ledger/key").await.text();
     let packet = acme
         .caller
         .get(&format!("/v1/bookings/{id}/evidence"))
@@ -40,8 +40,8 @@ async fn packet(house: &House, acme: &Partner, id: &str) -> (Value, String) {
 #[tokio::test]
 async fn what_was_shown_is_accepted_once_and_stays_with_the_text_that_was_accepted() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let zone = json!({"policyId": "firm", "timeZone": "America/New_York", "amountPaid": 250.5});
         let id = acme.caller.post("/v1/bookings", &samples::booking_with(zone)).await.string("bookingId");
         let told = disclosure(&acme, &id).await;
@@ -65,7 +65,7 @@ async fn what_was_shown_is_accepted_once_and_stays_with_the_text_that_was_accept
         assert_eq!(accepted, expected);
         // Protected meanwhile, and years have passed: the same text, and the same acceptance once.
         acme.protect(&id).await;
-        house.advance(3 * 365 * 86_400_000);
+        server.advance(3 * 365 * 86_400_000);
         let mut again = accept(&acme, &id, "organizer", &told["disclosureHash"]).await;
         assert_eq!(again["receipt"]["leafHash"], accepted["receipt"]["leafHash"]);
         again["receipt"] = accepted["receipt"].clone();
@@ -94,8 +94,8 @@ async fn what_was_shown_is_accepted_once_and_stays_with_the_text_that_was_accept
         assert_eq!(acme.events(&id).await.len(), 2, "no event tells of it");
 
         acme.cancel(&id, &samples::cancellation()).await;
-        let (shown, vkey) = packet(&house, &acme, &id).await;
-        house.close().await;
+        let (shown, vkey) = packet(&server, &acme, &id).await;
+        server.close().await;
         let texts = shown["termsDisclosures"].as_array().unwrap();
         assert_eq!(texts.iter().map(|told| &told["text"]).collect::<Vec<_>>(), [&told["text"], &moved["text"]]);
         assert_eq!(shown["acceptances"].as_array().unwrap().len(), 2);

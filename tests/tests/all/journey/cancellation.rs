@@ -3,37 +3,37 @@
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 /// 2031-06-01T00:00:00Z: between the tiers of `firm` for the sample booking.
 const BETWEEN_MS: i64 = 1_938_038_400_000;
 
-async fn protected(house: &House, acme: &Partner) -> String {
+async fn protected(server: &TestServer, acme: &Partner) -> String {
     let body = samples::booking_with(json!({"policyId": "firm"}));
     let made = acme.caller.post("/v1/bookings", &body).await;
     let id = made.string("bookingId");
     acme.protect(&id).await;
-    house.advance(BETWEEN_MS - house.now_ms());
+    server.advance(BETWEEN_MS - server.now_ms());
     id
 }
 
-async fn entries(house: &House, vkey: &str) -> usize {
-    let mirror = Mirror::download(&house.caller(), vkey).await;
+async fn entries(server: &TestServer, vkey: &str) -> usize {
+    let mirror = Mirror::download(&server.caller(), vkey).await;
     mirror.entries().len()
 }
 
 #[tokio::test]
 async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
-        let id = protected(&house, &acme).await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let id = protected(&server, &acme).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/bookings/{id}");
@@ -62,16 +62,16 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
 
         told(&receiver, &acme, &id, &resolution).await;
         stands(&acme, &id, &resolution).await;
-        repeats(&house, &acme, &id, &cancel, &reply.body).await;
+        repeats(&server, &acme, &id, &cancel, &reply.body).await;
         until("the resolution to be told", async || {
             let events = acme.events(&id).await;
             (events[2]["status"] == "delivered").then_some(())
         })
         .await;
-        assert_eq!(entries(&house, &vkey).await, 5, "one cancellation, told once");
+        assert_eq!(entries(&server, &vkey).await, 5, "one cancellation, told once");
 
         let packet = acme.caller.get(&format!("{path}/evidence")).await;
-        house.close().await;
+        server.close().await;
         holds(&packet.body, &vkey, &resolution);
     })
     .await;
@@ -178,9 +178,9 @@ async fn stands(acme: &Partner, id: &str, resolution: &Value) {
 }
 
 /// Under its key it is the same to the byte, without one it is a replay, and another one is refused.
-async fn repeats(house: &House, acme: &Partner, id: &str, cancel: &Value, first: &[u8]) {
+async fn repeats(server: &TestServer, acme: &Partner, id: &str, cancel: &Value, first: &[u8]) {
     let path = format!("/v1/bookings/{id}/cancel");
-    house.advance(3_600_000);
+    server.advance(3_600_000);
     let again = acme.caller.post_once(&path, "once", cancel).await;
     assert_eq!((again.status, again.body.as_slice()), (201, first));
     assert!(again.header("idempotent-replayed").is_some());
@@ -260,17 +260,17 @@ fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
 #[tokio::test]
 async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
-        let id = protected(&house, &acme).await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let id = protected(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
         let quote = format!("{path}/policy-evaluation");
         let shown = acme.caller.get(&quote).await.ok(200);
         let at = shown["nextChange"]["at"].as_str().unwrap();
         let at = bookguard_core::model::Timestamp::parse(at).unwrap();
         // A minute too late.
-        house.advance(at.ms() + 60_000 - house.now_ms());
+        server.advance(at.ms() + 60_000 - server.now_ms());
         let expecting = |quote: &Value| {
             json!({
                 "canceledBy": "organizer",
@@ -284,7 +284,7 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
         assert_eq!(fresh["refund"], shown["nextChange"]["thenRefund"]);
         let booking = acme.caller.get(&path).await.ok(200);
         assert_eq!(booking["status"], "protected");
-        assert_eq!(entries(&house, &vkey).await, 2);
+        assert_eq!(entries(&server, &vkey).await, 2);
         assert_eq!(acme.events(&id).await.len(), 2);
         // What is shown now is taken, under the same key too: a refusal is not remembered.
         let taken = acme.caller.post_once(&cancel, "key", &expecting(fresh)).await;
@@ -296,9 +296,9 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
 #[tokio::test]
 async fn what_no_machine_can_know_is_left_open_and_decided_once() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
         let booking = acme.book().await;
         let pending = acme.cancel(&booking, &samples::open_cancellation()).await;
         assert_eq!(
@@ -317,7 +317,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         let open = acme.caller.get(&packet).await;
         assert!(evidence::verify(&open.body, &vkey).verified());
 
-        house.advance(86_400_000);
+        server.advance(86_400_000);
         let pending_at = format!("/v1/resolutions/{}", pending["resolutionId"].as_str().unwrap());
         let decide = format!("{pending_at}/decide");
         let reply = acme.caller.post(&decide, &samples::decision()).await;
@@ -361,7 +361,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         assert_eq!(events[1]["payload"]["supersedes"], Value::Null);
         assert_eq!(events[2]["payload"]["supersedes"], pending["resolutionId"]);
         assert_eq!(events[2]["timestamp"], "2026-09-22T14:13:20.000Z");
-        assert_eq!(entries(&house, &vkey).await, 4);
+        assert_eq!(entries(&server, &vkey).await, 4);
 
         let closed = acme.caller.get(&packet).await;
         let report = evidence::verify(&closed.body, &vkey);
@@ -376,12 +376,12 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
 #[tokio::test]
 async fn a_node_whose_clock_is_behind_cancels_what_another_has_just_recorded() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
         let booking = acme.book().await;
         acme.protect(&booking).await;
-        house.advance(-2_500);
+        server.advance(-2_500);
         let path = format!("/v1/bookings/{booking}");
         let asked = format!("{path}/policy-evaluation?matrix=true");
         let shown = acme.caller.get(&asked).await.ok(200);
@@ -391,7 +391,7 @@ async fn a_node_whose_clock_is_behind_cancels_what_another_has_just_recorded() {
         let packet = acme.caller.get(&format!("{path}/evidence")).await;
         let report = evidence::verify(&packet.body, &vkey);
         assert!(report.verified(), "{report}");
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }

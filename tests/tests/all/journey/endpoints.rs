@@ -2,8 +2,8 @@
 
 use bookguard_core::webhook::{Secret, StandardHeaders, verify, verify_standard};
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Received, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -44,8 +44,8 @@ fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize
 #[tokio::test]
 async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let (old, new) = (Receiver::start().await, Receiver::start().await);
         old.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&old.url()).await;
@@ -53,7 +53,7 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
         event_that_is(&acme, &booking, "failed").await;
         let changed = change(&acme, &endpoint, json!({"url": new.url()})).await;
         assert_eq!(changed["url"], new.url());
-        house.advance(6 * SECOND);
+        server.advance(6 * SECOND);
         let event = event_that_is(&acme, &booking, "delivered").await;
         assert_eq!(event["deliveries"][0]["url"], new.url());
         assert_eq!((old.received().len(), new.received().len()), (1, 1));
@@ -71,8 +71,8 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
 #[tokio::test]
 async fn an_endpoint_that_was_gone_comes_back_with_what_waits_but_not_with_what_it_refused() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -90,7 +90,7 @@ async fn an_endpoint_that_was_gone_comes_back_with_what_waits_but_not_with_what_
         event_that_is(&acme, &missed, "no_endpoints").await;
         let shown = acme.events(&waiting).await.remove(0);
         assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
-        house.advance(DAY);
+        server.advance(DAY);
         receiver.answer(Answer::Status(200));
         let back = change(&acme, &endpoint, json!({"enabled": true})).await;
         assert_eq!(
@@ -110,7 +110,7 @@ async fn an_endpoint_that_was_gone_comes_back_with_what_waits_but_not_with_what_
         );
         let retried = acme.caller.post_nothing(&path).await.ok(200);
         assert_eq!(retried["retryStatus"], "delivered");
-        house.close().await.verify(4).await;
+        server.close().await.verify(4).await;
     })
     .await;
 }
@@ -118,8 +118,8 @@ async fn an_endpoint_that_was_gone_comes_back_with_what_waits_but_not_with_what_
 #[tokio::test]
 async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_waiting() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -127,7 +127,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
         let event = event_that_is(&acme, &waiting, "failed").await;
         let off = change(&acme, &endpoint, json!({"enabled": false})).await;
         assert_eq!(off["status"], "disabled");
-        house.advance(6 * SECOND);
+        server.advance(6 * SECOND);
         let missed = acme.book().await;
         event_that_is(&acme, &missed, "no_endpoints").await;
         let path = format!(
@@ -146,10 +146,10 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
         acme.book().await;
         other.wait_for(1).await;
         assert_eq!(receiver.received().len(), 1);
-        house.advance(DAY);
+        server.advance(DAY);
         change(&acme, &endpoint, json!({"enabled": true})).await;
         event_that_is(&acme, &waiting, "delivered").await;
-        house.close().await.verify(3).await;
+        server.close().await.verify(3).await;
     })
     .await;
 }
@@ -157,22 +157,22 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
 #[tokio::test]
 async fn other_types_count_from_now_on_and_an_older_event_keeps_its_delivery() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let first = acme.book().await;
         event_that_is(&acme, &first, "delivered").await;
-        house.advance(DAY);
+        server.advance(DAY);
         let only = json!({"events": ["booking.protected"], "description": "later"});
         let changed = change(&acme, &endpoint, only).await;
         assert_eq!(changed["events"], json!(["booking.protected"]));
-        house.advance(DAY);
+        server.advance(DAY);
         let second = acme.book().await;
         event_that_is(&acme, &second, "no_endpoints").await;
         acme.protect(&second).await;
         receiver.wait_for(2).await;
-        house.advance(DAY);
+        server.advance(DAY);
         let all = change(
             &acme,
             &endpoint,
@@ -181,10 +181,10 @@ async fn other_types_count_from_now_on_and_an_older_event_keeps_its_delivery() {
         .await;
         assert_eq!(all["events"], json!([]));
         assert!(all["description"].is_null());
-        house.advance(DAY);
+        server.advance(DAY);
         acme.book().await;
         receiver.wait_for(3).await;
-        house.close().await.verify(3).await;
+        server.close().await.verify(3).await;
     })
     .await;
 }
@@ -192,32 +192,32 @@ async fn other_types_count_from_now_on_and_an_older_event_keeps_its_delivery() {
 #[tokio::test]
 async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
-        house.advance(SECOND);
+        server.advance(SECOND);
         let path = "/v1/partners/me/rotate-secret";
         let rotated = acme.caller.post(path, &json!({"overlapSeconds": 60})).await;
         let (secret, at) = (rotated.string("secret"), rotated.string("switchesAt"));
         let at = bookguard_core::model::Timestamp::parse(&at).unwrap();
-        assert_eq!(at.ms(), house.now_ms() + 60 * SECOND);
+        assert_eq!(at.ms(), server.now_ms() + 60 * SECOND);
         let secrets = [acme.secret.as_str(), &secret];
         let mut seen = Vec::new();
         let mut listed = Vec::new();
         for wait in [0, 59_999, 1] {
-            house.advance(wait);
+            server.advance(wait);
             let booking = acme.book().await;
             receiver.wait_for(seen.len() + 1).await;
             let received = receiver.received().pop().unwrap();
-            seen.push(signed_with(&received, &secrets, house.now_ms()));
+            seen.push(signed_with(&received, &secrets, server.now_ms()));
             let event = event_that_is(&acme, &booking, "delivered").await;
             listed.push(event["signature"] == received.header("x-service-signature"));
         }
         let both = (vec![0], vec![0, 1]);
         assert_eq!(seen, [both.clone(), both, (vec![1], vec![1])]);
         assert_eq!(listed, [true; 3], "listings show what was sent last");
-        house.close().await.verify(3).await;
+        server.close().await.verify(3).await;
     })
     .await;
 }
@@ -226,8 +226,8 @@ async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
 async fn an_endpoint_has_its_own_secret_from_birth_or_goes_over_to_it_and_listings_stay_the_partners()
  {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let (born, later) = (Receiver::start().await, Receiver::start().await);
         let body = json!({"url": born.url(), "ownSecret": true});
         let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
@@ -245,13 +245,13 @@ async fn an_endpoint_has_its_own_secret_from_birth_or_goes_over_to_it_and_listin
         let event = event_that_is(&acme, &booking, "delivered").await;
         let [first, second] = [&born, &later].map(|receiver| {
             let received = receiver.received().pop().unwrap();
-            signed_with(&received, &secrets, house.now_ms())
+            signed_with(&received, &secrets, server.now_ms())
         });
         assert_eq!(first, (vec![1], vec![1]));
         assert_eq!(second, (vec![0], vec![0, 2]));
         let partners = later.received().pop().unwrap();
         assert_eq!(event["signature"], partners.header("x-service-signature"));
-        house.advance(DAY);
+        server.advance(DAY);
         // Rotated at once: from now on nothing else signs.
         let path = format!("/v1/webhook-endpoints/{plain}/rotate-secret");
         let rotated = acme.caller.post(&path, &json!({"overlapSeconds": 0})).await;
@@ -260,17 +260,17 @@ async fn an_endpoint_has_its_own_secret_from_birth_or_goes_over_to_it_and_listin
         let booking = acme.book().await;
         event_that_is(&acme, &booking, "delivered").await;
         let received = later.received().pop().unwrap();
-        let signed = signed_with(&received, &secrets, house.now_ms());
+        let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![2], vec![2]));
-        house.advance(DAY);
+        server.advance(DAY);
         let back = change(&acme, &plain, json!({"ownSecret": false})).await;
         assert!(back["secret"].is_null() && back["ownSecret"] == false);
         let booking = acme.book().await;
         event_that_is(&acme, &booking, "delivered").await;
         let received = later.received().pop().unwrap();
-        let signed = signed_with(&received, &secrets, house.now_ms());
+        let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![0], vec![0]));
-        house.close().await.verify(3).await;
+        server.close().await.verify(3).await;
     })
     .await;
 }
@@ -278,8 +278,8 @@ async fn an_endpoint_has_its_own_secret_from_birth_or_goes_over_to_it_and_listin
 #[tokio::test]
 async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_the_open() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let body = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
         let path = "/v1/webhook-endpoints";
         let [made, again] = [
@@ -304,9 +304,9 @@ async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_
         secrets.sort();
         secrets.dedup();
         assert_eq!(secrets.len(), 3);
-        let site = house.close().await;
-        site.verify(0).await;
-        if let Some(file) = site.db().file() {
+        let database = server.close().await;
+        database.verify(0).await;
+        if let Some(file) = database.db().file() {
             let stored = std::fs::read(file).unwrap();
             for secret in &secrets {
                 let open = stored.windows(secret.len()).any(|w| w == secret.as_bytes());
@@ -320,8 +320,8 @@ async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_
 #[tokio::test]
 async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_of_it() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
@@ -345,7 +345,7 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
         );
         let received = receiver.wait_for(1).await.remove(0);
         let secrets = [acme.secret.as_str()];
-        let signed = signed_with(&received, &secrets, house.now_ms());
+        let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![0], vec![0]));
         let body = received.json();
         let id = body["eventId"].as_str().unwrap();
@@ -392,7 +392,7 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
         let attempt = acme.caller.post_nothing(&test).await.ok(200);
         assert_eq!(attempt["delivered"], true);
         assert_eq!((receiver.received().len(), other.received().len()), (5, 1));
-        house.close().await.verify(0).await;
+        server.close().await.verify(0).await;
     })
     .await;
 }
@@ -402,8 +402,8 @@ async fn a_limited_endpoint_gets_no_more_in_a_second_than_it_asked_for_and_all_o
     const BOOKINGS: u32 = 12;
     const PER_SECOND: u32 = 20;
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let (slow, quick) = (Receiver::start().await, Receiver::start().await);
         let body = json!({"url": slow.url(), "rateLimitPerSecond": PER_SECOND});
         let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
@@ -417,7 +417,7 @@ async fn a_limited_endpoint_gets_no_more_in_a_second_than_it_asked_for_and_all_o
         slow.wait_for(BOOKINGS as usize).await;
         let least = std::time::Duration::from_secs(1) * (BOOKINGS - 1) / PER_SECOND;
         assert!(began.elapsed() >= least, "{:?}", began.elapsed());
-        house.close().await;
+        server.close().await;
     })
     .await;
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::House;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 use crate::journey::webhooks::event_that_is;
@@ -31,8 +31,8 @@ fn numbers(answer: &Value) -> Vec<u64> {
 #[tokio::test]
 async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         assert_eq!(read(&acme.caller, "").await, (vec![], false, 0));
         let (first, second) = (acme.book().await, acme.book().await);
         acme.protect(&first).await;
@@ -93,8 +93,8 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
 #[tokio::test]
 async fn a_log_longer_than_a_page_is_examined_to_its_end() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let first = acme.book().await;
         for _ in 0..160 {
             acme.book().await;
@@ -130,12 +130,12 @@ fn waits(caller: &Caller, after: u64) -> tokio::task::JoinHandle<Result<Reply, S
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_is_answered_with_the_next_event_from_whichever_node_it_comes() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
+        let server = TestServer::open(engine).await;
         let second = match engine {
-            Engine::Postgres => Some(house.second_node().await),
+            Engine::Postgres => Some(server.second_node().await),
             Engine::Sqlite => None,
         };
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         for round in 0..20 {
             let at = match &second {
                 Some(second) if round % 2 == 1 => acme.caller.at(&second.url()),
@@ -164,8 +164,8 @@ async fn who_waits_is_answered_with_the_next_event_from_whichever_node_it_comes(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let answer = acme.caller.get(&format!("{LOG}?wait=1")).await.ok(200);
         assert_eq!(
             answer,
@@ -182,7 +182,7 @@ async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
 
         let waiting: Vec<_> = (0..4).map(|_| waits(&acme.caller, 1)).collect();
         let began = Instant::now();
-        house.close().await;
+        server.close().await;
         // Who waits would otherwise hold it up to the end of its own patience.
         assert!(began.elapsed() < Duration::from_secs(8));
         for waiting in waiting {

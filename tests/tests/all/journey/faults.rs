@@ -8,8 +8,8 @@ use bookguard_core::webhook::FailureClass;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until_within;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -104,8 +104,8 @@ fn class(attempt: &Value) -> Option<String> {
 #[tokio::test]
 async fn every_class_of_failure_is_told_from_the_others() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let mut expected = Vec::new();
         let mut receivers = Vec::new();
         for (answer, outcome) in answers() {
@@ -162,8 +162,8 @@ async fn every_class_of_failure_is_told_from_the_others() {
 
         // By the rules of another configuration, all of them are where nothing may go.
         let mut seen: BTreeSet<String> = made.iter().filter_map(class).collect();
-        let site = house.close().await;
-        let strict = House::on(site, |config| Config {
+        let database = server.close().await;
+        let strict = TestServer::on(database, |config| Config {
             webhooks: AddressRules {
                 allow_http: true,
                 allowed: Vec::new(),
@@ -182,7 +182,7 @@ async fn every_class_of_failure_is_told_from_the_others() {
         let own = json!({"ownSecret": true});
         acme.caller.patch(&path, &own).await.ok(200);
         let broken = "UPDATE secret SET sealed = owner WHERE owner IN (SELECT id FROM endpoint)";
-        strict.site().tamper(broken);
+        strict.database().tamper(broken);
         // What is known of an endpoint is forgotten by then.
         strict.advance(4_000);
         seen.extend(retried(&acme, &booking, &expected[3].1, 3).await);

@@ -9,8 +9,8 @@ use bookguard_server::courier::proxy::Proxy;
 use bookguard_server::courier::sender::{DeliveryHeaders, Sender};
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::forward_proxy::{ForwardProxy, Way};
-use bookguard_tests::house::House;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::TestServer;
 use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -50,12 +50,12 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
     on_every_engine(async |engine| {
         let proxy = ForwardProxy::start().await;
         let address = proxy.url("us%40er:p%3Ass@");
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             webhook_proxy: Some(Proxy::parse(&address).unwrap()),
             ..config
         })
         .await;
-        let acme = house.partner("Acme").await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         let port = receiver.url().parse::<Url>().unwrap().port().unwrap();
         acme.endpoint(&format!("http://localhost:{port}/hook"))
@@ -100,7 +100,7 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
         proxy.way(Way::Open);
         let told = acme.caller.post_nothing(&path).await.ok(200);
         assert_eq!(told["delivered"], true, "{told}");
-        house.close().await;
+        server.close().await;
     })
     .await;
 }

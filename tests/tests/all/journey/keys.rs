@@ -8,25 +8,25 @@ use bookguard_core::features::partners::ApprovePartner;
 use bookguard_core::features::partners::Registration as Registered;
 use bookguard_core::model::{ApiKeyId, Quota, Scope};
 use bookguard_core::operation::{self, Action, Operation, Request};
-use bookguard_core::service::{self, Registration, Service};
+use bookguard_core::service::{self, RegistrationMode, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::House;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 /// What the administrator does on the database, beside the server: as the command line does it, on a thread of its own.
 async fn administer<O: Operation + 'static>(
-    house: &House,
+    server: &TestServer,
     id: &str,
 ) -> Result<O::Output, bookguard_core::Error>
 where
     O::Output: Send,
 {
-    let (config, id) = (house.config().clone(), id.to_owned());
+    let (config, id) = (server.config().clone(), id.to_owned());
     let runtime = Handle::current();
     let administering =
         tokio::task::spawn_blocking(move || administer_here::<O>(&runtime, config, id));
@@ -82,20 +82,20 @@ fn administer_here<O: Operation>(
 #[tokio::test]
 async fn where_registration_needs_approval_credentials_come_with_it() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
-            registration: Registration::Approval,
+        let server = TestServer::with(engine, |config| Config {
+            registration: RegistrationMode::Approval,
             ..config
         });
-        let house = house.await;
-        let reply = house
+        let server = server.await;
+        let reply = server
             .caller()
             .post("/v1/partners/register", &samples::partner("Acme"))
             .await;
         let id = reply.string("partnerId");
         let expected = json!({"partnerId": id, "name": "Acme", "status": "pending"});
         assert_eq!(reply.ok(201), expected, "and no credentials");
-        let approved: Registered = administer::<ApprovePartner>(&house, &id).await.unwrap();
-        let caller = house.caller().with_key(&approved.api_key.unwrap());
+        let approved: Registered = administer::<ApprovePartner>(&server, &id).await.unwrap();
+        let caller = server.caller().with_key(&approved.api_key.unwrap());
         let me = caller.get("/v1/partners/me").await.ok(200);
         assert_eq!(
             (&me["partnerId"], &me["status"]),
@@ -106,7 +106,9 @@ async fn where_registration_needs_approval_credentials_come_with_it() {
             .await
             .ok(201);
         assert!(approved.signing_secret.unwrap().starts_with("whsec_"));
-        let again = administer::<ApprovePartner>(&house, &id).await.unwrap_err();
+        let again = administer::<ApprovePartner>(&server, &id)
+            .await
+            .unwrap_err();
         assert_eq!(again.code, "partner_not_pending");
     })
     .await;
@@ -140,8 +142,8 @@ fn scope_of_each_operation() -> BTreeMap<String, (String, String, Option<String>
 #[tokio::test]
 async fn each_scope_opens_its_own_operations_and_no_others() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let operations = scope_of_each_operation();
         let mut opened = 0;
         for (_, scope) in Scope::ALL {
@@ -194,8 +196,8 @@ async fn each_scope_opens_its_own_operations_and_no_others() {
 #[tokio::test]
 async fn a_key_hands_on_no_more_than_it_holds() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let holder = acme.scoped(&["api-keys:*", "bookings:*"]).await;
         for (scopes, status) in [
             (json!(["bookings:read"]), 201),
@@ -236,12 +238,12 @@ async fn a_key_hands_on_no_more_than_it_holds() {
 #[tokio::test]
 async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let make = async || acme.caller.post("/v1/api-keys", &json!({})).await;
         let (first, second) = (make().await, make().await);
         let status = async |key: &str| {
-            house
+            server
                 .caller()
                 .with_key(key)
                 .get("/v1/partners/me")
@@ -255,7 +257,7 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
         let revoked = acme.caller.delete(&revoke).await.ok(200);
         assert_eq!(revoked["revokedAt"], "2026-09-21T14:13:20.000Z");
         assert_eq!(status(&here).await, 401);
-        house.advance(1000);
+        server.advance(1000);
         assert_eq!(
             acme.caller.delete(&revoke).await.ok(200),
             revoked,
@@ -263,9 +265,9 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
         );
 
         let id = second.string("apiKeyId");
-        let revoked = administer::<RevokeApiKey>(&house, &id).await.unwrap();
+        let revoked = administer::<RevokeApiKey>(&server, &id).await.unwrap();
         assert_eq!(Some(revoked.api_key_id), ApiKeyId::parse(&id));
-        house.advance(5_000);
+        server.advance(5_000);
         assert_eq!(status(&elsewhere).await, 401);
         assert_eq!(status(&acme.key).await, 200);
     })
@@ -275,8 +277,8 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
 #[tokio::test]
 async fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let own = format!("/v1/api-keys/{}", acme.key_id);
         let refused = acme.caller.delete(&own).await;
         assert_eq!(
@@ -305,7 +307,7 @@ async fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() 
         let id = manager.string("apiKeyId");
         let refused = manages.delete(&format!("/v1/api-keys/{id}")).await;
         assert_eq!(refused.code(), "last_managing_key");
-        administer::<RevokeApiKey>(&house, &id).await.unwrap();
+        administer::<RevokeApiKey>(&server, &id).await.unwrap();
     })
     .await;
 }
@@ -313,8 +315,8 @@ async fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() 
 #[tokio::test]
 async fn a_key_written_or_changed_in_the_database_opens_nothing() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let made = async |scopes: &[&str]| {
             let body = json!({"scopes": scopes});
             acme.caller.post("/v1/api-keys", &body).await
@@ -322,7 +324,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
         let narrow = made(&["bookings:read"]).await;
         let (stolen, revoked) = (made(&["bookings:read"]).await, made(&["bookings:read"]).await);
         let status = async |key: &str, path: &str| {
-            house.caller().with_key(key).get(path).await.status
+            server.caller().with_key(key).get(path).await.status
         };
         for key in [&narrow, &stolen, &revoked] {
             assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 200);
@@ -331,10 +333,10 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
         acme.caller.delete(&path).await.ok(200);
         let id = |key: &Reply| literal(engine, &key.string("apiKeyId"));
         // More scopes, another owner, life after its end; and one that is written from another's columns.
-        let site = house.site();
+        let database = server.database();
         let owner = "SELECT partner_id FROM api_key WHERE id = ";
         let others = literal(engine, &other.key_id);
-        site.tamper(&format!(
+        database.tamper(&format!(
             "UPDATE api_key SET body = replace(body, 'bookings:read', 'api-keys:write') WHERE id = {};
              UPDATE api_key SET partner_id = ({owner}{others}) WHERE id = {};
              UPDATE api_key SET revoked_ms = NULL WHERE id = {};",
@@ -342,7 +344,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
             id(&stolen),
             id(&revoked),
         ));
-        house.advance(5_000);
+        server.advance(5_000);
         for key in [&narrow, &stolen, &revoked] {
             assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 401);
             // Nor are they there for anybody else.
@@ -350,8 +352,8 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
             assert!(!listed.to_string().contains(&key.string("apiKeyId")), "{listed}");
         }
         assert_eq!(status(&acme.key, "/v1/bookings").await, 200);
-        let site = house.close().await;
-        let found = site.command(["ledger", "verify"]).run().await;
+        let database = server.close().await;
+        let found = database.command(["ledger", "verify"]).run().await;
         assert_eq!(found.code, Some(6), "{found:?}");
         for (key, code) in [(&narrow, "mac"), (&stolen, "mac"), (&revoked, "standing")] {
             let place = format!("api_key {} field {code}", key.string("apiKeyId"));

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -61,8 +61,8 @@ async fn retry(partner: &Partner, event: &Value) -> String {
 #[tokio::test]
 async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_answered() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
@@ -82,7 +82,7 @@ async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_ans
         assert!(text.starts_with(&told), "{text}");
         // The address may hold a token, and is no part of what is recorded.
         assert!(!packet["entries"].to_string().contains("127.0.0.1"));
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }
@@ -90,8 +90,8 @@ async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_ans
 #[tokio::test]
 async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(413));
         acme.endpoint(&receiver.url()).await;
@@ -134,7 +134,7 @@ async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
             whole["deliveries"][0]["recorded"].as_array().unwrap().len(),
             2
         );
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }
@@ -142,8 +142,8 @@ async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
 #[tokio::test]
 async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let (failing, deleted, disabled) = (
             Receiver::start().await,
             Receiver::start().await,
@@ -183,7 +183,7 @@ async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
         for count in 2..=10 {
             assert_eq!(recorded(&packet(&acme, &booking).await), [] as [Value; 0]);
             let event = acme.events(&booking).await.remove(0);
-            house.advance(wait_ms(&house, &event));
+            server.advance(wait_ms(&server, &event));
             attempts(&ids[0], count).await;
         }
         let packet = packet(&acme, &booking).await;
@@ -204,7 +204,7 @@ async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
             )
         );
         assert_eq!(packet["deliveries"].as_array().unwrap().len(), 3);
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }
@@ -212,8 +212,8 @@ async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
 #[tokio::test]
 async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_token() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let address = receiver.url();
@@ -229,7 +229,7 @@ async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_toke
         let told = format!("delivered to endpoint {endpoint} ({host}) so far");
         let summary = packet["summary"].to_string();
         assert!(summary.contains(&told), "{summary}");
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }
@@ -238,15 +238,15 @@ async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_toke
 async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwards() {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         // A day ahead: an endpoint, a booking. Then the clock is set right.
-        house.advance(DAY);
+        server.advance(DAY);
         acme.endpoint(&receiver.url()).await;
         let early = acme.book().await;
         event_that_is(&acme, &early, "delivered").await;
-        house.advance(-DAY);
+        server.advance(-DAY);
         let late = acme.book().await;
         let protected = acme.protect(&late).await;
         assert_eq!(protected["protectedAt"], "2026-09-21T14:13:20.000Z");
@@ -258,8 +258,8 @@ async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwar
             let leaf: Value = serde_json::from_slice(&leaf).unwrap();
             assert_eq!(leaf["t"], "2026-09-22T14:13:20.000Z", "the log's last time");
         }
-        let site = house.close().await;
-        let report = site.verify(2).await;
+        let database = server.close().await;
+        let report = database.verify(2).await;
         let warnings = report["warnings"].to_string();
         assert!(
             warnings.contains("the endpoint was made after the event"),

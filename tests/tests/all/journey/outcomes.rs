@@ -6,8 +6,8 @@ use bookguard_core::evidence;
 use bookguard_core::policy::{EvaluationStatus, ResolutionPath};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 /// All back until four weeks ahead, then half, then nothing; a deposit of a tenth is kept from the organizer.
@@ -37,12 +37,12 @@ async fn book(acme: &Partner, members: Value) -> String {
 #[tokio::test]
 async fn every_status_and_every_path_can_come_out() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             library_policies: false,
             ..config
         });
-        let house = house.await;
-        let acme = house.partner("Acme").await;
+        let server = server.await;
+        let acme = server.partner("Acme").await;
         let paid = book(&acme, json!({"policy": policy()})).await;
         acme.protect(&paid).await;
         let unpaid = json!({"policy": policy(), "amountPaid": 0, "bookingValue": 100});
@@ -174,9 +174,9 @@ async fn every_status_and_every_path_can_come_out() {
 #[tokio::test]
 async fn money_of_every_number_of_decimals_is_canceled_and_recomputed_to_the_last_unit() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
         let later =
             |share: u32| json!({"policyId": "p", "organizer": {"late": {"refundBps": share}}});
         for (currency, value, policy, request, sums, words) in [

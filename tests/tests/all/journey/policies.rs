@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bookguard_core::policy::Policy;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -31,8 +31,8 @@ fn summary(policy: &Value) -> (String, u64, String) {
 #[tokio::test]
 async fn each_change_is_a_version_that_stays_as_it_was() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let first = acme.caller.put("/v1/policies/house", &samples::policy(5000)).await.ok(200);
         let expected = json!({"policyId": "house", "version": 1, "organizer": samples::policy(5000)["organizer"]});
         let expected = Policy::from_json(&expected.to_string()).unwrap();
@@ -44,7 +44,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         assert_eq!(first["createdAt"], "2026-09-21T14:13:20.000Z");
 
         // The same again, however it is written, is the same version.
-        house.advance(DAY);
+        server.advance(DAY);
         let mut written_out = json!(expected);
         let mut floating = samples::policy(0);
         floating["organizer"]["late"]["refundBps"] = json!(5000.0);
@@ -89,7 +89,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         let rest = get("/v1/policies/house/versions?limit=3&cursor=3").await;
         assert_eq!((numbers(&rest), &rest["hasMore"]), (vec![2, 1], &json!(false)));
         assert_eq!(rest["data"][1]["policyHash"], first["policyHash"]);
-        house.close().await.verify(0).await;
+        server.close().await.verify(0).await;
     })
     .await;
 }
@@ -97,8 +97,8 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
 #[tokio::test]
 async fn the_first_policy_that_there_is_wins() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.put_policy("house", &samples::policy(0)).await;
         acme.put_policy("gala", &samples::policy(100)).await;
         let library = policy_of_a_booking(&acme, json!({})).await;
@@ -141,7 +141,7 @@ async fn the_first_policy_that_there_is_wins() {
         let body = json!({"defaultPolicies": {"*": null}});
         acme.caller.patch("/v1/partners/me", &body).await.ok(200);
         assert_eq!(summary(&policy_of_a_booking(&acme, json!({})).await).2, "library");
-        house.close().await.verify(11).await;
+        server.close().await.verify(11).await;
     })
     .await;
 }
@@ -149,12 +149,12 @@ async fn the_first_policy_that_there_is_wins() {
 #[tokio::test]
 async fn without_the_library_only_a_partner_s_own_decision_makes_a_policy() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             library_policies: false,
             ..config
         });
-        let house = house.await;
-        let acme = house.partner("Acme").await;
+        let server = server.await;
+        let acme = server.partner("Acme").await;
         assert_eq!(policy_of_a_booking(&acme, json!({})).await, Value::Null);
         let body = json!({"defaultPolicies": {"*": "firm"}});
         acme.caller.patch("/v1/partners/me", &body).await.ok(200);
@@ -170,8 +170,8 @@ async fn without_the_library_only_a_partner_s_own_decision_makes_a_policy() {
 #[tokio::test]
 async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let body = json!({"timeZone": "Asia/Tokyo"});
         let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
         assert_eq!(me["timeZone"], "Asia/Tokyo");
@@ -217,8 +217,8 @@ async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
 #[tokio::test]
 async fn what_changes_later_never_reaches_a_booking() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.put_policy("house", &samples::policy(5000)).await;
         let body = json!({"defaultPolicies": {"*": "house"}, "timeZone": "Asia/Tokyo"});
         acme.caller.patch("/v1/partners/me", &body).await.ok(200);
@@ -240,7 +240,7 @@ async fn what_changes_later_never_reaches_a_booking() {
         acme.protect(&booking).await;
         let packet = acme.caller.get(&format!("{path}/evidence")).await.ok(200);
         assert!(packet.to_string().contains("\"refundBps\":5000"));
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }
@@ -249,9 +249,9 @@ async fn what_changes_later_never_reaches_a_booking() {
 #[tokio::test]
 async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
     on_postgres(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let node = house.second_node().await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let node = server.second_node().await;
         let there = Partner {
             caller: acme.caller.at(&node.url()),
             ..acme.clone()
@@ -275,7 +275,7 @@ async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
             assert_eq!(summary(&shown), (named, 1, "partner_default".to_owned()));
         }
         node.stop().await;
-        house.close().await.verify(15).await;
+        server.close().await.verify(15).await;
     })
     .await;
 }
@@ -284,15 +284,15 @@ async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
 async fn while_versions_are_put_every_booking_is_under_one_that_there_is() {
     on_every_engine(async |engine| {
         const EACH: u32 = 30;
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.put_policy("house", &samples::policy(9999)).await;
         let body = json!({"defaultPolicies": {"*": "house"}});
         acme.caller.patch("/v1/partners/me", &body).await.ok(200);
         let mut nodes = vec![acme.clone()];
-        let second = match house.site().db().file() {
+        let second = match server.database().db().file() {
             Some(_) => None,
-            None => Some(house.second_node().await),
+            None => Some(server.second_node().await),
         };
         nodes.extend(second.as_ref().map(|node| Partner {
             caller: acme.caller.at(&node.url()),
@@ -330,7 +330,7 @@ async fn while_versions_are_put_every_booking_is_under_one_that_there_is() {
         if let Some(node) = second {
             node.stop().await;
         }
-        house.close().await.verify(bookings).await;
+        server.close().await.verify(bookings).await;
     })
     .await;
 }
@@ -338,8 +338,8 @@ async fn while_versions_are_put_every_booking_is_under_one_that_there_is() {
 #[tokio::test]
 async fn a_partner_has_a_hundred_policies_and_no_more() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         for n in 0..100 {
             acme.put_policy(&format!("p{n}"), &samples::policy(0)).await;
         }

@@ -3,8 +3,8 @@
 use bookguard_core::model::Quota;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -14,10 +14,10 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 const GIVEN: u64 = 5;
 
 /// Gives a partner a quota of its own; the quota as it is then.
-async fn set(house: &House, partner: &Partner, flags: &[&str]) -> Value {
+async fn set(server: &TestServer, partner: &Partner, flags: &[&str]) -> Value {
     let mut args = vec!["partners", "quota", &partner.id];
     args.extend(flags);
-    let line = house.site().command(args);
+    let line = server.database().command(args);
     let line = line.env("BOOKGUARD_QUOTA_BOOKINGS", GIVEN.to_string());
     line.run().await.json()["quota"].clone()
 }
@@ -44,15 +44,15 @@ async fn refused(partner: &Partner, words: &[&str]) {
 #[tokio::test]
 async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             quota: Quota {
                 bookings: Some(GIVEN),
                 ..Quota::GENEROUS
             },
             ..config
         });
-        let house = house.await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = server.await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let post = async || {
             let booking = samples::booking();
             acme.caller
@@ -63,13 +63,13 @@ async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
         let id = first["bookingId"].as_str().unwrap();
 
         // As many as fit, however many ask at once and wherever.
-        let second_node = match house.site().db().file() {
+        let second_node = match server.database().db().file() {
             Some(_) => None,
-            None => Some(house.second_node().await),
+            None => Some(server.second_node().await),
         };
         let url = second_node
             .as_ref()
-            .map_or(house.server().url(), |node| node.url());
+            .map_or(server.running().url(), |node| node.url());
         let mut asking = JoinSet::new();
         for caller in vec![[acme.caller.clone(), acme.caller.at(&url)]; 12].concat() {
             asking.spawn(async move { caller.post("/v1/bookings", &samples::booking()).await });
@@ -114,36 +114,36 @@ async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
                 .status,
             404
         );
-        let raised = set(&house, &acme, &["--bookings", "6"]).await;
+        let raised = set(&server, &acme, &["--bookings", "6"]).await;
         assert_eq!(raised["bookings"], json!({"used": 5, "limit": 6}));
         assert_eq!(
-            set(&house, &acme, &[]).await["bookings"],
+            set(&server, &acme, &[]).await["bookings"],
             raised["bookings"],
             "only shown"
         );
         acme.book().await;
         refused(&acme, &["bookings is 6"]).await;
-        let without = set(&house, &acme, &["--bookings", "0"]).await;
+        let without = set(&server, &acme, &["--bookings", "0"]).await;
         assert_eq!(without["bookings"], json!({"used": 6}));
 
         let bytes = used(&acme, "bytes").await;
-        set(&house, &acme, &["--bytes", &bytes]).await;
+        set(&server, &acme, &["--bytes", &bytes]).await;
         refused(&acme, &["bytes of bookings", &bytes]).await;
-        set(&house, &acme, &["--bytes", "1GiB"]).await;
+        set(&server, &acme, &["--bytes", "1GiB"]).await;
 
         let events = used(&acme, "eventsPerDay").await;
         assert_eq!(events, "8", "6 bookings, a protection, a resolution");
-        set(&house, &acme, &["--events-per-day", &events]).await;
+        set(&server, &acme, &["--events-per-day", &events]).await;
         refused(&acme, &["events a day is 8", "next day begins at"]).await;
         let listed = acme.caller.get("/v1/bookings").await.ok(200);
         acme.protect(listed["data"][0]["bookingId"].as_str().unwrap())
             .await;
         assert_eq!(used(&acme, "eventsPerDay").await, "9");
-        house.advance(DAY);
+        server.advance(DAY);
         acme.book().await;
         assert_eq!(used(&acme, "eventsPerDay").await, "1");
 
-        set(&house, &acme, &["--endpoints", "1"]).await;
+        set(&server, &acme, &["--endpoints", "1"]).await;
         acme.endpoint("http://127.0.0.1:9/a").await;
         let body = json!({"url": "http://127.0.0.1:9/b"});
         let reply = acme.caller.post("/v1/webhook-endpoints", &body).await;
@@ -158,17 +158,21 @@ async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
             ("--endpoints", "21", 5),
         ] {
             let args = ["partners", "quota", &acme.id, flag, said];
-            let ran = house.site().command(args).run().await;
+            let ran = server.database().command(args).run().await;
             assert_eq!(ran.code, Some(code), "{ran:?}");
         }
-        house.site().verify(8).await;
-        let site = house.site();
+        server.database().verify(8).await;
+        let database = server.database();
         for column in ["bookings", "bytes", "day", "day_events"] {
-            site.tamper(&format!("UPDATE partner SET {column} = {column} - 1"));
-            let found = site.command(["ledger", "verify"]).patiently().run().await;
+            database.tamper(&format!("UPDATE partner SET {column} = {column} - 1"));
+            let found = database
+                .command(["ledger", "verify"])
+                .patiently()
+                .run()
+                .await;
             let field = format!("field {column}");
             assert!(found.stdout.contains(&field), "{found:?}");
-            site.tamper(&format!("UPDATE partner SET {column} = {column} + 1"));
+            database.tamper(&format!("UPDATE partner SET {column} = {column} + 1"));
         }
     })
     .await;

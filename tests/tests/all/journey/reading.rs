@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 fn ids(page: &Value, name: &str) -> Vec<String> {
@@ -17,12 +17,12 @@ fn ids(page: &Value, name: &str) -> Vec<String> {
 #[tokio::test]
 async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let mut expected = Vec::new();
         for _ in 0..23 {
             expected.insert(0, acme.book().await);
-            house.advance(1);
+            server.advance(1);
         }
         let mut seen = Vec::new();
         let mut path = "/v1/bookings?limit=7".to_owned();
@@ -33,7 +33,7 @@ async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
             assert!(rows.len() == 7 || page["hasMore"] == false);
             seen.extend(rows);
             acme.book().await;
-            house.advance(1);
+            server.advance(1);
             match page["nextCursor"].as_str() {
                 Some(cursor) => path = format!("/v1/bookings?limit=7&cursor={cursor}"),
                 None => break,
@@ -57,8 +57,8 @@ async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
 #[tokio::test]
 async fn a_page_that_is_just_full_has_no_next() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let empty = acme.caller.get("/v1/bookings").await.ok(200);
         assert_eq!(
             empty,
@@ -79,8 +79,8 @@ async fn a_page_that_is_just_full_has_no_next() {
 #[tokio::test]
 async fn other_lists_come_in_pages_too() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         for n in 0..4 {
             acme.endpoint(&format!("http://127.0.0.1:9/{n}")).await;
             acme.scoped(&["bookings:read"]).await;
@@ -113,8 +113,8 @@ async fn other_lists_come_in_pages_too() {
 #[tokio::test]
 async fn lists_are_narrowed_by_status_and_time_of_the_event() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let book = async |date: &str| {
             let body = samples::booking_with(json!({"eventDate": date}));
             acme.caller
@@ -161,8 +161,8 @@ async fn lists_are_narrowed_by_status_and_time_of_the_event() {
 #[tokio::test]
 async fn an_unchanged_booking_is_304_until_it_is_protected() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let id = acme.book().await;
         let path = format!("/v1/bookings/{id}");
         let tag = acme
@@ -179,7 +179,7 @@ async fn an_unchanged_booking_is_304_until_it_is_protected() {
                 .header("if-none-match", value);
             acme.caller.send(request).await
         };
-        house.advance(3_600_000);
+        server.advance(3_600_000);
         for value in [
             tag.clone(),
             format!("W/{tag}"),
@@ -194,7 +194,7 @@ async fn an_unchanged_booking_is_304_until_it_is_protected() {
         assert_eq!(changed.ok(200)["protected"], true);
         assert_ne!(changed.header("etag"), Some(tag.as_str()));
         // Another partner's tag is of no use.
-        let other = house.partner("Other").await;
+        let other = server.partner("Other").await;
         let request = other
             .caller
             .request("GET", &path)

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::load::at_once;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -89,10 +89,10 @@ async fn count_in(partner: &Partner, status: &str) -> usize {
 #[tokio::test]
 async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_the_same_before() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let early = acme.book().await;
-        house.advance(DAY);
+        server.advance(DAY);
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(413));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -106,7 +106,7 @@ async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_th
         let waiting = acme.book().await;
         event_that_is(&acme, &waiting, "failed").await;
         // Older than any delivery goes on by itself.
-        house.advance(30 * DAY);
+        server.advance(30 * DAY);
 
         let counted = recover(&acme, json!({"dryRun": true})).await;
         assert_eq!(
@@ -122,7 +122,7 @@ async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_th
             );
         }
         // Ids of one millisecond are in no order.
-        house.advance(1);
+        server.advance(1);
         let real = recover(&acme, json!({})).await;
         assert_eq!(
             (&real["dryRun"], &real["status"]),
@@ -138,11 +138,11 @@ async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_th
                 (failed && event["nextAttemptAt"].is_string()).then_some(event)
             });
             let next = event.await["nextAttemptAt"].as_str().unwrap().to_owned();
-            let wait = Timestamp::parse(&next).unwrap().ms() - house.now_ms();
+            let wait = Timestamp::parse(&next).unwrap().ms() - server.now_ms();
             assert!((4 * SECOND..=6 * SECOND).contains(&wait), "{wait}");
         }
         receiver.answer(Answer::Status(200));
-        house.advance(7 * SECOND);
+        server.advance(7 * SECOND);
         for booking in [&early, &given_up, &fine, &waiting] {
             let event = event_that_is(&acme, booking, "delivered").await;
             assert_eq!(event["retryCount"], 0, "no manual retry");
@@ -163,7 +163,7 @@ async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_th
             (&rest["data"], &rest["hasMore"]),
             (&json!([counted]), &json!(false))
         );
-        house.close().await.verify(4).await;
+        server.close().await.verify(4).await;
     })
     .await;
 }
@@ -171,15 +171,15 @@ async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_th
 #[tokio::test]
 async fn time_status_and_endpoint_choose_and_a_new_endpoint_gets_what_happened_before_it() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         let mut times = Vec::new();
         let mut bookings = Vec::new();
         for _ in 0..3 {
-            times.push(house.now_ms());
+            times.push(server.now_ms());
             bookings.push(acme.book().await);
-            house.advance(DAY);
+            server.advance(DAY);
         }
         let only = |from: usize, to: usize| {
             json!({"since": time(times[from]), "until": time(times[to]), "dryRun": true})
@@ -219,7 +219,7 @@ async fn time_status_and_endpoint_choose_and_a_new_endpoint_gets_what_happened_b
         })
         .await;
         assert_eq!(other.received().len(), 3);
-        house.close().await.verify(3).await;
+        server.close().await.verify(3).await;
     })
     .await;
 }
@@ -227,8 +227,8 @@ async fn time_status_and_endpoint_choose_and_a_new_endpoint_gets_what_happened_b
 #[tokio::test]
 async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(413));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -262,7 +262,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
         let refused = acme.caller.post(RECOVER, &body).await;
         let expected = [("/endpointId".to_owned(), "endpoint_unknown".to_owned())];
         assert_eq!((refused.status, refused.details()), (400, expected.into()));
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }
@@ -270,8 +270,8 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
 #[tokio::test]
 async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         book_many(&acme, 700).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
@@ -294,7 +294,7 @@ async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
         );
         arrived_once(&receiver, 700).await;
         assert_eq!(count_in(&acme, "delivered").await, 700);
-        house.close().await.verify(700).await;
+        server.close().await.verify(700).await;
     })
     .await;
 }
@@ -309,9 +309,9 @@ async fn arrived_once(receiver: &Receiver, count: usize) {
 #[tokio::test]
 async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
     on_postgres(async |engine| {
-        let house = House::open(engine).await;
-        let second = house.second_node().await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let second = server.second_node().await;
+        let acme = server.partner("Acme").await;
         book_many(&acme, 600).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
@@ -325,7 +325,7 @@ async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
         assert_eq!(shown(&acme, &real).await, real);
         arrived_once(&receiver, 600).await;
         second.stop().await;
-        house.close().await.verify(600).await;
+        server.close().await.verify(600).await;
     })
     .await;
 }
@@ -333,8 +333,8 @@ async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
 #[tokio::test]
 async fn nobody_sees_begins_or_names_anything_of_another_partners() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let (ours, theirs) = (Receiver::start().await, Receiver::start().await);
         acme.book().await;
         let untouched = other.book().await;
@@ -377,7 +377,7 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
         named(&endpoint).await.ok(202);
         let list = acme.caller.get("/v1/webhook-recoveries").await.ok(200);
         assert_eq!(list["data"].as_array().unwrap().len(), 2);
-        house.close().await.verify(2).await;
+        server.close().await.verify(2).await;
     })
     .await;
 }
@@ -385,8 +385,8 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
 #[tokio::test]
 async fn a_repeated_request_begins_one_recovery() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.book().await;
         let body = since_ever(json!({}));
         let first = acme.caller.post_once(RECOVER, "once", &body).await;

@@ -2,8 +2,8 @@
 
 use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -23,10 +23,10 @@ async fn pruned(partner: &Partner, event_id: &str) -> Value {
 }
 
 /// Moves the clock on and starts the server again, which looks for old events at its start.
-async fn later(house: &mut House, days: i64, partner: &mut Partner) {
-    house.advance(days * DAY);
-    house.restart().await;
-    partner.caller = partner.caller.at(&house.server().url());
+async fn later(server: &mut TestServer, days: i64, partner: &mut Partner) {
+    server.advance(days * DAY);
+    server.restart().await;
+    partner.caller = partner.caller.at(&server.running().url());
 }
 
 fn id(event: &Value) -> &str {
@@ -42,8 +42,8 @@ async fn set_enabled(partner: &Partner, endpoint: &str, enabled: bool) {
 #[tokio::test]
 async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
     on_every_engine(async |engine| {
-        let mut house = House::open(engine).await;
-        let mut acme = house.partner("Acme").await;
+        let mut server = TestServer::open(engine).await;
+        let mut acme = server.partner("Acme").await;
         let quiet = acme.book().await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
@@ -58,10 +58,10 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         let waiting = event_that_is(&acme, &open, "failed").await;
         set_enabled(&acme, &off, false).await;
 
-        house.advance(60 * DAY);
+        server.advance(60 * DAY);
         let young = acme.book().await;
         event_that_is(&acme, &young, "delivered").await;
-        later(&mut house, 31, &mut acme).await;
+        later(&mut server, 31, &mut acme).await;
 
         let event = pruned(&acme, id(&delivered)).await;
         assert_eq!(event["payload"], Value::Null);
@@ -128,11 +128,11 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         failing.answer(Answer::Status(200));
         set_enabled(&acme, &off, true).await;
         event_that_is(&acme, &open, "delivered").await;
-        later(&mut house, 0, &mut acme).await;
+        later(&mut server, 0, &mut acme).await;
         pruned(&acme, id(&waiting)).await;
         let still = &acme.events(&young).await[0];
         assert!(still["payload"].is_object(), "{still}");
-        house.close().await.verify(4).await;
+        server.close().await.verify(4).await;
     })
     .await;
 }
@@ -155,8 +155,8 @@ async fn proven(acme: &Partner, booking: &str) {
 #[tokio::test]
 async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
     on_every_engine(async |engine| {
-        let mut house = House::open(engine).await;
-        let mut acme = house.partner("Acme").await;
+        let mut server = TestServer::open(engine).await;
+        let mut acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -164,7 +164,7 @@ async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
         let event = event_that_is(&acme, &booking, "failed").await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         acme.caller.delete(&path).await.ok(200);
-        later(&mut house, 91, &mut acme).await;
+        later(&mut server, 91, &mut acme).await;
         let event = pruned(&acme, id(&event)).await;
         assert_eq!(event["status"], "failed");
         assert_eq!(event["nextAttemptAt"], Value::Null);
@@ -172,7 +172,7 @@ async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
         acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-events/{}/retry", id(&event));
         assert_eq!(acme.caller.post_nothing(&path).await.code(), "event_pruned");
-        house.close().await.verify(1).await;
+        server.close().await.verify(1).await;
     })
     .await;
 }

@@ -2,8 +2,8 @@
 
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 use crate::journey::webhooks::event_that_is;
@@ -23,8 +23,8 @@ fn result(event: &Value, status: &str, count: u32) -> Value {
 #[tokio::test]
 async fn a_failed_event_is_retried_until_it_is_delivered_and_then_no_more() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         acme.endpoint(&receiver.url()).await;
@@ -62,8 +62,8 @@ async fn a_failed_event_is_retried_until_it_is_delivered_and_then_no_more() {
 #[tokio::test]
 async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let event = event_that_is(&acme, &booking, "no_endpoints").await;
         assert_eq!(event["deliveries"], json!([]));
@@ -98,8 +98,8 @@ async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
 #[tokio::test]
 async fn an_event_whose_endpoints_are_all_deleted_has_nowhere_to_go() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -121,8 +121,8 @@ async fn an_event_whose_endpoints_are_all_deleted_has_nowhere_to_go() {
 #[tokio::test]
 async fn a_retry_whose_outcome_is_not_known_in_time_is_pending() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         acme.endpoint(&receiver.url()).await;
@@ -143,8 +143,8 @@ async fn a_retry_whose_outcome_is_not_known_in_time_is_pending() {
 #[tokio::test]
 async fn a_retry_repeated_under_its_key_is_answered_the_same_and_sends_nothing() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         acme.endpoint(&receiver.url()).await;

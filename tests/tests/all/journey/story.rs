@@ -5,10 +5,10 @@ use bookguard_core::webhook::{StandardHeaders, verify, verify_standard};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::{Received, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -17,33 +17,33 @@ use crate::journey::webhooks::event_that_is;
 #[tokio::test]
 async fn from_registration_to_evidence_that_verifies_without_the_service() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             public_url: Some("https://bookings.example.com".to_owned()),
             ..config
         });
-        let house = house.await;
-        let acme = registered(&house).await;
+        let server = server.await;
+        let acme = registered(&server).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
-        let empty = Mirror::download(&house.caller(), &vkey).await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let empty = Mirror::download(&server.caller(), &vkey).await;
         assert_eq!(empty.entries().len(), 0);
 
         let id = booked(&acme).await;
-        let created = Mirror::download(&house.caller(), &vkey).await;
+        let created = Mirror::download(&server.caller(), &vkey).await;
         created.extends(&empty);
         // Recorded, and the partner told of it: so much the log holds before the protection.
         event_that_is(&acme, &id, "delivered").await;
-        house.advance(60_000);
+        server.advance(60_000);
         let receipt = protected(&acme, &id).await;
 
         let webhooks = receiver.wait_for(2).await;
-        genuine(&house, &acme, &webhooks);
+        genuine(&server, &acme, &webhooks);
         told(&webhooks, &acme, &id);
         listed(&acme, &id, &webhooks).await;
         evaluated(&acme, &id).await;
 
-        let mirror = Mirror::download(&house.caller(), &vkey).await;
+        let mirror = Mirror::download(&server.caller(), &vkey).await;
         mirror.extends(&created);
         assert_eq!(
             mirror.entries().len(),
@@ -54,7 +54,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         assert_eq!(receipt["leafHash"], leaf_hex(&mirror.entries()[index]));
         assert_eq!((index, &receipt["treeSize"]), (2, &json!(3)));
         assert_eq!(receipt["rootHash"], mirror.root_hex_at(3));
-        let head = house.server().service().clone();
+        let head = server.running().service().clone();
         let head = tokio::task::spawn_blocking(move || head.head())
             .await
             .unwrap();
@@ -70,14 +70,14 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
             .caller
             .get(&format!("/v1/bookings/{id}/evidence"))
             .await;
-        house.close().await;
+        server.close().await;
         holds_without_the_service(&packet, &vkey, &id);
     })
     .await;
 }
 
-async fn registered(house: &House) -> Partner {
-    let acme = house.partner("Acme Ltd").await;
+async fn registered(server: &TestServer) -> Partner {
+    let acme = server.partner("Acme Ltd").await;
     assert!(
         acme.id.starts_with("ptn_")
             && acme.key.starts_with("bgk_")
@@ -140,9 +140,9 @@ async fn protected(acme: &Partner, id: &str) -> Value {
 }
 
 /// Both signatures of every webhook hold, and hold for nothing else.
-fn genuine(house: &House, acme: &Partner, webhooks: &[Received]) {
+fn genuine(server: &TestServer, acme: &Partner, webhooks: &[Received]) {
     let secret = acme.secret();
-    let now = house.now_ms() / 1000;
+    let now = server.now_ms() / 1000;
     for webhook in webhooks {
         let signature = webhook.header("x-service-signature");
         verify([&secret], signature, &webhook.body).unwrap();
@@ -304,17 +304,17 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
     on_every_engine(async |engine| {
-        let mut house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
+        let mut server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
         let booking = acme.book().await;
         let receipt = acme.protect(&booking).await;
         let path = format!("/v1/bookings/{booking}");
         let shown = acme.caller.get(&path).await;
         let events = acme.events(&booking).await;
-        let before = Mirror::download(&house.caller(), &vkey).await;
-        house.restart().await;
-        let caller = acme.caller.at(&house.server().url());
+        let before = Mirror::download(&server.caller(), &vkey).await;
+        server.restart().await;
+        let caller = acme.caller.at(&server.running().url());
         assert_eq!(caller.get(&path).await.body, shown.body);
         assert_eq!(
             caller
@@ -329,7 +329,7 @@ async fn everything_is_there_after_a_restart() {
             .post("/v1/bookings", &samples::booking())
             .await
             .ok(201);
-        let after = Mirror::download(&house.caller(), &vkey).await;
+        let after = Mirror::download(&server.caller(), &vkey).await;
         after.extends(&before);
         assert_eq!(after.entries().len(), 3);
     })
@@ -339,10 +339,10 @@ async fn everything_is_there_after_a_restart() {
 #[tokio::test]
 async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let vkey = house.caller().get("/v1/ledger/key").await.text();
-        let mut earlier = Mirror::download(&house.caller(), &vkey).await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let mut earlier = Mirror::download(&server.caller(), &vkey).await;
         for upto in [1, 2, 255, 256, 257, 300] {
             while (earlier.entries().len() as u64) < upto {
                 let missing = upto - earlier.entries().len() as u64;
@@ -350,17 +350,17 @@ async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
                 for booking in bookings {
                     booking.await;
                 }
-                let now = Mirror::download(&house.caller(), &vkey).await;
+                let now = Mirror::download(&server.caller(), &vkey).await;
                 now.extends(&earlier);
                 earlier = now;
             }
         }
-        let full = house.caller().get("/v1/ledger/tile/0/000").await;
+        let full = server.caller().get("/v1/ledger/tile/0/000").await;
         assert_eq!(
             (full.body.len(), full.header("cache-control")),
             (256 * 32, Some("public, max-age=31536000, immutable"))
         );
-        let partial = house.caller().get("/v1/ledger/tile/0/001.p/44").await;
+        let partial = server.caller().get("/v1/ledger/tile/0/001.p/44").await;
         assert_eq!(
             (partial.body.len(), partial.header("cache-control")),
             (44 * 32, Some("public, max-age=60"))
@@ -374,7 +374,10 @@ async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
             ("1/000.p/1", 200),
             ("1/000", 404),
         ] {
-            let reply = house.caller().get(&format!("/v1/ledger/tile/{path}")).await;
+            let reply = server
+                .caller()
+                .get(&format!("/v1/ledger/tile/{path}"))
+                .await;
             assert_eq!(reply.status, status, "{path}");
         }
     })

@@ -3,8 +3,8 @@
 use bookguard_core::model::Timestamp;
 use bookguard_server::Server;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
 
 /// A partner whose only endpoint is about to be suspended.
-struct Stage {
-    house: House,
+struct Fixture {
+    server: TestServer,
     /// Where the engine takes one: either settles what it delivers.
     other_node: Option<Server>,
     acme: Partner,
@@ -27,18 +27,18 @@ struct Stage {
     tried: usize,
 }
 
-impl Stage {
+impl Fixture {
     async fn set(engine: Engine) -> Self {
-        let house = House::open(engine).await;
+        let server = TestServer::open(engine).await;
         let other_node = match engine {
             Engine::Sqlite => None,
-            Engine::Postgres => Some(house.second_node().await),
+            Engine::Postgres => Some(server.second_node().await),
         };
-        let acme = house.partner("Acme").await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         Self {
-            house,
+            server,
             other_node,
             acme,
             receiver,
@@ -82,7 +82,7 @@ impl Stage {
             let status = if n < 10 { "active" } else { "failing" };
             self.that_is(status, n).await;
         }
-        self.house.advance(5 * DAY);
+        self.server.advance(5 * DAY);
         until("an endpoint that is suspended", async || {
             (self.shown().await["status"] == "suspended").then_some(())
         })
@@ -101,13 +101,13 @@ impl Stage {
         assert_eq!(suspended["enabled"], true);
         assert_eq!(self.milliseconds_to_the_next_try().await, HOUR);
         // What it says of itself while it is suspended holds together.
-        self.house.site().verify(self.bookings.len()).await;
+        self.server.database().verify(self.bookings.len()).await;
     }
 
     async fn milliseconds_to_the_next_try(&self) -> i64 {
         let shown = self.shown().await;
         let at = shown["nextProbeAt"].as_str().unwrap();
-        Timestamp::parse(at).unwrap().ms() - self.house.now_ms()
+        Timestamp::parse(at).unwrap().ms() - self.server.now_ms()
     }
 
     /// All that waited has arrived, each once since it was `tried` so often altogether.
@@ -121,44 +121,44 @@ impl Stage {
         if let Some(node) = self.other_node {
             node.stop().await;
         }
-        let site = self.house.close().await;
-        site.verify(self.bookings.len()).await;
+        let database = self.server.close().await;
+        database.verify(self.bookings.len()).await;
     }
 }
 
 #[tokio::test]
 async fn of_a_suspended_endpoint_the_first_delivery_that_arrives_brings_all_that_waits() {
     on_every_engine(async |engine| {
-        let mut stage = Stage::set(engine).await;
-        stage.suspend().await;
+        let mut fixture = Fixture::set(engine).await;
+        fixture.suspend().await;
 
         // What happens now waits, and says until when.
-        let waiting = stage.book().await;
-        let event = event_that_is(&stage.acme, &waiting, "pending").await;
-        assert_eq!(event["nextAttemptAt"], stage.shown().await["nextProbeAt"]);
+        let waiting = fixture.book().await;
+        let event = event_that_is(&fixture.acme, &waiting, "pending").await;
+        assert_eq!(event["nextAttemptAt"], fixture.shown().await["nextProbeAt"]);
 
         // Nobody tries before its time: what is due for another endpoint is taken in the same look at the store.
         let other = Receiver::start().await;
         other.answer(Answer::Status(500));
-        stage.acme.endpoint(&other.url()).await;
-        let both = stage.book().await;
+        fixture.acme.endpoint(&other.url()).await;
+        let both = fixture.book().await;
         other.wait_for(1).await;
-        event_that_is(&stage.acme, &both, "failed").await;
+        event_that_is(&fixture.acme, &both, "failed").await;
         other.answer(Answer::Status(200));
-        stage.house.advance(HOUR - 1);
+        fixture.server.advance(HOUR - 1);
         other.wait_for(2).await;
-        assert_eq!(stage.receiver.received().len(), stage.tried);
+        assert_eq!(fixture.receiver.received().len(), fixture.tried);
 
         // One tries, fails, and uses nothing up.
-        stage.house.advance(1);
-        let tried = stage.tried + 1;
-        stage.receiver.wait_for(tried).await;
-        stage.that_is("suspended", tried).await;
-        let pause = stage.milliseconds_to_the_next_try().await;
+        fixture.server.advance(1);
+        let tried = fixture.tried + 1;
+        fixture.receiver.wait_for(tried).await;
+        fixture.that_is("suspended", tried).await;
+        let pause = fixture.milliseconds_to_the_next_try().await;
         assert!((HOUR..HOUR + 60 * SECOND).contains(&pause), "{pause}");
-        stage.receiver.answer(Answer::Status(200));
-        stage.house.advance(pause);
-        stage.end(tried).await;
+        fixture.receiver.answer(Answer::Status(200));
+        fixture.server.advance(pause);
+        fixture.end(tried).await;
     })
     .await;
 }
@@ -166,28 +166,28 @@ async fn of_a_suspended_endpoint_the_first_delivery_that_arrives_brings_all_that
 #[tokio::test]
 async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
     on_every_engine(async |engine| {
-        let mut stage = Stage::set(engine).await;
-        stage.suspend().await;
-        stage.book().await;
+        let mut fixture = Fixture::set(engine).await;
+        fixture.suspend().await;
+        fixture.book().await;
         // What is retried by hand is tried all the same.
-        let event = event_that_is(&stage.acme, &stage.bookings[0], "failed").await;
+        let event = event_that_is(&fixture.acme, &fixture.bookings[0], "failed").await;
         let id = event["eventId"].as_str().unwrap();
         let path = format!("/v1/webhook-events/{id}/retry");
-        let retried = stage.acme.caller.post_nothing(&path).await.ok(200);
+        let retried = fixture.acme.caller.post_nothing(&path).await.ok(200);
         assert_eq!(retried["retryStatus"], "failed");
-        let tried = stage.tried + 1;
-        stage.that_is("suspended", tried).await;
-        assert_eq!(stage.receiver.received().len(), tried);
+        let tried = fixture.tried + 1;
+        fixture.that_is("suspended", tried).await;
+        assert_eq!(fixture.receiver.received().len(), tried);
 
         // The one whose failure suspended it has its schedule's five minutes to wait, the others nothing.
-        stage.house.advance(HOUR / 2);
-        stage.receiver.answer(Answer::Status(200));
-        let back = stage.change(json!({"enabled": true})).await;
+        fixture.server.advance(HOUR / 2);
+        fixture.receiver.answer(Answer::Status(200));
+        let back = fixture.change(json!({"enabled": true})).await;
         assert_eq!(
             (&back["status"], &back["failures"]),
             (&json!("active"), &json!(0))
         );
-        stage.end(tried).await;
+        fixture.end(tried).await;
     })
     .await;
 }
@@ -196,19 +196,19 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
 async fn at_another_address_a_suspended_endpoint_is_tried_at_once_and_nothing_that_waited_was_given_up()
  {
     on_every_engine(async |engine| {
-        let mut stage = Stage::set(engine).await;
-        stage.suspend().await;
+        let mut fixture = Fixture::set(engine).await;
+        fixture.suspend().await;
         // Far longer than any schedule: what waits is as good as new.
-        stage.house.advance(30 * DAY);
-        let tried = stage.tried + 1;
-        stage.that_is("suspended", tried).await;
+        fixture.server.advance(30 * DAY);
+        let tried = fixture.tried + 1;
+        fixture.that_is("suspended", tried).await;
         // By then nobody remembers where it was.
-        stage.house.advance(4 * SECOND);
+        fixture.server.advance(4 * SECOND);
         let elsewhere = Receiver::start().await;
-        let dead = std::mem::replace(&mut stage.receiver, elsewhere);
-        stage.change(json!({"url": stage.receiver.url()})).await;
+        let dead = std::mem::replace(&mut fixture.receiver, elsewhere);
+        fixture.change(json!({"url": fixture.receiver.url()})).await;
         assert_eq!(dead.received().len(), tried);
-        stage.end(0).await;
+        fixture.end(0).await;
     })
     .await;
 }

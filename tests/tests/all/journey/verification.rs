@@ -3,15 +3,15 @@
 use bookguard_core::limits::UNVERIFIED_MS;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 use crate::journey::webhooks::event_that_is;
 
-async fn verifying(engine: Engine) -> House {
-    House::with(engine, |config| Config {
+async fn verifying(engine: Engine) -> TestServer {
+    TestServer::with(engine, |config| Config {
         verifies_endpoints: true,
         ..config
     })
@@ -35,8 +35,8 @@ async fn failed(acme: &Partner, endpoint: &str, failures: u64) -> Value {
 #[tokio::test]
 async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
     on_every_engine(async |engine| {
-        let house = verifying(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = verifying(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -50,17 +50,17 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
             assert!(after["unverifiedSince"].is_string() && after["nextProbeAt"].is_string());
             // Others have something due meanwhile, and get it: so this one was passed over.
             let witness = Receiver::start().await;
-            let other = house.partner("Witness").await;
+            let other = server.partner("Witness").await;
             other.endpoint(&witness.url()).await;
             let seen = other.book().await;
             event_that_is(&other, &seen, "delivered").await;
             assert_eq!(receiver.count() as u64, attempt);
-            house.advance(UNVERIFIED_MS);
+            server.advance(UNVERIFIED_MS);
         }
         receiver.answer(Answer::Status(200));
         for booking in &bookings {
             let event = until("a delivery", async || {
-                house.advance(500);
+                server.advance(500);
                 let event = acme.events(booking).await.remove(0);
                 (event["status"] == "delivered").then_some(event)
             });
@@ -74,7 +74,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         victim.answer(Answer::Status(404));
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         // What is known of the endpoint is forgotten by then.
-        house.advance(4_000);
+        server.advance(4_000);
         let moved = json!({"url": victim.url()});
         let moved = acme.caller.patch(&path, &moved).await.ok(200);
         assert!(moved["unverifiedSince"].is_string());
@@ -87,13 +87,13 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
 
         // Back at the first one too, where only what begins once every node knows the address proves anything.
         let before = receiver.count();
-        house.advance(4_000);
+        server.advance(4_000);
         let back = json!({"url": receiver.url()});
         acme.caller.patch(&path, &back).await.ok(200);
         // The pause goes on, whatever address the partner names meanwhile.
-        house.advance(9_999);
+        server.advance(9_999);
         assert_eq!(receiver.count(), before);
-        house.advance(1);
+        server.advance(1);
         until("a delivery", async || {
             (receiver.count() > before).then_some(())
         })
@@ -101,7 +101,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_string());
         for booking in &later {
             until("a delivery", async || {
-                house.advance(1_000);
+                server.advance(1_000);
                 let event = acme.events(booking).await.remove(0);
                 (event["status"] == "delivered").then_some(())
             })
@@ -109,7 +109,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         }
         assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_null());
         assert_eq!(victim.count(), 1);
-        house.close().await.verify(17 + 3).await;
+        server.close().await.verify(17 + 3).await;
     })
     .await;
 }
@@ -117,8 +117,8 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
 #[tokio::test]
 async fn an_address_has_one_endpoint_of_a_partner() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let first = acme.endpoint("http://127.0.0.1:9/hook?a=b").await;
         let refused = async |caller: &bookguard_tests::caller::Caller, id: &str, url: &str| {
             let reply = match id {
@@ -183,7 +183,7 @@ async fn an_address_has_one_endpoint_of_a_partner() {
             1,
             "{statuses:?}"
         );
-        house.close().await;
+        server.close().await;
     })
     .await;
 }

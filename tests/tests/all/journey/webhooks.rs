@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -21,10 +21,10 @@ pub(crate) async fn event_that_is(partner: &Partner, booking: &str, status: &str
 }
 
 /// Milliseconds from now until the next automatic attempt.
-pub(crate) fn wait_ms(house: &House, event: &Value) -> i64 {
+pub(crate) fn wait_ms(server: &TestServer, event: &Value) -> i64 {
     let at = event["nextAttemptAt"].as_str().unwrap();
     let at = bookguard_core::model::Timestamp::parse(at).unwrap();
-    at.ms() - house.now_ms()
+    at.ms() - server.now_ms()
 }
 
 async fn attempts(partner: &Partner, event: &Value) -> Vec<Value> {
@@ -40,8 +40,8 @@ async fn attempts(partner: &Partner, event: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(503));
         acme.endpoint(&receiver.url()).await;
@@ -63,14 +63,14 @@ async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
                 (event["deliveries"][0]["attempts"] == made).then_some(event)
             });
             let event = event.await;
-            let ms = wait_ms(&house, &event);
+            let ms = wait_ms(&server, &event);
             let (low, high) = (wait * 800, wait * 1200);
             assert!(
                 (low..=high).contains(&ms),
                 "after attempt {made}: {ms} ms, not {wait} s ± 20 %"
             );
             assert_eq!(event["deliveries"][0]["lastStatusCode"], 503);
-            house.advance(ms);
+            server.advance(ms);
         }
         receiver.wait_for(10).await;
         let event = until("the end", async || {
@@ -109,7 +109,7 @@ async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
 #[tokio::test]
 async fn what_a_receiver_answers_decides_what_comes_next() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
+        let server = TestServer::open(engine).await;
         for (answer, error, wait) in [
             (Answer::Status(500), "http_5xx", Some((4, 6))),
             (Answer::Status(404), "http_4xx", Some((4, 6))),
@@ -142,7 +142,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             (Answer::Status(413), "payload_too_large", None),
             (Answer::Status(410), "gone", None),
         ] {
-            let acme = house.partner("Acme").await;
+            let acme = server.partner("Acme").await;
             let receiver = Receiver::start().await;
             receiver.answer(answer.clone());
             acme.endpoint(&receiver.url()).await;
@@ -152,7 +152,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             match wait {
                 None => assert!(event["nextAttemptAt"].is_null(), "{answer:?}: {event}"),
                 Some((low, high)) => {
-                    let ms = wait_ms(&house, &event);
+                    let ms = wait_ms(&server, &event);
                     assert!(
                         (low * SECOND..=high * SECOND).contains(&ms),
                         "{answer:?}: {ms} ms"
@@ -162,7 +162,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             assert_eq!(receiver.received().len(), 1, "{answer:?}");
         }
         // Nobody there at all.
-        let acme = house.partner("Acme").await;
+        let acme = server.partner("Acme").await;
         let gone = Receiver::start().await.url();
         acme.endpoint(&gone).await;
         let booking = acme.book().await;
@@ -180,8 +180,8 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
 #[tokio::test]
 async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(410));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -191,7 +191,7 @@ async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
         assert_eq!(acme.caller.get(&path).await.ok(200)["enabled"], false);
         let second = acme.book().await;
         event_that_is(&acme, &second, "no_endpoints").await;
-        house.advance(48 * HOUR);
+        server.advance(48 * HOUR);
         let third = Receiver::start().await;
         acme.endpoint(&third.url()).await;
         acme.book().await;
@@ -205,8 +205,8 @@ async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
 async fn an_endpoint_receives_the_types_it_asked_for_and_an_event_is_as_good_as_its_worst_delivery()
 {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let (all, some) = (Receiver::start().await, Receiver::start().await);
         acme.endpoint(&all.url()).await;
         let body =
@@ -237,7 +237,7 @@ async fn an_endpoint_receives_the_types_it_asked_for_and_an_event_is_as_good_as_
         });
         assert_eq!(protected.await["status"], "failed");
         some.answer(Answer::Status(204));
-        house.advance(6 * SECOND);
+        server.advance(6 * SECOND);
         let whole = until("both deliveries", async || {
             let event = acme.events(&booking).await.remove(1);
             (event["status"] == "delivered").then_some(event)
@@ -253,8 +253,8 @@ async fn an_endpoint_receives_the_types_it_asked_for_and_an_event_is_as_good_as_
 #[tokio::test]
 async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -272,7 +272,7 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
         assert_eq!(list["data"], json!([]));
         let event = event_that_is(&acme, &booking, "failed").await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
-        house.advance(HOUR);
+        server.advance(HOUR);
         let later = acme.book().await;
         event_that_is(&acme, &later, "no_endpoints").await;
         // A further endpoint shows that the courier has been round since.
@@ -288,8 +288,8 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
 #[tokio::test]
 async fn events_of_a_partner_are_numbered_without_gaps() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         for _ in 0..5 {
@@ -311,8 +311,8 @@ async fn events_of_a_partner_are_numbered_without_gaps() {
 #[tokio::test]
 async fn a_dead_receiver_does_not_hold_up_a_living_one() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (slow, quick) = (house.partner("Slow").await, house.partner("Quick").await);
+        let server = TestServer::open(engine).await;
+        let (slow, quick) = (server.partner("Slow").await, server.partner("Quick").await);
         let (dead, alive) = (Receiver::start().await, Receiver::start().await);
         dead.answer(Answer::Silence);
         slow.endpoint(&dead.url()).await;
@@ -337,16 +337,16 @@ async fn a_dead_receiver_does_not_hold_up_a_living_one() {
 #[tokio::test]
 async fn what_was_not_delivered_before_a_restart_is_delivered_after_it() {
     on_every_engine(async |engine| {
-        let mut house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let mut server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
         event_that_is(&acme, &booking, "failed").await;
         receiver.answer(Answer::Status(200));
-        house.restart().await;
-        house.advance(6 * SECOND);
+        server.restart().await;
+        server.advance(6 * SECOND);
         let received = receiver.wait_for(2).await;
         assert_eq!(received[0].body, received[1].body);
     })

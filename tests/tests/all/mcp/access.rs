@@ -2,9 +2,9 @@
 
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Map, Value, json};
 
 use crate::mcp::client::{Client, post, request};
@@ -39,8 +39,8 @@ fn ids(booking: &str, event: &Value) -> Map<String, Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_another_partner_s_is_unknown_to_every_tool() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (owner, other) = (house.partner("Owner").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (owner, other) = (server.partner("Owner").await, server.partner("Other").await);
         let receiver = Receiver::start().await;
         owner.endpoint(&receiver.url()).await;
         let booking = owner.book().await;
@@ -50,7 +50,7 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
             "bkg_0199aaaa00007000800000000000aaaa",
             &"evt_0199aaaa00007000800000000000aaaa".into(),
         );
-        on_every_way(&house, &other, async |client, way| {
+        on_every_way(&server, &other, async |client, way| {
             let mut walked = 0;
             for tool in client.tools.clone() {
                 let name = tool["name"].as_str().unwrap();
@@ -101,17 +101,17 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idempotency_key_is_the_partner_s_own_on_every_way() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let mut arguments = samples::booking();
         arguments["idempotencyKey"] = "the-one".into();
-        on_every_way(&house, &acme, async |client, way| {
+        on_every_way(&server, &acme, async |client, way| {
             let booking = client.call("create_booking", arguments.clone()).await.ok();
             let this = json!({"bookingId": booking["bookingId"]});
             let mut theirs = match way {
                 "http" => Client::over_http(&other.caller).await,
-                "remote" => Client::over_bridge(remote(&house, &other)).await,
-                _ => Client::over_bridge(local(&house, &other)).await,
+                "remote" => Client::over_bridge(remote(&server, &other)).await,
+                _ => Client::over_bridge(local(&server, &other)).await,
             };
             let another = theirs.call("create_booking", arguments.clone()).await.ok();
             assert_ne!(booking, another, "{way}");
@@ -128,8 +128,8 @@ async fn an_idempotency_key_is_the_partner_s_own_on_every_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let event = acme.events(&booking).await[0]["eventId"].clone();
         let reading = ["bookings:read", "evidence:read", "webhooks:read"];
@@ -174,9 +174,9 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_key_one_may_look_and_with_a_wrong_one_nothing() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let stranger = house.caller();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let stranger = server.caller();
         let revoked = acme
             .caller
             .post("/v1/api-keys", &json!({"name": "r"}))
@@ -223,8 +223,8 @@ async fn without_a_key_one_may_look_and_with_a_wrong_one_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bridge_without_a_key_lists_and_says_what_it_lacks() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let url = house.server().url();
+        let server = TestServer::open(engine).await;
+        let url = server.running().url();
         let line = bookguard_tests::program::bookguard(["mcp"]).env("BOOKGUARD_URL", &url);
         let mut client = Client::over_bridge(line).await;
         let refused = client
@@ -232,8 +232,8 @@ async fn a_bridge_without_a_key_lists_and_says_what_it_lacks() {
             .await;
         assert_eq!(refused["error"]["message"], "Missing or invalid x-api-key");
         client.end().await;
-        let lost = house.server().url();
-        house.close().await;
+        let lost = server.running().url();
+        server.close().await;
         let line = bookguard_tests::program::bookguard(["mcp"]).env("BOOKGUARD_URL", lost);
         let mut bridge = line.talk();
         bridge.tell(request(1, "ping", json!({})).to_string()).await;
@@ -251,12 +251,12 @@ async fn a_bridge_without_a_key_lists_and_says_what_it_lacks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_other_sites_do_not_reach_it() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             public_url: Some("https://bookings.example.com".to_owned()),
             ..config
         })
         .await;
-        let acme: Partner = house.partner("Acme").await;
+        let acme: Partner = server.partner("Acme").await;
         for (header, value, code) in [
             ("host", "bookings.example.com", ""),
             ("host", "evil.example.com", "host_not_allowed"),

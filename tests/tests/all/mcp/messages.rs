@@ -1,8 +1,8 @@
 //! What no proper client would send: over HTTP, and to the bridge.
 
-use bookguard_tests::engine::{Engine, Site, on_every_engine};
-use bookguard_tests::house::{House, Partner};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::program::Serving;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::{BOUND, until};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -121,10 +121,10 @@ fn refused() -> Vec<(String, &'static str)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_message_is_answered_with_an_error_of_the_protocol() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let mut remote = remote(&house, &acme).talk();
-        let mut local = local(&house, &acme).talk();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let mut remote = remote(&server, &acme).talk();
+        let mut local = local(&server, &acme).talk();
         for (message, id, code) in hostile() {
             let shown = &message[..message.len().min(200)];
             let over_http = post(&acme.caller, message.clone()).await;
@@ -184,11 +184,11 @@ async fn what_is_no_message_is_answered_with_an_error_of_the_protocol() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
-    let site = Site::new(Engine::Sqlite);
-    let serving = Serving::start(&site, &[]).await;
+    let database = TestDatabase::new(Engine::Sqlite);
+    let serving = Serving::start(&database, &[]).await;
     let acme = Partner::register(&serving.caller(), "Acme").await;
     acme.book().await;
-    let broken = Connection::open(site.file()).unwrap();
+    let broken = Connection::open(database.file()).unwrap();
     broken.execute("UPDATE event SET body = x'7b'", ()).unwrap();
     let params = json!({"name": "list_webhook_events"});
     let reply = post(&acme.caller, request(1, "tools/call", params).to_string()).await;
@@ -210,8 +210,8 @@ async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_waits_holds_up_no_server_that_stops() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let params = json!({"name": "list_webhook_events", "arguments": {"wait": 30}});
         let call = request(1, "tools/call", params).to_string();
         let ask = acme
@@ -223,7 +223,7 @@ async fn a_call_that_waits_holds_up_no_server_that_stops() {
             async move { caller.try_send(ask.body(call)).await }
         });
         // Whether it came before or after, both end.
-        let stopped = timeout(BOUND, house.close()).await;
+        let stopped = timeout(BOUND, server.close()).await;
         assert!(stopped.is_ok(), "the server did not stop");
         drop(timeout(BOUND, waiting).await.unwrap().unwrap());
     })
@@ -233,8 +233,8 @@ async fn a_call_that_waits_holds_up_no_server_that_stops() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_revision_that_is_announced_is_spoken() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let stranger = house.caller();
+        let server = TestServer::open(engine).await;
+        let stranger = server.caller();
         let hello = |revision: &str| {
             let client = json!({"name": "test", "version": "1"});
             let params =
@@ -295,7 +295,7 @@ async fn every_revision_that_is_announced_is_spoken() {
         assert_eq!(card["remotes"][0]["supportedProtocolVersions"], found);
         assert_eq!(
             card["remotes"][0]["url"],
-            format!("{}/mcp", house.server().url())
+            format!("{}/mcp", server.running().url())
         );
         let server =
             post(&stranger, hello("2025-11-25")).await.ok(200)["result"]["serverInfo"].clone();

@@ -3,8 +3,8 @@
 use bookguard_core::limits::{BODY_BYTES, FAULTS, PACKET_BYTES};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::raw::{Raw, exchange};
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -36,9 +36,9 @@ fn chunked(partner: &Partner, message: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let stranger = house.caller();
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let stranger = server.caller();
         let verify = |size: usize| {
             let packet = json!({"packet": {"filler": "x".repeat(size)}});
             request(
@@ -92,15 +92,15 @@ async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let verify = call(
             "verify_evidence",
             &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
         );
         let mut arriving = Vec::new();
         for _ in 0..2 {
-            let mut raw = Raw::connect(house.server().addr()).await;
+            let mut raw = Raw::connect(server.running().addr()).await;
             raw.send(head(
                 &acme,
                 "content-length: 4000000\r\nexpect: 100-continue",
@@ -116,15 +116,15 @@ async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
             (refused.status, refused.header("retry-after")),
             (503, Some("1"))
         );
-        let refused = exchange(house.server().addr(), chunked(&acme, &verify)).await;
+        let refused = exchange(server.running().addr(), chunked(&acme, &verify)).await;
         assert_eq!(refused.status, 503);
         // What is small waits for nobody, however it is sent, and nobody else is kept out.
         let list = call("list_bookings", &json!({}));
         post(&acme.caller, list.clone()).await.ok(200);
-        let small = exchange(house.server().addr(), chunked(&acme, &list)).await;
+        let small = exchange(server.running().addr(), chunked(&acme, &list)).await;
         assert_eq!(small.status, 200);
         post(&other.caller, verify.clone()).await.ok(200);
-        let large = exchange(house.server().addr(), chunked(&other, &verify)).await;
+        let large = exchange(server.running().addr(), chunked(&other, &verify)).await;
         assert_eq!(large.status, 200);
         drop(arriving);
         until("a place to be free again", async || {
@@ -139,15 +139,15 @@ async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
+        let server = TestServer::open(engine).await;
         let mut stalled = Vec::new();
         let mut partners = Vec::new();
         for n in 0..5 {
-            partners.push(house.partner(&n.to_string()).await);
+            partners.push(server.partner(&n.to_string()).await);
         }
         for partner in &partners[..4] {
             for framing in ["content-length: 1000000", "transfer-encoding: chunked"] {
-                let mut raw = Raw::connect(house.server().addr()).await;
+                let mut raw = Raw::connect(server.running().addr()).await;
                 raw.send(head(partner, &format!("{framing}\r\nexpect: 100-continue")))
                     .await;
                 assert_eq!(raw.reply(true).await.status, 100);
@@ -178,8 +178,8 @@ async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_hold_neither_places_nor_turns() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let wait = call(
             "list_webhook_events",
             &json!({"wait": 30, "after": 1_000_000}),
@@ -187,7 +187,7 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
         let mut waiting = Vec::new();
         for message in [wait.clone(), format!("{wait}{}", " ".repeat(BODY_BYTES))] {
             for _ in 0..3 {
-                let mut raw = Raw::connect(house.server().addr()).await;
+                let mut raw = Raw::connect(server.running().addr()).await;
                 raw.send(chunked(&acme, &message)).await;
                 waiting.push(raw);
             }
@@ -199,7 +199,7 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
         // Within less than they wait, or `until` gives up.
         for message in [call("list_bookings", &json!({})), verify] {
             until("an answer beside those that wait", async || {
-                let reply = exchange(house.server().addr(), chunked(&acme, &message)).await;
+                let reply = exchange(server.running().addr(), chunked(&acme, &message)).await;
                 (reply.status == 200).then_some(())
             })
             .await;
@@ -211,8 +211,8 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faulty_arguments_are_few_in_the_answer_and_large_ones_only_a_packet_s() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let members = (0..4000).map(|n| (format!("m{n}"), json!([])));
         let many = call("get_booking", &Value::Object(members.collect()));
         let answer = post(&acme.caller, many).await.ok(200);
@@ -243,7 +243,7 @@ async fn faulty_arguments_are_few_in_the_answer_and_large_ones_only_a_packet_s()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             rate_limit_per_second: 1,
             rate_limit_burst: 4,
             ..config
@@ -263,7 +263,7 @@ async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
                 request(1, "resources/read", json!({"uri": "x:y"})).to_string(),
             ),
         ] {
-            let acme = house.partner("Acme").await;
+            let acme = server.partner("Acme").await;
             for n in 0..6 {
                 let reply = post(&acme.caller, message.clone()).await;
                 let told = reply.text().contains("rate_limited");
@@ -277,9 +277,9 @@ async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_do_not_make_a_bridge_deaf() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        for line in [remote(&house, &acme), local(&house, &acme)] {
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        for line in [remote(&server, &acme), local(&server, &acme)] {
             let mut bridge = line.talk();
             for _ in 0..20 {
                 bridge
@@ -318,13 +318,13 @@ async fn calls_that_wait_do_not_make_a_bridge_deaf() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             rate_limit_per_second: 1,
             rate_limit_burst: 3,
             ..config
         });
-        let house = house.await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = server.await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let list = request(1, "tools/list", json!({})).to_string();
         let resources = request(1, "resources/list", json!({})).to_string();
         let faulty = "{".to_owned();
@@ -334,7 +334,7 @@ async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
             (call("list_bookings", &json!({})), 200),
             (faulty, 400),
         ] {
-            house.advance(60_000);
+            server.advance(60_000);
             for _ in 0..3 {
                 assert_eq!(post(&acme.caller, message.clone()).await.status, answered);
             }
@@ -347,7 +347,7 @@ async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
         }
         // Nobody else is refused for it, nor who shows no key.
         assert_eq!(post(&other.caller, list.clone()).await.status, 200);
-        assert_eq!(post(&house.caller(), list).await.status, 200);
+        assert_eq!(post(&server.caller(), list).await.status, 200);
     })
     .await;
 }

@@ -3,35 +3,39 @@
 use bookguard_core::clock::Clock;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::program::{CommandLine, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 use crate::mcp::client::Client;
 
-/// The bridge to the house's server, as this partner.
-pub fn remote(house: &House, partner: &Partner) -> CommandLine {
+/// The bridge to the server's server, as this partner.
+pub fn remote(server: &TestServer, partner: &Partner) -> CommandLine {
     bookguard(["mcp"])
-        .env("BOOKGUARD_URL", house.server().url())
+        .env("BOOKGUARD_URL", server.running().url())
         .env("BOOKGUARD_API_KEY", &partner.key)
 }
 
-/// The bridge to the house's database, for this partner.
-pub fn local(house: &House, partner: &Partner) -> CommandLine {
-    let line = house.site().command(["mcp", "--dev"]);
+/// The bridge to the server's database, for this partner.
+pub fn local(server: &TestServer, partner: &Partner) -> CommandLine {
+    let line = server.database().command(["mcp", "--dev"]);
     line.arg("--partner").arg(&partner.id)
 }
 
 /// A client on each way there is.
-pub async fn on_every_way(house: &House, partner: &Partner, body: impl AsyncFn(&mut Client, &str)) {
+pub async fn on_every_way(
+    server: &TestServer,
+    partner: &Partner,
+    body: impl AsyncFn(&mut Client, &str),
+) {
     let mut client = Client::over_http(&partner.caller).await;
     body(&mut client, "http").await;
     for (line, way) in [
-        (remote(house, partner), "remote"),
-        (local(house, partner), "local"),
+        (remote(server, partner), "remote"),
+        (local(server, partner), "local"),
     ] {
         let mut client = Client::over_bridge(line).await;
         body(&mut client, way).await;
@@ -42,9 +46,9 @@ pub async fn on_every_way(house: &House, partner: &Partner, body: impl AsyncFn(&
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_booking_goes_from_the_first_call_to_evidence_that_verifies() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        on_every_way(&house, &acme, async |client, way| {
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        on_every_way(&server, &acme, async |client, way| {
             let mut arguments = samples::booking();
             arguments["idempotencyKey"] = format!("booking-{way}").into();
             let booking = client.call("create_booking", arguments.clone()).await.ok();
@@ -53,10 +57,10 @@ async fn a_booking_goes_from_the_first_call_to_evidence_that_verifies() {
             let id = booking["bookingId"].as_str().unwrap();
             protect_and_read(client, id).await;
             cancel_as_shown(client, id).await;
-            evidence(&house, client, id).await;
+            evidence(&server, client, id).await;
         })
         .await;
-        house.close().await;
+        server.close().await;
     })
     .await;
 }
@@ -117,7 +121,7 @@ async fn cancel_as_shown(client: &mut Client, id: &str) {
     assert_eq!(evaluated["evaluationStatus"], "final");
 }
 
-async fn evidence(house: &House, client: &mut Client, id: &str) {
+async fn evidence(server: &TestServer, client: &mut Client, id: &str) {
     let packet = client
         .call("get_evidence", json!({"bookingId": id}))
         .await
@@ -141,7 +145,7 @@ async fn evidence(house: &House, client: &mut Client, id: &str) {
     };
     assert!(verified(client, json!({"bookingId": id})).await);
     assert!(verified(client, json!({"packet": packet})).await);
-    let key = house.caller().get("/v1/ledger/key").await.text();
+    let key = server.caller().get("/v1/ledger/key").await.text();
     assert!(verified(client, json!({"packet": packet, "ledgerKey": key})).await);
     let foreign = "example.com/log+7db0e2a1+AeTFbmWP1l9FsVkfX2mEl5ZzIkRtZyEMJvpFgvO7JFEN";
     assert!(!verified(client, json!({"packet": packet, "ledgerKey": foreign})).await);
@@ -164,15 +168,15 @@ async fn evidence(house: &House, client: &mut Client, id: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let mut expected = Vec::new();
         for _ in 0..26 {
-            house.advance(1);
+            server.advance(1);
             let id = acme.book().await;
             expected.insert(0, format!("bookguard://bookings/{id}/evidence"));
         }
-        on_every_way(&house, &acme, async |client, way| {
+        on_every_way(&server, &acme, async |client, way| {
             let mut found = Vec::new();
             let mut params = json!({});
             loop {
@@ -199,16 +203,16 @@ async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
 async fn events_are_listed_and_delivered_once_more() {
     on_every_engine(async |engine| {
         // The bridge to the database leaves the delivery to this server, so both go by the same clock.
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             clock: Clock::System,
             ..config
         });
-        let house = house.await;
-        let acme = house.partner("Acme").await;
+        let server = server.await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         receiver.answer(Answer::Status(500));
-        on_every_way(&house, &acme, async |client, _| {
+        on_every_way(&server, &acme, async |client, _| {
             let id = acme.book().await;
             let events = json!({"bookingId": id, "type": "booking.created", "limit": 5});
             let event = until("the first attempt", async || {
@@ -237,10 +241,10 @@ async fn events_are_listed_and_delivered_once_more() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let first = Client::over_http(&house.caller()).await.tools;
-        on_every_way(&house, &acme, async |client, way| {
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let first = Client::over_http(&server.caller()).await.tools;
+        on_every_way(&server, &acme, async |client, way| {
             assert_eq!(client.tools, first, "{way}");
         })
         .await;
@@ -271,8 +275,8 @@ async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_the_one_over_http_word_for_word() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let id = acme.book().await;
         // More digits than a double has are refused, not rounded.
         let precise = r#"{"talent":{"id":"t","name":"T"},"organizer":{"id":"o"},"eventType":"x","bookingValue":0.1000000000000000000001,"eventDate":7,"surplus":null}"#;
@@ -308,13 +312,13 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
 async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
     const BURST: u32 = 12;
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| bookguard_server::config::Config {
+        let server = TestServer::with(engine, |config| bookguard_server::config::Config {
             rate_limit_per_second: 1,
             rate_limit_burst: BURST,
             ..config
         })
         .await;
-        let acme = house.partner("Acme").await;
+        let acme = server.partner("Acme").await;
         // So do the messages before the first call.
         let mut client = Client::over_http(&acme.caller).await;
         client

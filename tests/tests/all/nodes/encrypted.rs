@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
-use bookguard_tests::house::Partner;
 use bookguard_tests::program::Serving;
+use bookguard_tests::test_server::Partner;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 

@@ -1,12 +1,12 @@
 //! The primary is gone for good and its synchronous standby takes over: every answered booking is there.
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
-use bookguard_tests::engine::Site;
-use bookguard_tests::house::{House, Partner};
+use bookguard_tests::engine::TestDatabase;
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use tokio::task::block_in_place;
 
@@ -16,10 +16,10 @@ async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered(
         return;
     };
     let (url, standby) = block_in_place(|| (primary.fresh_database(), primary.standby()));
-    let site = Site::at(both(&primary, &standby, database_of(&url)));
+    let database = TestDatabase::at(both(&primary, &standby, database_of(&url)));
     let nodes = [
-        Serving::start(&site, &[]).await,
-        Serving::start(&site, &[]).await,
+        Serving::start(&database, &[]).await,
+        Serving::start(&database, &[]).await,
     ];
     let acme = Partner::register(&nodes[0].caller(), "Acme").await;
     let vkey = acme.caller.get("/v1/ledger/key").await.text();
@@ -43,7 +43,7 @@ async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered(
     for node in nodes {
         assert_eq!(node.terminate().await.0, Some(0));
     }
-    site.verify(told.bookings.len()).await;
+    database.verify(told.bookings.len()).await;
 }
 
 /// The URL that names both servers.
@@ -61,8 +61,8 @@ async fn what_no_standby_has_is_not_answered_as_done() {
         return;
     };
     let (url, standby) = block_in_place(|| (primary.fresh_database(), primary.standby()));
-    let house = House::on(Site::at(url.as_str()), |config| config).await;
-    let acme = house.partner("Acme").await;
+    let server = TestServer::on(TestDatabase::at(url.as_str()), |config| config).await;
+    let acme = server.partner("Acme").await;
     acme.book().await;
     block_in_place(|| standby.stop());
     let caller = acme.caller.clone();
@@ -110,5 +110,5 @@ async fn what_no_standby_has_is_not_answered_as_done() {
     assert_eq!(again.await.header("idempotent-replayed"), Some("true"));
     let list = acme.caller.get("/v1/bookings").await.ok(200);
     assert_eq!(list["data"].as_array().unwrap().len(), 2);
-    house.close().await.verify(2).await;
+    server.close().await.verify(2).await;
 }

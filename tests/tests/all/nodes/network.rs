@@ -6,11 +6,11 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_postgres;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::load::{Addresses, Load, at_once};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::proxy::{Proxy, Rule};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::{until, until_within};
 
 /// Longer than a node waits for a server that says nothing.
@@ -18,7 +18,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// Two nodes: one beside the server, one behind a bad network.
 struct Pair {
-    house: House,
+    server: TestServer,
     acme: Partner,
     proxy: Proxy,
     far: Server,
@@ -26,17 +26,17 @@ struct Pair {
 
 impl Pair {
     async fn open(engine: bookguard_tests::engine::Engine) -> Self {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let proxy = Proxy::before(&house.site().url()).await;
-        let far = house
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let proxy = Proxy::before(&server.database().url()).await;
+        let far = server
             .second_node_with(|config| Config {
                 db: proxy.url().into(),
                 ..config
             })
             .await;
         Self {
-            house,
+            server,
             acme,
             proxy,
             far,
@@ -60,8 +60,8 @@ impl Pair {
     async fn close(self) {
         let bookings = self.bookings().await;
         self.far.stop().await;
-        let site = self.house.close().await;
-        site.verify(bookings).await;
+        let database = self.server.close().await;
+        database.verify(bookings).await;
     }
 }
 
@@ -208,7 +208,7 @@ async fn connections_cut_again_and_again_under_load_lose_and_fork_nothing() {
     on_postgres(async |engine| {
         let pair = Pair::open(engine).await;
         let vkey = pair.near().get("/v1/ledger/key").await.text();
-        let addresses = Addresses::of([pair.house.server().url(), pair.far.url()]);
+        let addresses = Addresses::of([pair.server.running().url(), pair.far.url()]);
         let mut load = Load::start(8, pair.near(), &addresses);
         let mut mirror = Mirror::download(pair.near(), &vkey).await;
         for cut in 0..12 {
@@ -238,8 +238,8 @@ async fn connections_cut_again_and_again_under_load_lose_and_fork_nothing() {
         last.extends(&mirror);
         last.chains();
         pair.far.stop().await;
-        let site = pair.house.close().await;
-        site.verify(told.bookings.len()).await;
+        let database = pair.server.close().await;
+        database.verify(told.bookings.len()).await;
     })
     .await;
 }

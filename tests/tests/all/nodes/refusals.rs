@@ -1,10 +1,10 @@
 //! Servers that cannot be used: one sentence that names the thing, the rule and the way out, and no password.
 
 use bookguard_test_postgres::{Options, Postgres, USER, database_of};
-use bookguard_tests::engine::{Engine, Site, on_postgres};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::Receiver;
+use bookguard_tests::test_server::TestServer;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
@@ -226,17 +226,17 @@ async fn databases_that_are_not_ours_are_left_as_they_are() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_the_log_s_key_or_with_another_s_does_not_start() {
     on_postgres(async |engine| {
-        let site = Site::new(engine);
-        let node = Serving::start(&site, &[]).await;
+        let database = TestDatabase::new(engine);
+        let node = Serving::start(&database, &[]).await;
         let folder = TempDir::new().unwrap();
-        let url = site.url();
+        let url = database.url();
         refuses(
             serve(&url, &folder),
             &["bookguard.key is missing", "--ledger-key"],
         )
         .await;
         nothing_was_made(&folder);
-        let other = Site::new(Engine::Sqlite);
+        let other = TestDatabase::new(Engine::Sqlite);
         Serving::start(&other, &[]).await.terminate().await;
         let foreign = other.folder().join("bookguard.db.key");
         std::fs::copy(foreign, folder.path().join("bookguard.key")).unwrap();
@@ -254,14 +254,14 @@ async fn a_node_without_the_log_s_key_or_with_another_s_does_not_start() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_newer_than_the_program_is_left_alone() {
     on_postgres(async |engine| {
-        let site = House::open(engine).await.close().await;
-        site.tamper("INSERT INTO schema_version (version) VALUES (99)");
+        let database = TestServer::open(engine).await.close().await;
+        database.tamper("INSERT INTO schema_version (version) VALUES (99)");
         refuses(
-            site.command(["serve", "--listen", "127.0.0.1:0"]),
+            database.command(["serve", "--listen", "127.0.0.1:0"]),
             &["newer", "99"],
         )
         .await;
-        refuses(site.command(["partners", "list"]), &["newer"]).await;
+        refuses(database.command(["partners", "list"]), &["newer"]).await;
     })
     .await;
 }

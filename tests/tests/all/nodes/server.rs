@@ -1,12 +1,12 @@
 //! The server under the nodes crashes, is restarted, or ends their sessions: they say so, and go on by themselves.
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
-use bookguard_tests::engine::Site;
-use bookguard_tests::house::{House, Partner};
+use bookguard_tests::engine::TestDatabase;
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use tokio::task::block_in_place;
 
@@ -16,10 +16,10 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
         return;
     };
     let url = block_in_place(|| postgres.fresh_database());
-    let site = Site::at(url.as_str());
+    let database = TestDatabase::at(url.as_str());
     let nodes = [
-        Serving::start(&site, &[]).await,
-        Serving::start(&site, &[]).await,
+        Serving::start(&database, &[]).await,
+        Serving::start(&database, &[]).await,
     ];
     let acme = Partner::register(&nodes[0].caller(), "Acme").await;
     let vkey = acme.caller.get("/v1/ledger/key").await.text();
@@ -57,7 +57,7 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
     for node in nodes {
         assert_eq!(node.terminate().await.0, Some(0));
     }
-    site.verify(told.bookings.len()).await;
+    database.verify(told.bookings.len()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,8 +66,8 @@ async fn sessions_ended_by_an_administrator_are_opened_again() {
         return;
     };
     let url = block_in_place(|| postgres.fresh_database());
-    let house = House::on(Site::at(url.as_str()), |config| config).await;
-    let acme = house.partner("Acme").await;
+    let server = TestServer::on(TestDatabase::at(url.as_str()), |config| config).await;
+    let acme = server.partner("Acme").await;
     let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     for round in 0..5 {
@@ -88,7 +88,7 @@ async fn sessions_ended_by_an_administrator_are_opened_again() {
     }
     let list = acme.caller.get("/v1/bookings").await.ok(200);
     assert_eq!(list["data"].as_array().unwrap().len(), 5);
-    let site = house.close().await;
-    site.verify(5).await;
+    let database = server.close().await;
+    database.verify(5).await;
     block_in_place(|| postgres.drop_database(&url));
 }

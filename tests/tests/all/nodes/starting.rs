@@ -2,9 +2,9 @@
 
 use bookguard_server::config::Config;
 use bookguard_test_postgres::{Options, Postgres};
-use bookguard_tests::engine::{Site, on_every_engine, on_postgres};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{TestDatabase, on_every_engine, on_postgres};
 use bookguard_tests::program::Serving;
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::BOUND;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -69,8 +69,8 @@ async fn a_server_that_stays_away_is_waited_for_no_longer_than_said() {
 async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_not() {
     static TOLD: Notify = Notify::const_new();
     on_postgres(async |engine| {
-        // The clock of a house is set to some day.
-        let house = House::with(engine, |config| Config {
+        // The clock of a server is set to some day.
+        let server = TestServer::with(engine, |config| Config {
             report: |line| {
                 if line.contains("the database server's; set both by NTP") {
                     TOLD.notify_one();
@@ -80,9 +80,9 @@ async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_no
         })
         .await;
         timeout(BOUND, TOLD.notified()).await.expect("a report");
-        house.close().await;
-        let site = Site::new(engine);
-        let node = Serving::start(&site, &[]).await;
+        server.close().await;
+        let database = TestDatabase::new(engine);
+        let node = Serving::start(&database, &[]).await;
         node.caller().get("/v1/health").await.ok(200);
         let (_, said) = node.terminate().await;
         assert!(!said.contains("clock"), "{said}");
@@ -93,10 +93,10 @@ async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_no
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_finds_every_connection_taken_is_told_so_and_the_next_is_answered() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.caller.get("/v1/bookings").await.ok(200);
-        let service = house.server().service();
+        let service = server.running().service();
         // The last waits in vain for one more.
         let held: Vec<_> =
             block_in_place(|| std::iter::from_fn(|| service.reader().ok()).collect());
@@ -108,10 +108,10 @@ async fn a_read_that_finds_every_connection_taken_is_told_so_and_the_next_is_ans
             "{}",
             refused.text()
         );
-        assert_eq!(house.caller().get("/v1/health").await.status, 503);
+        assert_eq!(server.caller().get("/v1/health").await.status, 503);
         drop(held);
         acme.caller.get("/v1/bookings").await.ok(200);
-        house.caller().get("/v1/health").await.ok(200);
+        server.caller().get("/v1/health").await.ok(200);
     })
     .await;
 }

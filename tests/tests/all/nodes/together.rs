@@ -1,14 +1,14 @@
 //! What one node is told, the others know: keys, partners, endpoints. And what every node must be given: the log's key.
 
 use bookguard_core::limits::KEY_CACHE_MS;
-use bookguard_core::service::Registration;
+use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_test_postgres::{Postgres, database_of};
-use bookguard_tests::engine::{Site, on_postgres};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{TestDatabase, on_postgres};
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,12 +20,12 @@ use crate::nodes::refusals::{nothing_was_made, refuses};
 async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
     const { assert!(KEY_CACHE_MS < 5_000) };
     on_postgres(async |engine| {
-        let house = House::open(engine).await;
-        let second = house.second_node().await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let second = server.second_node().await;
+        let acme = server.partner("Acme").await;
         let made = acme.caller.post("/v1/api-keys", &json!({})).await;
         let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
-        let here = house.caller().with_key(&key);
+        let here = server.caller().with_key(&key);
         let there = here.at(&second.url());
         let status = async |caller: &bookguard_tests::caller::Caller| {
             caller.get("/v1/partners/me").await.status
@@ -35,13 +35,13 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
         let revoked = acme.caller.delete(&format!("/v1/api-keys/{id}")).await;
         assert!(revoked.status < 300, "{}", revoked.text());
         assert_eq!(status(&here).await, 401, "where it was revoked, at once");
-        house.advance(KEY_CACHE_MS - 1);
+        server.advance(KEY_CACHE_MS - 1);
         assert_eq!(
             status(&there).await,
             200,
             "elsewhere it is still remembered"
         );
-        house.advance(1);
+        server.advance(1);
         assert_eq!(status(&there).await, 401);
         second.stop().await;
     })
@@ -51,21 +51,21 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partner_approved_on_one_node_is_let_in_on_the_others() {
     on_postgres(async |engine| {
-        let house = House::with(engine, |config| Config {
-            registration: Registration::Approval,
+        let server = TestServer::with(engine, |config| Config {
+            registration: RegistrationMode::Approval,
             ..config
         })
         .await;
-        let second = house.second_node().await;
-        let there = house.caller().at(&second.url());
+        let second = server.second_node().await;
+        let there = server.caller().at(&second.url());
         let pending = there
             .post("/v1/partners/register", &samples::partner("Acme"))
             .await;
         let partner = pending.string("partnerId");
-        let approve = house.site().command(["partners", "approve", &partner]);
+        let approve = server.database().command(["partners", "approve", &partner]);
         let approved = approve.run().await;
         let key = approved.string("apiKey");
-        for caller in [house.caller(), there] {
+        for caller in [server.caller(), there] {
             caller.with_key(&key).get("/v1/partners/me").await.ok(200);
         }
         second.stop().await;
@@ -76,9 +76,9 @@ async fn a_partner_approved_on_one_node_is_let_in_on_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_others_at_once() {
     on_postgres(async |engine| {
-        let house = House::open(engine).await;
-        let second = house.second_node().await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let second = server.second_node().await;
+        let acme = server.partner("Acme").await;
         let there = acme.caller.at(&second.url());
         let receiver = Receiver::start().await;
         let book = async || {
@@ -106,9 +106,9 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_another() {
     on_postgres(async |engine| {
-        let site = Site::new(engine);
+        let database = TestDatabase::new(engine);
         let serve = |folder: &TempDir| {
-            bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &site.url()])
+            bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &database.url()])
                 .in_folder(folder.path())
         };
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -130,13 +130,13 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         assert_eq!(key, one.caller().get("/v1/ledger/key").await.text());
         // A key that is whole and another's, and one that was cut on its way.
         let other = TempDir::new().unwrap();
-        let other_site = Site::new(engine);
+        let other_database = TestDatabase::new(engine);
         let third = bookguard([
             "serve",
             "--listen",
             "127.0.0.1:0",
             "--db",
-            &other_site.url(),
+            &other_database.url(),
         ]);
         Serving::of(third.in_folder(other.path()))
             .await

@@ -2,25 +2,25 @@
 
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 use crate::wire::bodies::assert_helpful;
 
-struct Desk {
-    house: House,
+struct Fixture {
+    server: TestServer,
     acme: Partner,
     booking: String,
 }
 
-impl Desk {
+impl Fixture {
     async fn open(engine: Engine) -> Self {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         Self {
-            house,
+            server,
             acme,
             booking,
         }
@@ -69,7 +69,7 @@ impl Desk {
 #[tokio::test]
 async fn an_acceptance_that_cannot_be_is_refused_by_its_code_at_its_place() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for (name, value, code) in [
             ("party", json!("mutual"), "not_allowed"),
             ("party", Value::Null, "null"),
@@ -94,14 +94,16 @@ async fn an_acceptance_that_cannot_be_is_refused_by_its_code_at_its_place() {
             ("disclosureHash", json!(7), "wrong_type"),
             ("signature", json!("x"), "unknown_field"),
         ] {
-            let body = desk.with(name, value).await;
+            let body = fixture.with(name, value).await;
             let at = format!("/{name}");
-            desk.refused(&body, 400, code, Some(&at)).await;
+            fixture.refused(&body, 400, code, Some(&at)).await;
         }
         let other = json!(format!("sha256:{}", "ab".repeat(32)));
-        let body = desk.with("disclosureHash", other).await;
-        let reply = desk.refused(&body, 409, "disclosure_changed", None).await;
-        let told = desk.disclosure().await;
+        let body = fixture.with("disclosureHash", other).await;
+        let reply = fixture
+            .refused(&body, 409, "disclosure_changed", None)
+            .await;
+        let told = fixture.disclosure().await;
         assert_eq!(reply.json()["disclosureHash"], told["disclosureHash"]);
     })
     .await;
@@ -110,26 +112,31 @@ async fn an_acceptance_that_cannot_be_is_refused_by_its_code_at_its_place() {
 #[tokio::test]
 async fn a_booking_whose_terms_nobody_can_accept_any_more_is_refused() {
     on_every_engine(async |engine| {
-        let mut desk = Desk::open(engine).await;
-        let shown = desk.with("party", json!("talent")).await;
-        let path = format!("/v1/bookings/{}/reschedule", desk.booking);
-        let moved = desk.acme.caller.post(&path, &samples::new_date()).await;
+        let mut fixture = Fixture::open(engine).await;
+        let shown = fixture.with("party", json!("talent")).await;
+        let path = format!("/v1/bookings/{}/reschedule", fixture.booking);
+        let moved = fixture.acme.caller.post(&path, &samples::new_date()).await;
         moved.ok(200);
-        desk.refused(&shown, 409, "disclosure_changed", None).await;
-        for n in 0..50 {
-            let body = desk.with("method", json!(format!("checkbox {n}"))).await;
-            desk.accept(&body).await.ok(201);
-        }
-        let body = desk.with("method", json!("once more")).await;
-        desk.refused(&body, 409, "too_many_acceptances", None).await;
-
-        desk.booking = desk.acme.book().await;
-        desk.acme
-            .cancel(&desk.booking, &samples::cancellation())
+        fixture
+            .refused(&shown, 409, "disclosure_changed", None)
             .await;
-        let body = desk.with("party", json!("talent")).await;
-        desk.refused(&body, 409, "booking_canceled", None).await;
-        desk.house.close().await;
+        for n in 0..50 {
+            let body = fixture.with("method", json!(format!("checkbox {n}"))).await;
+            fixture.accept(&body).await.ok(201);
+        }
+        let body = fixture.with("method", json!("once more")).await;
+        fixture
+            .refused(&body, 409, "too_many_acceptances", None)
+            .await;
+
+        fixture.booking = fixture.acme.book().await;
+        fixture
+            .acme
+            .cancel(&fixture.booking, &samples::cancellation())
+            .await;
+        let body = fixture.with("party", json!("talent")).await;
+        fixture.refused(&body, 409, "booking_canceled", None).await;
+        fixture.server.close().await;
     })
     .await;
 }

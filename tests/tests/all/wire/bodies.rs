@@ -3,8 +3,8 @@
 use bookguard_core::text;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 /// The members of a good booking, as they are written.
@@ -47,8 +47,8 @@ pub(crate) fn assert_helpful(reply: &Reply, of: &str) {
 #[tokio::test]
 async fn each_wrong_member_of_a_booking_is_named_with_a_code_and_a_fix() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let before = acme.caller.get("/v1/ledger/checkpoint").await.text();
         let long_id = format!(r#"{{"id":{},"name":"n"}}"#, text(129));
         let long_name = format!(r#"{{"id":"i","name":{}}}"#, text(201));
@@ -294,23 +294,27 @@ async fn each_wrong_member_of_a_booking_is_named_with_a_code_and_a_fix() {
             .post_text("/v1/bookings", booking("metadata", &long_key))
             .await;
         assert_eq!(reply.code(), "bad_key");
-        nothing_was_written(&house, &acme, &before).await;
+        nothing_was_written(&server, &acme, &before).await;
     })
     .await;
 }
 
-async fn nothing_was_written(house: &House, acme: &bookguard_tests::house::Partner, before: &str) {
+async fn nothing_was_written(
+    server: &TestServer,
+    acme: &bookguard_tests::test_server::Partner,
+    before: &str,
+) {
     let list = acme.caller.get("/v1/bookings").await.ok(200);
     assert_eq!(list["data"].as_array().unwrap().len(), 0);
-    let after = house.caller().get("/v1/ledger/checkpoint").await.text();
+    let after = server.caller().get("/v1/ledger/checkpoint").await.text();
     assert_eq!(after, before, "the log did not grow");
 }
 
 #[tokio::test]
 async fn what_is_unusual_but_right_is_kept_exactly() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         for (name, written, shown) in [
             ("bookingValue", "0", json!(0)),
             ("bookingValue", "-0", json!(0)),
@@ -398,8 +402,8 @@ async fn what_is_unusual_but_right_is_kept_exactly() {
 #[tokio::test]
 async fn all_faults_are_said_at_once_with_what_was_meant() {
     on_every_engine(async |engine| {
-    let house = House::open(engine).await;
-    let acme = house.partner("Acme").await;
+    let server = TestServer::open(engine).await;
+    let acme = server.partner("Acme").await;
     let body = r#"{"talent":{"id":"","nmae":"x"},"organiser":{},"eventType":7,"eventDate":"soon",
         "bookingValue":1.005,"currency":"EURO","metadata":{"a":1},"eventType":"again","amountPaid":-1}"#;
     let reply = acme.caller.post_text("/v1/bookings", body).await;
@@ -457,8 +461,8 @@ async fn all_faults_are_said_at_once_with_what_was_meant() {
 #[tokio::test]
 async fn a_booking_is_recorded_only_for_the_partner_of_the_key() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         for id in [
             other.id.as_str(),
             "ptn_00000000000000000000000000000000",
@@ -518,8 +522,8 @@ fn the_pattern_of_a_text_is_what_the_reader_asks_as_far_as_it_goes() {
 #[tokio::test]
 async fn no_text_that_a_person_reads_holds_what_hides_or_turns_it() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let party = |hidden: &str| json!({"id": "t1", "name": hidden});
         for (hidden, code) in [

@@ -3,8 +3,8 @@
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 use crate::wire::bodies::assert_helpful;
@@ -13,20 +13,20 @@ use crate::wire::bodies::assert_helpful;
 const EVENT_MS: i64 = 1_939_762_800_000;
 const DAY_MS: i64 = 86_400_000;
 
-struct Desk {
-    house: House,
+struct Fixture {
+    server: TestServer,
     acme: Partner,
 }
 
-impl Desk {
+impl Fixture {
     async fn open(engine: Engine) -> Self {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             library_policies: false,
             ..config
         });
-        let house = house.await;
-        let acme = house.partner("Acme").await;
-        Self { house, acme }
+        let server = server.await;
+        let acme = server.partner("Acme").await;
+        Self { server, acme }
     }
 
     async fn book(&self, members: Value) -> String {
@@ -77,8 +77,8 @@ impl Desk {
 #[tokio::test]
 async fn a_cancellation_that_cannot_be_is_refused_by_its_code_at_its_place() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let firm = desk.firm().await;
+        let fixture = Fixture::open(engine).await;
+        let firm = fixture.firm().await;
         let by = |members: Value| {
             let mut body = json!({"canceledBy": "organizer"});
             body.as_object_mut()
@@ -178,17 +178,22 @@ async fn a_cancellation_that_cannot_be_is_refused_by_its_code_at_its_place() {
                 "/agreedRefund",
             ),
         ] {
-            desk.refused(&firm, body, 400, code, Some(at)).await;
+            fixture.refused(&firm, body, 400, code, Some(at)).await;
         }
-        let bare = desk.book(json!({})).await;
-        desk.refused(&bare, by(json!({})), 400, "policy_missing", None)
+        let bare = fixture.book(json!({})).await;
+        fixture
+            .refused(&bare, by(json!({})), 400, "policy_missing", None)
             .await;
         let wrong = by(json!({"expected": {"refundMinorUnits": 1}}));
-        desk.refused(&firm, wrong, 409, "quote_changed", None).await;
+        fixture
+            .refused(&firm, wrong, 409, "quote_changed", None)
+            .await;
 
-        desk.house
-            .advance(EVENT_MS - desk.house.now_ms() + 30 * DAY_MS);
-        desk.refused(&firm, by(json!({})), 409, "claim_window_closed", None)
+        fixture
+            .server
+            .advance(EVENT_MS - fixture.server.now_ms() + 30 * DAY_MS);
+        fixture
+            .refused(&firm, by(json!({})), 409, "claim_window_closed", None)
             .await;
     })
     .await;
@@ -197,14 +202,14 @@ async fn a_cancellation_that_cannot_be_is_refused_by_its_code_at_its_place() {
 #[tokio::test]
 async fn a_policy_in_another_currency_never_gets_as_far_as_a_cancellation() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let fixed = json!({"policyId": "p", "currency": "EUR", "organizer": {"late": {"penaltyAmount": "50.00"}}});
         for (members, code) in [
             (json!({"policy": fixed}), "policy_currency_mismatch"),
             (json!({"policyId": "firm", "currency": "XAU"}), "currency_has_no_minor_unit"),
             (json!({"policyId": "firm", "currency": "EURO"}), "currency_unknown"),
         ] {
-            let reply = desk.acme.caller.post("/v1/bookings", &samples::booking_with(members)).await;
+            let reply = fixture.acme.caller.post("/v1/bookings", &samples::booking_with(members)).await;
             assert_eq!((reply.status, reply.code().as_str()), (400, code), "{}", reply.text());
         }
     })
@@ -214,9 +219,9 @@ async fn a_policy_in_another_currency_never_gets_as_far_as_a_cancellation() {
 #[tokio::test]
 async fn a_decision_that_cannot_be_is_refused_by_its_code_at_its_place() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let firm = desk.firm().await;
-        let pending = desk
+        let fixture = Fixture::open(engine).await;
+        let firm = fixture.firm().await;
+        let pending = fixture
             .cancel(&firm, &samples::open_cancellation())
             .await
             .ok(201);
@@ -252,7 +257,7 @@ async fn a_decision_that_cannot_be_is_refused_by_its_code_at_its_place() {
             ),
             (with("reason", json!("x")), "unknown_field", "/reason"),
         ] {
-            let reply = desk
+            let reply = fixture
                 .acme
                 .caller
                 .post(&format!("{path}/decide"), &body)
@@ -266,15 +271,18 @@ async fn a_decision_that_cannot_be_is_refused_by_its_code_at_its_place() {
             assert_eq!(reply.details()[0].0, at);
             assert_helpful(&reply, code);
         }
-        assert_eq!(desk.acme.caller.get(&path).await.ok(200), pending);
+        assert_eq!(fixture.acme.caller.get(&path).await.ok(200), pending);
 
-        let other = desk.firm().await;
-        let settled = desk.cancel(&other, &samples::cancellation()).await.ok(201);
+        let other = fixture.firm().await;
+        let settled = fixture
+            .cancel(&other, &samples::cancellation())
+            .await
+            .ok(201);
         let path = format!(
             "/v1/resolutions/{}/decide",
             settled["resolutionId"].as_str().unwrap()
         );
-        let reply = desk.acme.caller.post(&path, &samples::decision()).await;
+        let reply = fixture.acme.caller.post(&path, &samples::decision()).await;
         assert_eq!(
             (reply.status, reply.code().as_str()),
             (409, "resolution_final")
@@ -287,8 +295,8 @@ async fn a_decision_that_cannot_be_is_refused_by_its_code_at_its_place() {
 #[tokio::test]
 async fn questions_to_a_policy_that_make_no_sense_are_refused_by_parameter() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let firm = desk.firm().await;
+        let fixture = Fixture::open(engine).await;
+        let firm = fixture.firm().await;
         let path = format!("/v1/bookings/{firm}/policy-evaluation");
         for (query, code, at) in [
             ("matrix=yes", "not_allowed", "?matrix"),
@@ -336,7 +344,7 @@ async fn questions_to_a_policy_that_make_no_sense_are_refused_by_parameter() {
                 "?reason",
             ),
         ] {
-            let reply = desk.acme.caller.get(&format!("{path}?{query}")).await;
+            let reply = fixture.acme.caller.get(&format!("{path}?{query}")).await;
             assert_eq!(
                 (reply.status, reply.code().as_str()),
                 (400, code),
@@ -346,11 +354,11 @@ async fn questions_to_a_policy_that_make_no_sense_are_refused_by_parameter() {
             assert_eq!(reply.details()[0].0, at);
         }
         let agreed = format!("{path}?canceledBy=mutual&agreedRefund=100.10");
-        let agreed = desk.acme.caller.get(&agreed).await.ok(200);
+        let agreed = fixture.acme.caller.get(&agreed).await.ok(200);
         assert_eq!(agreed["refund"]["minorUnits"], 10_010);
         for (evidence, path_of) in [("0", "manual_review"), ("1", "full_refund")] {
             let storm = format!("{path}?reason=force_majeure&evidence={evidence}");
-            let storm = desk.acme.caller.get(&storm).await.ok(200);
+            let storm = fixture.acme.caller.get(&storm).await.ok(200);
             assert_eq!(storm["resolutionPath"], path_of);
         }
     })

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use bookguard_server::config::{Config, Connections, Settings};
 use bookguard_server::proxies::TrustedProxies;
 use bookguard_tests::engine::Engine;
-use bookguard_tests::house::House;
 use bookguard_tests::raw::{Raw, RawReply};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 
 const LIMITS: Connections = Connections {
     all: 8,
@@ -16,17 +16,17 @@ const LIMITS: Connections = Connections {
 };
 
 /// A server with little room, on an engine: who may connect is no matter of the database.
-async fn crowded() -> (House, SocketAddr) {
-    let house = House::with(Engine::Sqlite, |config| Config {
+async fn crowded() -> (TestServer, SocketAddr) {
+    let server = TestServer::with(Engine::Sqlite, |config| Config {
         connections: Some(LIMITS),
         // Of the addresses of this machine these are the proxies.
         trusted_proxies: trusting("127.0.0.128/25"),
         registrations_per_minute: 2,
         ..config
     });
-    let house = house.await;
-    let addr = house.server().addr();
-    (house, addr)
+    let server = server.await;
+    let addr = server.running().addr();
+    (server, addr)
 }
 
 fn trusting(subnet: &str) -> TrustedProxies {

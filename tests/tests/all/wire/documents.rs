@@ -1,13 +1,13 @@
 //! What is served beside the operations: discovery documents and unknown paths.
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
+use bookguard_tests::test_server::TestServer;
 
 #[tokio::test]
 async fn discovery_documents_are_served_to_everybody() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let caller = house.caller();
+        let server = TestServer::open(engine).await;
+        let caller = server.caller();
         let openapi = caller.get("/openapi.json").await;
         assert_eq!(openapi.status, 200);
         assert_eq!(openapi.header("content-type"), Some("application/json"));
@@ -34,8 +34,8 @@ async fn discovery_documents_are_served_to_everybody() {
 #[tokio::test]
 async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let mut answers = std::collections::BTreeSet::new();
         for path in [
             "//",
@@ -58,7 +58,7 @@ async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
             "/openapi.json/",
             "/v1/bookings%2Fx",
         ] {
-            for caller in [&house.caller(), &acme.caller] {
+            for caller in [&server.caller(), &acme.caller] {
                 for method in ["GET", "POST", "DELETE", "PATCH"] {
                     let reply = caller.send(caller.request(method, path)).await;
                     assert_eq!(

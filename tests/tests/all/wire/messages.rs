@@ -3,22 +3,22 @@
 use std::net::SocketAddr;
 
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::raw::{Raw, RawReply, exchange};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 
-struct Desk {
-    house: House,
+struct Fixture {
+    server: TestServer,
     acme: Partner,
     addr: SocketAddr,
 }
 
-impl Desk {
+impl Fixture {
     async fn open(engine: Engine) -> Self {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let addr = house.server().addr();
-        Self { house, acme, addr }
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let addr = server.running().addr();
+        Self { server, acme, addr }
     }
 
     /// A request with the key and these lines, and this behind its head.
@@ -47,19 +47,19 @@ const JSON: &str = "content-type: application/json\r\n";
 #[tokio::test]
 async fn a_get_needs_no_content_length_and_may_have_one() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for headers in ["", "content-length: 0\r\n", "connection: close\r\n"] {
-            let reply = desk.ask("GET /v1/bookings", headers, "").await;
+            let reply = fixture.ask("GET /v1/bookings", headers, "").await;
             assert_eq!(reply.status, 200, "{headers}");
         }
         let old = format!(
             "GET /v1/bookings HTTP/1.0\r\nx-api-key: {}\r\n\r\n",
-            desk.acme.key
+            fixture.acme.key
         );
-        assert_eq!(exchange(desk.addr, old).await.status, 200);
-        let absolute = desk.ask("GET http://x/v1/bookings", "", "").await;
+        assert_eq!(exchange(fixture.addr, old).await.status, 200);
+        let absolute = fixture.ask("GET http://x/v1/bookings", "", "").await;
         assert_eq!(absolute.status, 200);
-        let with_body = desk.ask(
+        let with_body = fixture.ask(
             "GET /v1/bookings",
             "content-type: application/json\r\ncontent-length: 2\r\n",
             "{}",
@@ -72,17 +72,17 @@ async fn a_get_needs_no_content_length_and_may_have_one() {
 #[tokio::test]
 async fn a_head_is_the_get_without_its_body() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let booking = desk.acme.book().await;
+        let fixture = Fixture::open(engine).await;
+        let booking = fixture.acme.book().await;
         for path in [
             "/v1/health".to_owned(),
             format!("/v1/bookings/{booking}"),
             "/openapi.json".to_owned(),
             "/v1/bookings/x".to_owned(),
         ] {
-            let get = desk.ask(&format!("GET {path}"), "", "").await;
-            let mut raw = Raw::connect(desk.addr).await;
-            raw.send(desk.request(&format!("HEAD {path}"), "", ""))
+            let get = fixture.ask(&format!("GET {path}"), "", "").await;
+            let mut raw = Raw::connect(fixture.addr).await;
+            raw.send(fixture.request(&format!("HEAD {path}"), "", ""))
                 .await;
             let head = raw.reply(true).await;
             assert_eq!(head.status, get.status, "{path}");
@@ -90,10 +90,11 @@ async fn a_head_is_the_get_without_its_body() {
                 assert_eq!(head.header(name), get.header(name), "{path}: {name}");
             }
             // The next answer on the connection begins where a body would have stood.
-            raw.send(desk.request("GET /v1/partners/me", "", "")).await;
+            raw.send(fixture.request("GET /v1/partners/me", "", ""))
+                .await;
             assert_eq!(
                 raw.reply(false).await.json()["partnerId"],
-                desk.acme.id.as_str()
+                fixture.acme.id.as_str()
             );
         }
     })
@@ -103,7 +104,7 @@ async fn a_head_is_the_get_without_its_body() {
 #[tokio::test]
 async fn bodies_may_come_in_chunks() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let body = samples::booking().to_string();
         let (one, two) = body.split_at(30);
         let chunked = format!("{JSON}transfer-encoding: chunked\r\n");
@@ -112,11 +113,11 @@ async fn bodies_may_come_in_chunks() {
             one.len(),
             two.len()
         );
-        let reply = desk.ask("POST /v1/bookings", &chunked, &chunks).await;
+        let reply = fixture.ask("POST /v1/bookings", &chunked, &chunks).await;
         assert_eq!(reply.status, 201, "{reply:?}");
         // Byte by byte, as slow clients send.
-        let mut raw = Raw::connect(desk.addr).await;
-        for byte in desk
+        let mut raw = Raw::connect(fixture.addr).await;
+        for byte in fixture
             .request("POST /v1/bookings", &chunked, &chunks)
             .as_bytes()
         {
@@ -126,7 +127,7 @@ async fn bodies_may_come_in_chunks() {
         // Too much, although it never says how much.
         let chunk = format!("{:x}\r\n{}\r\n", 8192, " ".repeat(8192));
         let endless = format!("{}0\r\n\r\n", chunk.repeat(9));
-        let reply = desk.ask("POST /v1/bookings", &chunked, &endless).await;
+        let reply = fixture.ask("POST /v1/bookings", &chunked, &endless).await;
         assert_eq!(
             (reply.status, code(&reply).as_str()),
             (413, "body_too_large")
@@ -136,10 +137,10 @@ async fn bodies_may_come_in_chunks() {
             "-1\r\n{}\r\n0\r\n\r\n",
             "ffffffffffffffffff\r\n{}\r\n",
         ] {
-            let reply = desk.ask("POST /v1/bookings", &chunked, broken).await;
+            let reply = fixture.ask("POST /v1/bookings", &chunked, broken).await;
             assert_eq!(reply.status, 400, "{broken:?}");
         }
-        assert_eq!(desk.bookings().await, 2);
+        assert_eq!(fixture.bookings().await, 2);
     })
     .await;
 }
@@ -147,19 +148,19 @@ async fn bodies_may_come_in_chunks() {
 #[tokio::test]
 async fn a_client_that_waits_to_continue_is_told_to_or_refused_at_once() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let body = samples::booking().to_string();
         let expect =
             |length: usize| format!("{JSON}expect: 100-continue\r\ncontent-length: {length}\r\n");
-        let mut raw = Raw::connect(desk.addr).await;
-        raw.send(desk.request("POST /v1/bookings", &expect(body.len()), ""))
+        let mut raw = Raw::connect(fixture.addr).await;
+        raw.send(fixture.request("POST /v1/bookings", &expect(body.len()), ""))
             .await;
         assert_eq!(raw.reply(false).await.status, 100);
         raw.send(&body).await;
         assert_eq!(raw.reply(false).await.status, 201);
 
-        let mut raw = Raw::connect(desk.addr).await;
-        raw.send(desk.request("POST /v1/bookings", &expect(70_000), ""))
+        let mut raw = Raw::connect(fixture.addr).await;
+        raw.send(fixture.request("POST /v1/bookings", &expect(70_000), ""))
             .await;
         assert_eq!(
             raw.reply(false).await.status,
@@ -170,8 +171,8 @@ async fn a_client_that_waits_to_continue_is_told_to_or_refused_at_once() {
             "POST /v1/bookings HTTP/1.1\r\nhost: x\r\n{}\r\n",
             expect(body.len())
         );
-        assert_eq!(exchange(desk.addr, stranger).await.status, 401);
-        assert_eq!(desk.bookings().await, 1);
+        assert_eq!(exchange(fixture.addr, stranger).await.status, 401);
+        assert_eq!(fixture.bookings().await, 1);
     })
     .await;
 }
@@ -179,7 +180,7 @@ async fn a_client_that_waits_to_continue_is_told_to_or_refused_at_once() {
 #[tokio::test]
 async fn a_body_that_ends_early_writes_nothing() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let body = samples::booking().to_string();
         for framing in [
             format!("content-length: {}\r\n\r\n{body}", body.len() + 1),
@@ -192,8 +193,8 @@ async fn a_body_that_ends_early_writes_nothing() {
                 body.len()
             ),
         ] {
-            let key = &desk.acme.key;
-            let mut raw = Raw::connect(desk.addr).await;
+            let key = &fixture.acme.key;
+            let mut raw = Raw::connect(fixture.addr).await;
             raw.send(format!(
                 "POST /v1/bookings HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n{JSON}{framing}"
             ))
@@ -206,15 +207,15 @@ async fn a_body_that_ends_early_writes_nothing() {
             );
         }
         // And one that vanishes without a word.
-        let mut raw = Raw::connect(desk.addr).await;
-        raw.send(desk.request(
+        let mut raw = Raw::connect(fixture.addr).await;
+        raw.send(fixture.request(
             "POST /v1/bookings",
             &format!("{JSON}content-length: 900\r\n"),
             &body,
         ))
         .await;
         drop(raw);
-        assert_eq!(desk.bookings().await, 0);
+        assert_eq!(fixture.bookings().await, 0);
     })
     .await;
 }
@@ -222,11 +223,11 @@ async fn a_body_that_ends_early_writes_nothing() {
 #[tokio::test]
 async fn lengths_that_contradict_each_other_smuggle_nothing() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let body = samples::booking().to_string();
         let smuggled = format!(
             "0\r\n\r\n{}",
-            desk.request(
+            fixture.request(
                 "POST /v1/bookings",
                 &format!("{JSON}content-length: {}\r\n", body.len()),
                 &body
@@ -252,13 +253,13 @@ async fn lengths_that_contradict_each_other_smuggle_nothing() {
             ),
             ("transfer-encoding: \"chunked\"\r\n", 400),
         ] {
-            let mut raw = Raw::connect(desk.addr).await;
+            let mut raw = Raw::connect(fixture.addr).await;
             let chunk = if headers.contains("transfer-encoding") {
                 "2\r\n{}\r\n0\r\n\r\n"
             } else {
                 "{}"
             };
-            raw.send(desk.request("POST /v1/bookings", &format!("{JSON}{headers}"), chunk))
+            raw.send(fixture.request("POST /v1/bookings", &format!("{JSON}{headers}"), chunk))
                 .await;
             let reply = raw.reply(false).await;
             assert_eq!(reply.status, status, "{headers}");
@@ -269,8 +270,8 @@ async fn lengths_that_contradict_each_other_smuggle_nothing() {
             "{JSON}content-length: {}\r\ntransfer-encoding: chunked\r\n",
             smuggled.len()
         );
-        let mut raw = Raw::connect(desk.addr).await;
-        raw.send(desk.request("POST /v1/bookings", &both, &smuggled))
+        let mut raw = Raw::connect(fixture.addr).await;
+        raw.send(fixture.request("POST /v1/bookings", &both, &smuggled))
             .await;
         let first = raw.reply(false).await;
         assert_eq!(first.status, 400, "the chunks count: an empty body");
@@ -285,8 +286,8 @@ async fn lengths_that_contradict_each_other_smuggle_nothing() {
 #[tokio::test]
 async fn what_is_no_http_is_refused_and_the_server_goes_on() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let key = &desk.acme.key;
+        let fixture = Fixture::open(engine).await;
+        let key = &fixture.acme.key;
         let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
         let garbage: Vec<Vec<u8>> = vec![
             b"hello\r\n\r\n".to_vec(),
@@ -309,7 +310,7 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
             format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70_000)).into_bytes(),
         ];
         for bytes in garbage {
-            let mut raw = Raw::connect(desk.addr).await;
+            let mut raw = Raw::connect(fixture.addr).await;
             raw.send(&bytes).await;
             let reply = raw.reply(false).await;
             let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(50)]).into_owned();
@@ -336,22 +337,22 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
             assert!(raw.closed().await, "{shown:?}");
         }
         // Also where another request was answered on the connection before.
-        let mut raw = Raw::connect(desk.addr).await;
-        raw.send(desk.request("GET /v1/health", "", "")).await;
+        let mut raw = Raw::connect(fixture.addr).await;
+        raw.send(fixture.request("GET /v1/health", "", "")).await;
         assert_eq!(raw.reply(false).await.status, 200);
         raw.send("hello\r\n\r\n").await;
         assert_eq!(code(&raw.reply(false).await), "malformed_request");
         // HTTP/2 is the proxy's in front; who begins with it finds the connection closed.
-        let mut raw = Raw::connect(desk.addr).await;
+        let mut raw = Raw::connect(fixture.addr).await;
         raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         assert!(raw.closed().await);
         let long = format!(
             "GET /v1/bookings/{} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n",
             "y".repeat(8000)
         );
-        let reply = exchange(desk.addr, long).await;
+        let reply = exchange(fixture.addr, long).await;
         assert_eq!((reply.status, code(&reply).as_str()), (404, "not_found"));
-        desk.house.caller().get("/v1/health").await.ok(200);
+        fixture.server.caller().get("/v1/health").await.ok(200);
     })
     .await;
 }
@@ -359,9 +360,9 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
 #[tokio::test]
 async fn paths_that_do_not_decode_name_nothing() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let booking = desk.acme.book().await;
-        let unknown = desk
+        let fixture = Fixture::open(engine).await;
+        let booking = fixture.acme.book().await;
+        let unknown = fixture
             .ask(
                 "GET /v1/bookings/bkg_00000000000000000000000000000000",
                 "",
@@ -384,12 +385,12 @@ async fn paths_that_do_not_decode_name_nothing() {
             "'",
             "{bookingId}",
         ] {
-            let reply = desk.ask(&format!("GET /v1/bookings/{id}"), "", "").await;
+            let reply = fixture.ask(&format!("GET /v1/bookings/{id}"), "", "").await;
             assert_eq!((reply.status, &reply.body), (404, &unknown.body), "{id}");
         }
         // The same id in other spelling is the same id.
         let spelled = format!("GET /v1/bookings/%62{}", &booking[1..]);
-        assert_eq!(desk.ask(&spelled, "", "").await.status, 200);
+        assert_eq!(fixture.ask(&spelled, "", "").await.status, 200);
         for path in [
             "/v1/../v1/health",
             "/v1/bookings/../health",
@@ -398,7 +399,7 @@ async fn paths_that_do_not_decode_name_nothing() {
             "/v1/health;x",
         ] {
             assert_eq!(
-                desk.ask(&format!("GET {path}"), "", "").await.status,
+                fixture.ask(&format!("GET {path}"), "", "").await.status,
                 404,
                 "{path}"
             );
@@ -410,8 +411,8 @@ async fn paths_that_do_not_decode_name_nothing() {
 #[tokio::test]
 async fn keys_come_in_one_header_and_nowhere_else() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let key = &desk.acme.key;
+        let fixture = Fixture::open(engine).await;
+        let key = &fixture.acme.key;
         for (line, headers, status) in [
             ("GET /v1/partners/me", format!("x-api-key: {key}"), 200),
             ("GET /v1/partners/me", format!("X-API-Key:   {key}  "), 200),
@@ -444,7 +445,7 @@ async fn keys_come_in_one_header_and_nowhere_else() {
         ] {
             let line = line.replace("KEY", key);
             let reply = exchange(
-                desk.addr,
+                fixture.addr,
                 format!("{line} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n"),
             )
             .await;
@@ -458,7 +459,7 @@ async fn keys_come_in_one_header_and_nowhere_else() {
 #[tokio::test]
 async fn a_caller_s_request_id_is_kept_when_it_is_a_sane_one() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for (line, status) in [
             ("GET /v1/health", 200),
             ("GET /v1/partners/me", 200),
@@ -466,7 +467,7 @@ async fn a_caller_s_request_id_is_kept_when_it_is_a_sane_one() {
             ("PUT /v1/health", 405),
             ("GET /v1/health?x", 400),
         ] {
-            let reply = desk.ask(line, "x-request-id: my-id-1\r\n", "").await;
+            let reply = fixture.ask(line, "x-request-id: my-id-1\r\n", "").await;
             assert_eq!(
                 (reply.status, reply.header("x-request-id")),
                 (status, Some("my-id-1")),
@@ -474,21 +475,21 @@ async fn a_caller_s_request_id_is_kept_when_it_is_a_sane_one() {
             );
         }
         for bad in ["two words", "é", "", &"x".repeat(129)] {
-            let reply = desk
+            let reply = fixture
                 .ask("GET /v1/health", &format!("x-request-id: {bad}\r\n"), "")
                 .await;
             let id = reply.header("x-request-id").unwrap();
             assert!(id.starts_with("req_") && id.len() == 36, "{id}");
         }
         // A line break ends the header: what follows is the caller's own header and comes back nowhere.
-        let reply = desk
+        let reply = fixture
             .ask("GET /v1/health", "x-request-id: a\r\nx-evil: b\r\n", "")
             .await;
         assert_eq!(
             (reply.header("x-request-id"), reply.header("x-evil")),
             (Some("a"), None)
         );
-        let folded = desk
+        let folded = fixture
             .ask("GET /v1/health", "x-request-id: a\r\n b\r\n", "")
             .await;
         assert_eq!(folded.status, 400);
@@ -499,20 +500,20 @@ async fn a_caller_s_request_id_is_kept_when_it_is_a_sane_one() {
 #[tokio::test]
 async fn requests_follow_each_other_on_one_connection_also_after_a_refusal() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let body = samples::booking().to_string();
         let post = |body: &str| {
             let headers = format!("{JSON}content-length: {}\r\n", body.len());
-            desk.request("POST /v1/bookings", &headers, body)
+            fixture.request("POST /v1/bookings", &headers, body)
         };
-        let mut raw = Raw::connect(desk.addr).await;
+        let mut raw = Raw::connect(fixture.addr).await;
         // Sent before any is answered.
         let requests = [
             post(&body),
             post("{"),
             post(&" ".repeat(70_000)),
-            desk.request("GET /nowhere", "", ""),
-            desk.request("PATCH /v1/bookings", "content-length: 5\r\n", "hello"),
+            fixture.request("GET /nowhere", "", ""),
+            fixture.request("PATCH /v1/bookings", "content-length: 5\r\n", "hello"),
             post(&body),
         ];
         raw.send(requests.concat()).await;
@@ -521,11 +522,11 @@ async fn requests_follow_each_other_on_one_connection_also_after_a_refusal() {
             statuses.push(raw.reply(false).await.status);
         }
         assert_eq!(statuses, [201, 400, 413, 404, 405, 201]);
-        raw.send(desk.request("GET /v1/health", "connection: close\r\n", ""))
+        raw.send(fixture.request("GET /v1/health", "connection: close\r\n", ""))
             .await;
         assert_eq!(raw.reply(false).await.status, 200);
         assert!(raw.closed().await);
-        assert_eq!(desk.bookings().await, 2);
+        assert_eq!(fixture.bookings().await, 2);
     })
     .await;
 }
@@ -533,7 +534,7 @@ async fn requests_follow_each_other_on_one_connection_also_after_a_refusal() {
 #[tokio::test]
 async fn media_types_are_judged_by_what_they_mean() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let body = samples::booking().to_string();
         for (headers, status) in [
             ("content-type: application/json; charset=utf-8", 201),
@@ -580,10 +581,10 @@ async fn media_types_are_judged_by_what_they_mean() {
             ),
         ] {
             let headers = format!("{headers}\r\ncontent-length: {}\r\n", body.len());
-            let reply = desk.ask("POST /v1/bookings", &headers, &body).await;
+            let reply = fixture.ask("POST /v1/bookings", &headers, &body).await;
             assert_eq!(reply.status, status, "{headers}");
         }
-        assert_eq!(desk.bookings().await, 6);
+        assert_eq!(fixture.bookings().await, 6);
     })
     .await;
 }
@@ -591,7 +592,7 @@ async fn media_types_are_judged_by_what_they_mean() {
 #[tokio::test]
 async fn a_message_names_its_host_once() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for (head, status) in [
             ("GET /v1/health HTTP/1.1\r\n", 400),
             ("GET /v1/health HTTP/1.1\r\nhost: a\r\nhost: a\r\n", 400),
@@ -607,7 +608,7 @@ async fn a_message_names_its_host_once() {
             ("GET /v1/health HTTP/1.1\r\nhost: [::1]:8080\r\n", 200),
             ("GET /v1/health HTTP/1.0\r\n", 200),
         ] {
-            let reply = exchange(desk.addr, format!("{head}\r\n")).await;
+            let reply = exchange(fixture.addr, format!("{head}\r\n")).await;
             assert_eq!(reply.status, status, "{head}");
             if status == 400 {
                 assert_eq!(code(&reply), "invalid_host", "{head}");
@@ -620,7 +621,7 @@ async fn a_message_names_its_host_once() {
 #[tokio::test]
 async fn every_answer_keeps_browsers_from_guessing_what_it_is() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for line in [
             "GET /v1/health",
             "GET /v1/bookings",
@@ -630,7 +631,7 @@ async fn every_answer_keeps_browsers_from_guessing_what_it_is() {
             "GET /openapi.json",
             "POST /mcp",
         ] {
-            let reply = desk.ask(line, "", "").await;
+            let reply = fixture.ask(line, "", "").await;
             let guard: Vec<_> = reply
                 .headers
                 .iter()
@@ -646,11 +647,11 @@ async fn every_answer_keeps_browsers_from_guessing_what_it_is() {
 #[tokio::test]
 async fn a_name_the_client_made_up_is_not_repeated_whole() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         let name = "n".repeat(60_000);
         let body = format!("{{\"{name}\":1}}");
         let headers = format!("{JSON}content-length: {}\r\n", body.len());
-        let reply = desk.ask("POST /v1/bookings", &headers, &body).await;
+        let reply = fixture.ask("POST /v1/bookings", &headers, &body).await;
         assert_eq!(reply.status, 400);
         assert!(reply.body.len() < 4_000, "{} bytes", reply.body.len());
         assert!(String::from_utf8_lossy(&reply.body).contains("unknown_field"));
@@ -661,7 +662,7 @@ async fn a_name_the_client_made_up_is_not_repeated_whole() {
 #[tokio::test]
 async fn refusals_are_problems_for_whom_asks_for_problems() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for (line, accept, status, code) in [
             (
                 "GET /nowhere",
@@ -689,7 +690,7 @@ async fn refusals_are_problems_for_whom_asks_for_problems() {
             ),
         ] {
             let headers = format!("accept: {accept}\r\nx-request-id: a<b\r\n");
-            let reply = desk.ask(line, &headers, "").await;
+            let reply = fixture.ask(line, &headers, "").await;
             assert_eq!(
                 (reply.status, reply.header("content-type")),
                 (status, Some("application/problem+json")),
@@ -716,7 +717,7 @@ async fn refusals_are_problems_for_whom_asks_for_problems() {
             "application/json",
             "application/json, application/problem+json;q=0.5",
         ] {
-            let reply = desk
+            let reply = fixture
                 .ask("GET /nowhere", &format!("accept: {accept}\r\n"), "")
                 .await;
             assert_eq!(
@@ -728,11 +729,11 @@ async fn refusals_are_problems_for_whom_asks_for_problems() {
         }
         let stranger =
             "GET /v1/bookings HTTP/1.1\r\nhost: x\r\naccept: application/problem+json\r\n\r\n";
-        let reply = exchange(desk.addr, stranger).await;
+        let reply = exchange(fixture.addr, stranger).await;
         assert_eq!((reply.status, code(&reply).as_str()), (401, "unauthorized"));
         assert_eq!(reply.json()["message"], "Missing or invalid x-api-key");
         // What is no refusal is JSON, also for whom asks for problems alone.
-        let reply = desk
+        let reply = fixture
             .ask(
                 "GET /v1/bookings",
                 "accept: application/problem+json\r\n",
@@ -750,8 +751,8 @@ async fn refusals_are_problems_for_whom_asks_for_problems() {
 #[tokio::test]
 async fn a_key_in_the_wrong_header_is_told_the_right_one() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let key = &desk.acme.key;
+        let fixture = Fixture::open(engine).await;
+        let key = &fixture.acme.key;
         for (header, told) in [
             (format!("authorization: Bearer {key}"), true),
             ("Authorization: bearer bgk_nonsense".to_owned(), true),
@@ -763,7 +764,7 @@ async fn a_key_in_the_wrong_header_is_told_the_right_one() {
             ),
         ] {
             let request = format!("GET /v1/partners/me HTTP/1.1\r\nhost: x\r\n{header}\r\n\r\n");
-            let reply = exchange(desk.addr, request).await;
+            let reply = exchange(fixture.addr, request).await;
             assert_eq!(reply.status, 401);
             let hint = reply.header("www-authenticate").unwrap();
             assert!(hint.starts_with("ApiKey"), "{hint}");

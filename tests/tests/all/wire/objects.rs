@@ -1,8 +1,8 @@
 //! Bodies that are no JSON object at all, and the bodies that are no bookings.
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 use crate::wire::bodies::assert_helpful;
@@ -10,8 +10,8 @@ use crate::wire::bodies::assert_helpful;
 #[tokio::test]
 async fn what_is_no_json_object_is_refused_on_every_operation_that_takes_one() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let before = acme.caller.get("/v1/ledger/checkpoint").await.text();
         let deep_arrays = format!("{{\"talent\":{}", "[".repeat(60_000));
         let deep_objects = "{\"a\":".repeat(12_000);
@@ -115,8 +115,8 @@ async fn what_is_no_json_object_is_refused_on_every_operation_that_takes_one() {
 #[tokio::test]
 async fn wrong_members_of_the_other_bodies_are_named_too() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let register = |name: &str, value: Value| {
             let mut body = samples::partner("Acme");
             body[name] = value;

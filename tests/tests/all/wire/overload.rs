@@ -6,28 +6,28 @@ use bookguard_core::engine::answers::ForgetAnswers;
 use bookguard_core::limits::KEYS_PER_PARTNER;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do_not() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             rate_limit_per_second: 2,
             rate_limit_burst: 3,
             ..config
         });
-        let house = house.await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = server.await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let mut keys = Vec::new();
         for _ in 1..KEYS_PER_PARTNER {
-            house.advance(60_000);
+            server.advance(60_000);
             let made = acme.caller.post("/v1/api-keys", &json!({})).await;
             keys.push(made.string("apiKey"));
         }
-        house.advance(60_000);
+        server.advance(60_000);
         let mut remaining = Vec::new();
         for _ in 0..3 {
             let reply = acme.caller.get("/v1/partners/me").await;
@@ -57,10 +57,10 @@ async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do
         }
         // Open routes are not its business.
         acme.caller.get("/v1/health").await.ok(200);
-        house.advance(500);
+        server.advance(500);
         acme.caller.get("/v1/partners/me").await.ok(200);
         assert_eq!(acme.caller.get("/v1/partners/me").await.status, 429);
-        house.advance(60_000);
+        server.advance(60_000);
         let bookings = acme.caller.get("/v1/bookings").await.ok(200);
         assert_eq!(
             bookings["data"].as_array().unwrap().len(),
@@ -74,14 +74,14 @@ async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do
 #[tokio::test]
 async fn registrations_are_rationed_by_address() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             registrations_per_minute: 2,
             ..config
         });
-        let house = house.await;
+        let server = server.await;
         let register = async |name: &str| {
             let body = samples::partner(name);
-            house.caller().post("/v1/partners/register", &body).await
+            server.caller().post("/v1/partners/register", &body).await
         };
         let first = register("A").await;
         assert_eq!(
@@ -94,7 +94,7 @@ async fn registrations_are_rationed_by_address() {
             (refused.status, refused.header("retry-after")),
             (429, Some("30"))
         );
-        house.advance(30_000);
+        server.advance(30_000);
         register("D").await.ok(201);
     })
     .await;
@@ -103,11 +103,11 @@ async fn registrations_are_rationed_by_address() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         // Whoever holds the write turn keeps the writer from its inbox.
-        let turn = house.site().hold_turn();
-        let service = Arc::clone(house.server().service());
+        let turn = server.database().hold_turn();
+        let service = Arc::clone(server.running().service());
         assert_eq!(fill(&service), "busy");
         let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
         assert_eq!((refused.status, refused.code().as_str()), (503, "busy"));

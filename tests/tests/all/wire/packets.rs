@@ -3,9 +3,9 @@
 use bookguard_core::limits::{ENTRIES_AT_ONCE, PACKET_KEPT_MS};
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -24,14 +24,14 @@ fn tag(reply: &Reply) -> String {
 #[tokio::test]
 async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let first = ask(&acme.caller, &booking, "\"none\"").await;
         let mut last = tag(&first);
         assert!(last.starts_with("W/\""), "{last}");
         // What happens elsewhere, and time alone, change nothing.
-        house.advance(1_000);
+        server.advance(1_000);
         acme.book().await;
         let again = ask(&acme.caller, &booking, "\"none\"").await;
         assert_eq!((tag(&again), &again.body), (last.clone(), &first.body));
@@ -39,7 +39,7 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         assert_eq!((kept.status, kept.header("etag")), (304, Some(&*last)));
         assert!(kept.body.is_empty());
         // For so long; then it says of a later time what it said before.
-        house.advance(PACKET_KEPT_MS);
+        server.advance(PACKET_KEPT_MS);
         let later = ask(&acme.caller, &booking, "\"none\"").await;
         assert_eq!(tag(&later), last);
         assert_ne!(later.json()["createdAt"], first.json()["createdAt"]);
@@ -56,11 +56,11 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         assert_eq!(moved.json()["entries"].as_array().unwrap().len(), 3);
         last = tag(&moved);
         // What a cancellation would come to is another thing on another day.
-        house.advance(6 * 365 * 86_400_000);
+        server.advance(6 * 365 * 86_400_000);
         let past = ask(&acme.caller, &booking, &last).await;
         assert_ne!(tag(&past), last);
         // What is another partner's has no tag to be known.
-        let other = house.partner("Other").await;
+        let other = server.partner("Other").await;
         assert_eq!(ask(&other.caller, &booking, "*").await.status, 404);
     })
     .await;
@@ -69,8 +69,8 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -102,8 +102,8 @@ async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
 #[tokio::test]
 async fn a_packet_that_takes_long_is_as_whole_and_kept_as_well() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}/reschedule");
         let mut entries = 1;

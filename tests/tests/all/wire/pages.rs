@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use bookguard_server::config::security::SecurityTxt;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::raw::Raw;
+use bookguard_tests::test_server::TestServer;
 use serde_json::Value;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -45,14 +45,18 @@ const DOCUMENTS: [(&str, &str); 17] = [
 ];
 
 /// A server with a public address that is not its own.
-async fn published(engine: bookguard_tests::engine::Engine, base: &str, security: bool) -> House {
+async fn published(
+    engine: bookguard_tests::engine::Engine,
+    base: &str,
+    security: bool,
+) -> TestServer {
     let said = SecurityTxt {
         contacts: vec!["mailto:security@example.com".to_owned()],
         policy: None,
         encryption: None,
         languages: vec!["en".to_owned()],
     };
-    House::with(engine, |config| bookguard_server::config::Config {
+    TestServer::with(engine, |config| bookguard_server::config::Config {
         public_url: Some(base.to_owned()),
         security: security.then_some(said),
         ..config
@@ -71,8 +75,8 @@ async fn asked(caller: &Caller, method: &str, path: &str, headers: &[(&str, &str
 #[tokio::test]
 async fn every_document_has_its_type_its_tag_and_a_policy_that_lets_nothing_in() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let caller = house.caller();
+        let server = TestServer::open(engine).await;
+        let caller = server.caller();
         for (path, media_type) in DOCUMENTS {
             let first = caller.get(path).await;
             assert_eq!(
@@ -122,9 +126,9 @@ async fn every_document_has_its_type_its_tag_and_a_policy_that_lets_nothing_in()
 #[tokio::test]
 async fn a_head_says_how_long_the_document_is() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let whole = house.caller().get("/docs/swagger-ui-bundle.js").await;
-        let mut raw = Raw::connect(house.server().addr()).await;
+        let server = TestServer::open(engine).await;
+        let whole = server.caller().get("/docs/swagger-ui-bundle.js").await;
+        let mut raw = Raw::connect(server.running().addr()).await;
         raw.send("HEAD /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n")
             .await;
         let head = raw.reply(true).await;
@@ -141,8 +145,8 @@ async fn a_head_says_how_long_the_document_is() {
 #[tokio::test]
 async fn people_get_a_page_at_the_root_and_programs_json() {
     on_every_engine(async |engine| {
-        let house = published(engine, PUBLIC, false).await;
-        let caller = house.caller();
+        let server = published(engine, PUBLIC, false).await;
+        let caller = server.caller();
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         let page = asked(&caller, "GET", "/", &[("accept", browser)]).await;
         let json = caller.get("/").await;
@@ -207,7 +211,7 @@ async fn people_get_a_page_at_the_root_and_programs_json() {
 #[tokio::test]
 async fn whatever_the_accept_header_holds_there_is_an_answer() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
+        let server = TestServer::open(engine).await;
         let long = format!("text/html;q=0.1,{}", "a/b;q=0.001,".repeat(1_000));
         for (accept, page) in [
             (&b""[..], false),
@@ -223,7 +227,7 @@ async fn whatever_the_accept_header_holds_there_is_an_answer() {
             (b"image/svg+xml", false),
             (long.as_bytes(), true),
         ] {
-            let mut raw = Raw::connect(house.server().addr()).await;
+            let mut raw = Raw::connect(server.running().addr()).await;
             raw.send(
                 [
                     b"GET / HTTP/1.1\r\nhost: x\r\naccept: ",
@@ -250,9 +254,9 @@ async fn whatever_the_accept_header_holds_there_is_an_answer() {
 async fn what_names_addresses_names_them_under_the_public_one() {
     on_every_engine(async |engine| {
         for base in [PUBLIC, "http://127.0.0.1:9"] {
-            let house = published(engine, base, true).await;
-            let caller = house.caller();
-            let own = house.server().url();
+            let server = published(engine, base, true).await;
+            let caller = server.caller();
+            let own = server.running().url();
             for path in [
                 "/",
                 "/llms.txt",
@@ -285,8 +289,8 @@ async fn what_names_addresses_names_them_under_the_public_one() {
 #[tokio::test]
 async fn the_card_is_the_same_in_every_place_and_every_page_may_read_it() {
     on_every_engine(async |engine| {
-        let house = published(engine, PUBLIC, false).await;
-        let caller = house.caller();
+        let server = published(engine, PUBLIC, false).await;
+        let caller = server.caller();
         let mut cards = HashSet::new();
         for (path, media_type) in DOCUMENTS
             .iter()
@@ -347,8 +351,8 @@ async fn the_card_is_the_same_in_every_place_and_every_page_may_read_it() {
 #[tokio::test]
 async fn security_txt_says_what_is_configured_and_is_good_for_half_a_year_whenever_it_is_read() {
     on_every_engine(async |engine| {
-        let house = published(engine, PUBLIC, true).await;
-        let caller = house.caller();
+        let server = published(engine, PUBLIC, true).await;
+        let caller = server.caller();
         let path = "/.well-known/security.txt";
         let first = caller.get(path).await;
         assert_eq!((first.status, first.header("content-type")), (200, Some(TEXT)));
@@ -359,7 +363,7 @@ async fn security_txt_says_what_is_configured_and_is_good_for_half_a_year_whenev
         );
         let tag = first.header("etag").unwrap();
         assert_eq!(asked(&caller, "GET", path, &[("if-none-match", tag)]).await.status, 304);
-        house.advance(24 * 60 * 60 * 1000);
+        server.advance(24 * 60 * 60 * 1000);
         let later = asked(&caller, "GET", path, &[("if-none-match", tag)]).await;
         assert_eq!(later.status, 200);
         assert!(later.text().contains("\nExpires: 2027-03-21T00:00:00.000Z\n"), "{}", later.text());

@@ -1,8 +1,8 @@
 //! What is said to policies that are none, to ids that are none, and to what a partner cannot decide.
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 use crate::wire::bodies::assert_helpful;
@@ -181,8 +181,8 @@ fn faulty() -> Vec<(Value, &'static str, &'static str)> {
 #[tokio::test]
 async fn a_policy_that_cannot_be_is_refused_with_the_place_and_the_fix_wherever_it_stands() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         for (policy, pointer, code) in faulty() {
             let reply = acme.caller.put("/v1/policies/house", &policy).await;
             let expected = (pointer.to_owned(), code.to_owned());
@@ -234,8 +234,8 @@ async fn a_policy_that_cannot_be_is_refused_with_the_place_and_the_fix_wherever_
 #[tokio::test]
 async fn what_is_no_policy_at_all_is_said_to_be_none() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let put = async |body: Vec<u8>| {
             acme.caller
                 .send_json("PUT", "/v1/policies/house", body)
@@ -317,8 +317,8 @@ async fn what_is_no_policy_at_all_is_said_to_be_none() {
 #[tokio::test]
 async fn a_check_shows_what_a_good_policy_says_and_its_hash() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let templates = acme.caller.get("/v1/policy-templates").await.ok(200);
         let templates = templates["data"].as_array().unwrap();
         assert_eq!(templates.len(), 15);
@@ -364,8 +364,8 @@ async fn a_check_shows_what_a_good_policy_says_and_its_hash() {
 #[tokio::test]
 async fn versions_and_cursors_that_are_none_are_told_apart_from_those_that_are_not_there() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.put_policy("house", &samples::policy(0)).await;
         for (path, status, code) in [
             ("/v1/policies/house?version=1", 200, ""),
@@ -421,8 +421,8 @@ async fn patch(acme: &Partner, body: &Value, pointer: &str, code: &str) {
 #[tokio::test]
 async fn what_a_partner_cannot_decide_is_named() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         acme.put_policy("house", &samples::policy(0)).await;
         let before = acme.caller.get("/v1/partners/me").await.ok(200);
         let default =
@@ -532,8 +532,8 @@ async fn what_a_partner_cannot_decide_is_named() {
 #[tokio::test]
 async fn the_longest_durations_meet_the_farthest_events() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let longest = "P999W9999DT99999H9999M";
         let extreme = json!({
             "claimWindow": longest,

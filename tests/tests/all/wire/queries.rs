@@ -2,15 +2,15 @@
 
 use bookguard_core::limits::IDEMPOTENCY_TTL_MS;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
 #[tokio::test]
 async fn wrong_query_parameters_are_named() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let evaluation = format!("/v1/bookings/{booking}/policy-evaluation");
         for (path, details) in [
@@ -133,8 +133,8 @@ async fn wrong_query_parameters_are_named() {
 #[tokio::test]
 async fn idempotency_keys_are_visible_ascii_of_at_most_255() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let post = async |keys: &[&[u8]]| {
             let mut request = acme
                 .caller
@@ -180,8 +180,8 @@ async fn idempotency_keys_are_visible_ascii_of_at_most_255() {
 #[tokio::test]
 async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once() {
     on_every_engine(async |engine| {
-        let mut house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let mut server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let body = samples::booking();
         let first = acme
             .caller
@@ -190,9 +190,9 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
         first.ok(201);
         assert_eq!(first.header("idempotent-replayed"), None);
         // Long after, and after a restart.
-        house.advance(IDEMPOTENCY_TTL_MS);
-        house.restart().await;
-        let caller = acme.caller.at(&house.server().url());
+        server.advance(IDEMPOTENCY_TTL_MS);
+        server.restart().await;
+        let caller = acme.caller.at(&server.running().url());
         let again = caller.post_once("/v1/bookings", "order-1", &body).await;
         assert_eq!((again.status, &again.body), (201, &first.body));
         assert_eq!(again.header("idempotent-replayed"), Some("true"));
@@ -209,14 +209,14 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
             (422, "idempotency_key_reused")
         );
         // Another partner's key of the same name is another key.
-        let second = house.partner("Second").await;
+        let second = server.partner("Second").await;
         let theirs = second
             .caller
             .post_once("/v1/bookings", "order-1", &body)
             .await;
         assert_eq!(theirs.header("idempotent-replayed"), None);
         theirs.ok(201);
-        house.advance(1);
+        server.advance(1);
         let late = caller.post_once("/v1/bookings", "order-1", &body).await;
         assert_eq!(
             (late.status, late.header("idempotent-replayed")),
@@ -230,8 +230,8 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
 #[tokio::test]
 async fn every_post_repeats_safely_and_refusals_are_not_remembered() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         for (path, body) in [
             (

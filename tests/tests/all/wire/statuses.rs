@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bookguard_core::model::ApiKeySecret;
-use bookguard_core::service::Registration;
+use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
-use bookguard_tests::engine::{Site, on_every_engine};
-use bookguard_tests::house::House;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
 use crate::wire::world::{Documented, World, ask, documented};
@@ -119,7 +119,7 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
         assert_eq!(reply.details(), [expected]);
     }
     if !operation.open {
-        let nobody = world.house.caller();
+        let nobody = world.server.caller();
         let stranger = ApiKeySecret::generate(|| 9);
         for caller in [
             nobody.clone(),
@@ -219,7 +219,7 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
 /// What the state of things forbids.
 async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
-    let filler = world.house.partner("Full").await;
+    let filler = world.server.partner("Full").await;
     match operation.id.as_str() {
         "createApiKey" => {
             // One came with the registration.
@@ -239,7 +239,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
         }
         "createBooking" => {
             let quota = ["partners", "quota", &filler.id, "--bookings", "1"];
-            world.house.site().command(quota).run().await.json();
+            world.server.database().command(quota).run().await.json();
             filler.book().await;
             let reply = ask(&filler.caller, operation, path, &[]).await;
             seen.see(&reply, 409);
@@ -378,18 +378,18 @@ async fn unavailable(world: &World, seen: &mut Seen<'_>, path: &str) {
         "validatePolicy" | "listPolicyTemplates" => world.acme.scoped(&["policies:*"]).await,
         _ => world.acme.caller.clone(),
     };
-    let site = world.house.site();
-    rename_tables(site, "", "gone_");
+    let database = world.server.database();
+    rename_tables(database, "", "gone_");
     let reply = ask(&caller, operation, path, &[]).await;
-    rename_tables(site, "gone_", "");
+    rename_tables(database, "gone_", "");
     seen.see(&reply, 503);
     assert_eq!(reply.code(), "unavailable");
     let wait: u32 = reply.header("retry-after").unwrap().parse().unwrap();
     assert!(wait >= 1);
 }
 
-fn rename_tables(site: &Site, from: &str, to: &str) {
-    let mut names = site.tables();
+fn rename_tables(database: &TestDatabase, from: &str, to: &str) {
+    let mut names = database.tables();
     // The head is every writer's first, so that nobody holds another table while waiting for this one.
     names.sort_by_key(|name| !name.ends_with("head"));
     assert!(names.len() > 10);
@@ -397,7 +397,7 @@ fn rename_tables(site: &Site, from: &str, to: &str) {
         let plain = name.strip_prefix(from).unwrap();
         format!("ALTER TABLE {name} RENAME TO {to}{plain}")
     });
-    site.tamper(&rename.collect::<Vec<_>>().join("; "));
+    database.tamper(&rename.collect::<Vec<_>>().join("; "));
 }
 
 async fn success(world: &World, seen: &mut Seen<'_>, path: &str) {
@@ -426,14 +426,14 @@ async fn success(world: &World, seen: &mut Seen<'_>, path: &str) {
 #[tokio::test]
 async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
+        let server = TestServer::with(engine, |config| Config {
             rate_limit_per_second: 1,
             rate_limit_burst: 1,
             registrations_per_minute: 1,
             ..config
         });
-        let house = house.await;
-        let acme = house.partner("Acme").await;
+        let server = server.await;
+        let acme = server.partner("Acme").await;
         acme.caller.get("/v1/partners/me").await.ok(200);
         let mut asked = 0;
         for operation in documented() {
@@ -464,11 +464,11 @@ async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
 #[tokio::test]
 async fn a_closed_registration_is_403() {
     on_every_engine(async |engine| {
-        let house = House::with(engine, |config| Config {
-            registration: Registration::Closed,
+        let server = TestServer::with(engine, |config| Config {
+            registration: RegistrationMode::Closed,
             ..config
         });
-        let reply = house
+        let reply = server
             .await
             .caller()
             .post("/v1/partners/register", &samples::partner("Late"))
@@ -484,8 +484,8 @@ async fn a_closed_registration_is_403() {
 #[tokio::test]
 async fn a_canceled_booking_is_not_protected() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         acme.cancel(&booking, &samples::cancellation()).await;
         let path = format!("/v1/bookings/{booking}");
@@ -505,8 +505,8 @@ async fn a_canceled_booking_is_not_protected() {
 #[tokio::test]
 async fn a_wrong_method_is_405_with_the_right_ones() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let mut paths: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for operation in documented() {
             let methods = paths

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::House;
 use bookguard_tests::interface::assert_schema;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn every_documented_webhook_is_sent_as_it_is_documented() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let receiver = Receiver::start().await;
         receiver.answer(Answer::Status(204));
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -32,7 +32,7 @@ async fn every_documented_webhook_is_sent_as_it_is_documented() {
             .post("/v1/partners/me/rotate-secret", &rotation)
             .await
             .ok(200);
-        house.advance(4_000);
+        server.advance(4_000);
         acme.book().await;
 
         let document = bookguard_server::openapi();

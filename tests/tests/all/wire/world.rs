@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::Engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 /// One operation of the interface document.
@@ -41,7 +41,7 @@ pub(crate) fn documented() -> Vec<Documented> {
 
 /// A server with two partners, and something of everything.
 pub(crate) struct World {
-    pub(crate) house: House,
+    pub(crate) server: TestServer,
     pub(crate) acme: Partner,
     pub(crate) other: Partner,
     receiver: Receiver,
@@ -51,11 +51,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new(engine: Engine) -> Self {
-        let house = House::open(engine).await;
-        let (acme, other) = (house.partner("Acme").await, house.partner("Other").await);
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let receiver = Receiver::start().await;
         Self {
-            house,
+            server,
             acme,
             other,
             receiver,

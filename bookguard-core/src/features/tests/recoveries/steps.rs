@@ -22,7 +22,7 @@ fn it_goes_through_the_log_in_steps_from_where_it_was_and_each_is_done_once() {
             "somebody was there first"
         );
         let mut changes = step(&mut work, &recovery, after);
-        let Some(Change::RecoveryMoved { recovery: next, .. }) = changes.pop() else {
+        let Some(Change::RecoveryUpdated { recovery: next, .. }) = changes.pop() else {
             panic!("{changes:?}")
         };
         assert_eq!(changes.len(), made);
@@ -80,7 +80,8 @@ fn what_happened_in_the_batch_it_begins_in_waits_for_the_next_step_and_a_hole_fo
     whole.recoveries.clone_from(&work.recoveries);
     whole.log.insert((id(1), 4), hole);
     for (mut work, examined) in [(whole, 5), (work, 4)] {
-        let Some(Change::RecoveryMoved { recovery, .. }) = step(&mut work, &begun, 3).pop() else {
+        let Some(Change::RecoveryUpdated { recovery, .. }) = step(&mut work, &begun, 3).pop()
+        else {
             panic!("it goes on")
         };
         assert_eq!((recovery.reached_seq, recovery.examined), (5, examined));

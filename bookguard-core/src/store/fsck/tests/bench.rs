@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ToSql};
 
 use super::super::{Finding, LedgerReport};
-use super::desk::{everything, open};
+use super::fixture::{everything, open};
 use crate::service::{Closing, Service};
 
 /// A whole database, changed in place and put back.

@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 
-use super::desk::{HOUR, START_MS};
+use super::fixture::{HOUR, START_MS};
 
 /// Other values for a cell, each with the part of it that is changed: a JSON pointer in a document, else nothing.
 pub(super) fn others(value: &Value) -> Vec<(String, Value)> {

@@ -1,7 +1,7 @@
-//! A partner's shelf: its own policies and what it decided about them, as of one moment; and which policy a booking takes.
+//! A partner's policy set: its own policies and what it decided about them, as of one moment; and which policy a booking takes.
 //!
-//! Invariant: versions are immutable and stay, so whatever a shelf gives has been a policy of the partner's, even when the
-//! shelf is old by the time it is used.
+//! Invariant: versions are immutable and stay, so whatever a policy set gives has been a policy of the partner's, even when the
+//! policy set is old by the time it is used.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use super::words::PolicySource;
 use crate::input::{nearest, shorten};
 use crate::model::{EVERY_EVENT_TYPE, PartnerSettings, Timestamp};
 
-/// How far a partner has come with its policies. At the same edition it has the same ones, also where a database was put back,
+/// How far a partner has come with its policies. At the same version it has the same ones, also where a database was put back,
 /// lost versions and gave their numbers to others: those were put at another time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edition {
+pub struct PolicySetVersion {
     /// Versions put so far, all policies together.
     pub versions: u64,
     /// When the last of them was put; the epoch when there is none.
     pub put_at: Timestamp,
 }
 
-impl Default for Edition {
+impl Default for PolicySetVersion {
     fn default() -> Self {
         Self {
             versions: 0,
@@ -33,19 +33,23 @@ impl Default for Edition {
 
 /// A partner's policies and decisions as of one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shelf {
+pub struct PolicySet {
     /// Which policies these are.
-    pub edition: Edition,
+    pub policy_set_version: PolicySetVersion,
     /// What it had decided.
     pub settings: PartnerSettings,
     /// The latest version of each of its policies, by id.
     pub policies: BTreeMap<String, Policy>,
 }
 
-impl Shelf {
-    /// Whether nothing changed since, for a partner that is at this edition and decided this.
-    pub fn is_current(&self, edition: Edition, settings: &PartnerSettings) -> bool {
-        self.edition == edition && self.settings == *settings
+impl PolicySet {
+    /// Whether nothing changed since, for a partner that is at this version and decided this.
+    pub fn is_current(
+        &self,
+        policy_set_version: PolicySetVersion,
+        settings: &PartnerSettings,
+    ) -> bool {
+        self.policy_set_version == policy_set_version && self.settings == *settings
     }
 
     /// The policy with this id: the latest version of the partner's own, else the library's.
@@ -118,15 +122,15 @@ mod tests {
         (id.to_owned(), Policy::from_json(&text).unwrap())
     }
 
-    fn edition(versions: u64, put_ms: i64) -> Edition {
+    fn policy_set_version(versions: u64, put_ms: i64) -> PolicySetVersion {
         let put_at = Timestamp::from_ms(put_ms);
-        Edition { versions, put_at }
+        PolicySetVersion { versions, put_at }
     }
 
-    fn shelf(defaults: &[(&str, &str)]) -> Shelf {
+    fn policy_set(defaults: &[(&str, &str)]) -> PolicySet {
         let text = |(a, b): &(&str, &str)| ((*a).to_owned(), (*b).to_owned());
-        Shelf {
-            edition: edition(4, 7),
+        PolicySet {
+            policy_set_version: policy_set_version(4, 7),
             settings: PartnerSettings {
                 default_policies: defaults.iter().map(text).collect(),
                 time_zone: None,
@@ -158,41 +162,49 @@ mod tests {
             (&[], "bar mitzvah", true, Some(("firm", 1, Library))),
             (&[], "bar mitzvah", false, None),
         ] {
-            let found = shelf(defaults).default_for(event_type, library).unwrap();
+            let found = policy_set(defaults)
+                .default_for(event_type, library)
+                .unwrap();
             let found = found.as_ref().map(|(policy, source)| {
                 let document = policy.document();
                 (document.policy_id.as_str(), document.version, *source)
             });
             assert_eq!(found, expected, "{defaults:?} {event_type} {library}");
         }
-        let refusal = shelf(&[("*", "gone")]).default_for("x", true).unwrap_err();
+        let refusal = policy_set(&[("*", "gone")])
+            .default_for("x", true)
+            .unwrap_err();
         assert_eq!(refusal.code, "policy_unknown");
     }
 
     #[test]
     fn a_name_is_the_partner_s_own_before_the_library_s() {
-        let mut shelf = shelf(&[]);
-        assert_eq!(shelf.named("house").unwrap().document().version, 3);
-        assert_eq!(shelf.named("firm"), Policy::template("firm"));
-        assert_eq!(shelf.named("fimr"), None);
-        assert_eq!(shelf.fix_for("fimr"), "Did you mean \"firm\"?");
-        assert_eq!(shelf.fix_for("hosue"), "Did you mean \"house\"?");
-        assert!(shelf.fix_for("nothing-like-it").contains("case_by_case"));
+        let mut policy_set = policy_set(&[]);
+        assert_eq!(policy_set.named("house").unwrap().document().version, 3);
+        assert_eq!(policy_set.named("firm"), Policy::template("firm"));
+        assert_eq!(policy_set.named("fimr"), None);
+        assert_eq!(policy_set.fix_for("fimr"), "Did you mean \"firm\"?");
+        assert_eq!(policy_set.fix_for("hosue"), "Did you mean \"house\"?");
+        assert!(
+            policy_set
+                .fix_for("nothing-like-it")
+                .contains("case_by_case")
+        );
         // A library that grows later does not take a partner's name away.
-        shelf.policies.extend([own("firm", 9)]);
-        assert_eq!(shelf.named("firm").unwrap().document().version, 9);
+        policy_set.policies.extend([own("firm", 9)]);
+        assert_eq!(policy_set.named("firm").unwrap().document().version, 9);
     }
 
     #[test]
     fn any_change_makes_a_shelf_old() {
-        let shelf = shelf(&[("*", "house")]);
+        let policy_set = policy_set(&[("*", "house")]);
         let zone = PartnerSettings {
             time_zone: Some("UTC".to_owned()),
-            ..shelf.settings.clone()
+            ..policy_set.settings.clone()
         };
-        assert!(shelf.is_current(edition(4, 7), &shelf.settings));
-        assert!(!shelf.is_current(edition(5, 7), &shelf.settings));
-        assert!(!shelf.is_current(edition(4, 8), &shelf.settings));
-        assert!(!shelf.is_current(edition(4, 7), &zone));
+        assert!(policy_set.is_current(policy_set_version(4, 7), &policy_set.settings));
+        assert!(!policy_set.is_current(policy_set_version(5, 7), &policy_set.settings));
+        assert!(!policy_set.is_current(policy_set_version(4, 8), &policy_set.settings));
+        assert!(!policy_set.is_current(policy_set_version(4, 7), &zone));
     }
 }

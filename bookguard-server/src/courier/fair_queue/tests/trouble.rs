@@ -7,127 +7,129 @@ use bookguard_core::limits::{
 use super::*;
 
 /// 250 partners with 20 endpoints each, of which none ever answers, and each has this many deliveries waiting.
-fn crowd(rota: &mut Rota, count: usize) {
+fn crowd(queue: &mut FairQueue, count: usize) {
     for of in 0..250 {
         for one in 0..20 {
-            fill_of(rota, of, of * 20 + one, count);
+            fill_of(queue, of, of * 20 + one, count);
         }
     }
 }
 
 #[test]
 fn dead_endpoints_take_no_place_that_one_which_fares_well_could_have() {
-    let mut rota = rota();
-    prove(&mut rota, 300, 6_000);
-    crowd(&mut rota, 10);
+    let mut queue = queue();
+    prove(&mut queue, 300, 6_000);
+    crowd(&mut queue, 10);
     // All they have, for as long as nobody knows better, and then as those in trouble.
-    let mut held = take_all(&mut rota);
+    let mut held = take_all(&mut queue);
     assert!(held.len() <= IN_FLIGHT_NEW);
     for _ in 0..30 {
         for turn in std::mem::take(&mut held) {
             let ms = u64::try_from(turn.patience.as_millis()).unwrap();
-            end(&mut rota, turn.seat, Ended::TimedOut, ms);
+            end(&mut queue, turn.seat, Ended::TimedOut, ms);
         }
-        held = take_all(&mut rota);
+        held = take_all(&mut queue);
         assert!(held.len() <= IN_FLIGHT_NEW + IN_FLIGHT_TROUBLED);
         // At any moment: all places of an endpoint that fares well, and a first one for each of those just registered.
-        fill_of(&mut rota, 300, 6_000, IN_FLIGHT_PER_ENDPOINT);
-        let good = take_all(&mut rota);
+        fill_of(&mut queue, 300, 6_000, IN_FLIGHT_PER_ENDPOINT);
+        let good = take_all(&mut queue);
         assert_eq!(good.len(), IN_FLIGHT_PER_ENDPOINT);
         assert!(partners(&good).iter().all(|of| *of == partner(300)));
         for turn in good {
-            end(&mut rota, turn.seat, Ended::Accepted, 5);
+            end(&mut queue, turn.seat, Ended::Accepted, 5);
         }
-        held.extend(take_all(&mut rota));
+        held.extend(take_all(&mut queue));
     }
 }
 
 #[test]
 fn a_new_endpoint_has_a_place_at_once_beside_250_partners_whose_endpoints_are_dead() {
-    let mut rota = rota();
+    let mut queue = queue();
     // One partner after the other takes what it can get.
     for of in 0..250 {
         for one in 0..20 {
-            fill_of(&mut rota, of, of * 20 + one, 2);
+            fill_of(&mut queue, of, of * 20 + one, 2);
         }
-        let held = take_all(&mut rota).len();
+        let held = take_all(&mut queue).len();
         assert!(held > 0, "every partner has a place: {of}");
     }
-    fill_of(&mut rota, 300, 6_000, 1);
-    assert_eq!(partners(&take_all(&mut rota)), [partner(300)]);
+    fill_of(&mut queue, 300, 6_000, 1);
+    assert_eq!(partners(&take_all(&mut queue)), [partner(300)]);
 }
 
 #[test]
 fn a_new_endpoint_has_few_places_until_it_accepts_something() {
-    let mut rota = rota();
-    fill(&mut rota, 1, 40, 0);
-    let turns = take_all(&mut rota);
+    let mut queue = queue();
+    fill(&mut queue, 1, 40, 0);
+    let turns = take_all(&mut queue);
     assert_eq!(turns.len(), IN_FLIGHT_PER_NEW_ENDPOINT);
-    let known = rota.sent(turns[0].seat, Ended::Accepted, 10);
-    let terms = Terms {
-        standing: Standing::Good,
+    let known = queue.sent(turns[0].seat, Ended::Accepted, 10);
+    let terms = EndpointAllowance {
+        standing: EndpointStanding::Good,
         most: QUEUED_PER_ENDPOINT,
     };
     assert_eq!(known, Some((partner(0), terms)));
-    assert_eq!(take_all(&mut rota).len(), 1, "two places, one was in use");
-    rota.sent(turns[1].seat, Ended::Accepted, 10);
-    assert_eq!(take_all(&mut rota).len(), 3, "four places, one was in use");
+    assert_eq!(take_all(&mut queue).len(), 1, "two places, one was in use");
+    queue.sent(turns[1].seat, Ended::Accepted, 10);
+    assert_eq!(take_all(&mut queue).len(), 3, "four places, one was in use");
 }
 
 #[test]
 fn one_that_turns_out_well_waits_no_longer_among_those_nobody_knows() {
-    let mut rota = rota();
-    crowd(&mut rota, 1);
-    fill_of(&mut rota, 300, 6_000, 3);
-    let turns = take_all(&mut rota);
+    let mut queue = queue();
+    crowd(&mut queue, 1);
+    fill_of(&mut queue, 300, 6_000, 3);
+    let turns = take_all(&mut queue);
     let own: Vec<_> = turns
         .iter()
-        .filter(|turn| turn.parcel.partner_id == partner(300))
+        .filter(|turn| turn.delivery.partner_id == partner(300))
         .collect();
     assert_eq!(own.len(), 1, "the others of its places are taken");
-    end(&mut rota, own[0].seat, Ended::Accepted, 5);
-    let next = take_all(&mut rota);
-    let good = next.iter().filter(|turn| turn.seat.pool == Standing::Good);
+    end(&mut queue, own[0].seat, Ended::Accepted, 5);
+    let next = take_all(&mut queue);
+    let good = next
+        .iter()
+        .filter(|turn| turn.seat.pool == EndpointStanding::Good);
     assert_eq!(good.count(), 2);
 }
 
 #[test]
 fn trouble_outlives_the_queue() {
-    let mut rota = rota();
+    let mut queue = queue();
     for most in [IN_FLIGHT_PER_NEW_ENDPOINT, 1, 1] {
-        fill(&mut rota, 1, 5, 0);
-        let turns = take_all(&mut rota);
+        fill(&mut queue, 1, 5, 0);
+        let turns = take_all(&mut queue);
         assert_eq!(turns.len(), most);
-        rota.clear();
+        queue.clear();
         for turn in turns {
-            end(&mut rota, turn.seat, Ended::TimedOut, 15_000);
+            end(&mut queue, turn.seat, Ended::TimedOut, 15_000);
         }
-        assert!(rota.is_idle());
+        assert!(queue.is_idle());
     }
     // One that fares well keeps its places too, and the store's word is taken for one that is not known here.
-    let mut rota = proven();
-    assert!(rota.is_idle());
-    fill(&mut rota, 1, 20, 0);
-    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT_PER_ENDPOINT);
+    let mut queue = proven();
+    assert!(queue.is_idle());
+    fill(&mut queue, 1, 20, 0);
+    assert_eq!(take_all(&mut queue).len(), IN_FLIGHT_PER_ENDPOINT);
     for _ in 0..5 {
-        rota.add(Parcel {
+        queue.add(LeasedDelivery {
             failing: true,
-            ..parcel(2, 0, 0)
+            ..delivery(2, 0, 0)
         });
     }
-    assert_eq!(take_all(&mut rota).len(), 1);
+    assert_eq!(take_all(&mut queue).len(), 1);
 }
 
 #[test]
 fn what_is_remembered_is_bounded_and_those_in_trouble_push_nobody_else_out() {
-    let mut rota = proven();
+    let mut queue = proven();
     let dead = u16::try_from(2 * ENDPOINTS_REMEMBERED).unwrap();
     let mut forgotten = Vec::new();
     for to in 2..dead + 2 {
-        fill(&mut rota, to, 1, 0);
-        let turn = rota.next(Instant::now()).unwrap();
-        end(&mut rota, turn.seat, Ended::TimedOut, 15_000);
-        forgotten.extend(rota.forgotten());
+        fill(&mut queue, to, 1, 0);
+        let turn = queue.next(Instant::now()).unwrap();
+        end(&mut queue, turn.seat, Ended::TimedOut, 15_000);
+        forgotten.extend(queue.forgotten());
     }
     let left = usize::from(dead) - forgotten.len();
     assert!(left <= ENDPOINTS_REMEMBERED, "{left}");
@@ -138,22 +140,22 @@ fn what_is_remembered_is_bounded_and_those_in_trouble_push_nobody_else_out() {
         Some(&endpoint(youngest)),
         "the oldest go first"
     );
-    fill(&mut rota, 1, 20, 0);
-    assert_eq!(take_all(&mut rota).len(), IN_FLIGHT_PER_ENDPOINT);
+    fill(&mut queue, 1, 20, 0);
+    assert_eq!(take_all(&mut queue).len(), IN_FLIGHT_PER_ENDPOINT);
 }
 
 #[test]
 fn patience_halves_with_each_time_out_and_is_full_now_and_then() {
-    let mut rota = rota();
+    let mut queue = queue();
     let mut patience = Vec::new();
-    let attempt = |rota: &mut Rota, ended, took_ms| {
-        fill(rota, 1, 1, 0);
-        let turn = rota.next(Instant::now()).unwrap();
-        end(rota, turn.seat, ended, took_ms);
+    let attempt = |queue: &mut FairQueue, ended, took_ms| {
+        fill(queue, 1, 1, 0);
+        let turn = queue.next(Instant::now()).unwrap();
+        end(queue, turn.seat, ended, took_ms);
         turn.patience.as_millis()
     };
     for _ in 0..=2 * FULL_PATIENCE_EVERY {
-        patience.push(attempt(&mut rota, Ended::TimedOut, ATTEMPT_MS));
+        patience.push(attempt(&mut queue, Ended::TimedOut, ATTEMPT_MS));
     }
     let (full, least) = (u128::from(ATTEMPT_MS), u128::from(ATTEMPT_MS_LEAST));
     assert_eq!(patience[..5], [full, full / 2, full / 4, least, least]);
@@ -163,32 +165,32 @@ fn patience_halves_with_each_time_out_and_is_full_now_and_then() {
     assert_eq!(again, [0, 8, 16]);
     // It needs ten seconds, as an attempt with full patience finds: from now on it has them, whatever it misses.
     for _ in 0..FULL_PATIENCE_EVERY - 1 {
-        assert!(attempt(&mut rota, Ended::TimedOut, 3_000) < 10_000);
+        assert!(attempt(&mut queue, Ended::TimedOut, 3_000) < 10_000);
     }
-    assert_eq!(attempt(&mut rota, Ended::Accepted, 10_000), full);
+    assert_eq!(attempt(&mut queue, Ended::Accepted, 10_000), full);
     for _ in 0..20 {
-        assert!(attempt(&mut rota, Ended::TimedOut, 15_000) > 10_000);
+        assert!(attempt(&mut queue, Ended::TimedOut, 15_000) > 10_000);
     }
 }
 
 #[test]
 fn one_time_out_is_an_accident_and_two_in_a_row_are_trouble() {
-    let mut rota = proven();
-    fill(&mut rota, 1, 40, 0);
-    let turns = take_all(&mut rota);
-    let standing = |rota: &Rota| rota.lanes[&endpoint(1)].record.terms().standing;
-    rota.sent(turns[0].seat, Ended::TimedOut, 15_000);
-    assert_eq!(standing(&rota), Standing::Good);
-    rota.sent(turns[1].seat, Ended::Accepted, 10);
-    rota.sent(turns[2].seat, Ended::TimedOut, 15_000);
-    rota.sent(turns[3].seat, Ended::TimedOut, 15_000);
-    assert_eq!(standing(&rota), Standing::Troubled);
+    let mut queue = proven();
+    fill(&mut queue, 1, 40, 0);
+    let turns = take_all(&mut queue);
+    let standing = |queue: &FairQueue| queue.queues[&endpoint(1)].record.terms().standing;
+    queue.sent(turns[0].seat, Ended::TimedOut, 15_000);
+    assert_eq!(standing(&queue), EndpointStanding::Good);
+    queue.sent(turns[1].seat, Ended::Accepted, 10);
+    queue.sent(turns[2].seat, Ended::TimedOut, 15_000);
+    queue.sent(turns[3].seat, Ended::TimedOut, 15_000);
+    assert_eq!(standing(&queue), EndpointStanding::Troubled);
     // Late, refused: no. Accepted in time: yes, and at once.
-    rota.sent(turns[4].seat, Ended::Accepted, 5_000);
-    rota.sent(turns[5].seat, Ended::Refused, 10);
-    assert_eq!(standing(&rota), Standing::Troubled);
-    rota.sent(turns[6].seat, Ended::Accepted, 10);
-    assert_eq!(standing(&rota), Standing::Good);
+    queue.sent(turns[4].seat, Ended::Accepted, 5_000);
+    queue.sent(turns[5].seat, Ended::Refused, 10);
+    assert_eq!(standing(&queue), EndpointStanding::Troubled);
+    queue.sent(turns[6].seat, Ended::Accepted, 10);
+    assert_eq!(standing(&queue), EndpointStanding::Good);
 }
 
 #[test]
@@ -198,15 +200,15 @@ fn one_that_is_slow_or_refuses_everything_is_in_trouble_too() {
         (Ended::Accepted, 60_000, 1),
         (Ended::Refused, 5, 10),
     ] {
-        let mut rota = proven();
+        let mut queue = proven();
         let mut until = 0;
         loop {
-            fill(&mut rota, 1, 2, 0);
-            let turn = rota.next(Instant::now()).unwrap();
-            if turn.seat.pool == Standing::Troubled {
+            fill(&mut queue, 1, 2, 0);
+            let turn = queue.next(Instant::now()).unwrap();
+            if turn.seat.pool == EndpointStanding::Troubled {
                 break;
             }
-            end(&mut rota, turn.seat, ended, took_ms);
+            end(&mut queue, turn.seat, ended, took_ms);
             until += 1;
         }
         assert_eq!(until, attempts, "{ended:?} {took_ms}");

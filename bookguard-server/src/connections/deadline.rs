@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{IDLE, REQUEST};
 
-pub(super) struct Paced<S> {
+pub(super) struct DeadlineStream<S> {
     stream: S,
     /// Whether a request has begun and its answer has not.
     busy: bool,
@@ -21,7 +21,7 @@ pub(super) struct Paced<S> {
     timer: Pin<Box<Sleep>>,
 }
 
-impl<S> Paced<S> {
+impl<S> DeadlineStream<S> {
     pub(super) fn new(stream: S) -> Self {
         // A client that connects has come to ask.
         let deadline = Instant::now() + REQUEST;
@@ -66,7 +66,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for DeadlineStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -84,7 +84,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Paced<S> {
+impl<S: AsyncWrite + Unpin> DeadlineStream<S> {
     fn wrote(
         &mut self,
         cx: &mut Context<'_>,
@@ -99,7 +99,7 @@ impl<S: AsyncWrite + Unpin> Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -151,7 +151,7 @@ mod tests {
         let (_client, server) = duplex(64);
         let began = Instant::now();
         assert_eq!(
-            read(&mut Paced::new(server)).await,
+            read(&mut DeadlineStream::new(server)).await,
             Err(io::ErrorKind::TimedOut)
         );
         assert!(began.elapsed() >= REQUEST && began.elapsed() < REQUEST + Duration::from_secs(1));
@@ -160,7 +160,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn dripping_bytes_do_not_stretch_a_request() {
         let (mut client, server) = duplex(64);
-        let mut server = Paced::new(server);
+        let mut server = DeadlineStream::new(server);
         let began = Instant::now();
         let outcome = loop {
             client.write_all(b"x").await.unwrap();
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_request_has_its_own_time() {
         let (mut client, server) = duplex(64);
-        let mut server = Paced::new(server);
+        let mut server = DeadlineStream::new(server);
         for _ in 0..5 {
             advance(IDLE - Duration::from_secs(31)).await;
             client.write_all(b"x").await.unwrap();
@@ -190,7 +190,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
         let (_client, server) = duplex(4);
-        let mut server = Paced::new(server);
+        let mut server = DeadlineStream::new(server);
         let began = Instant::now();
         let error = server.write_all(b"more than fits").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -19,7 +19,7 @@ const ALL_BYTES: usize = 8 * MESSAGE_BYTES;
 
 /// Who holds them.
 #[derive(Default)]
-pub(super) struct Places(Mutex<Taken>);
+pub(super) struct LargeMessages(Mutex<Taken>);
 
 #[derive(Default)]
 struct Taken {
@@ -28,17 +28,17 @@ struct Taken {
 }
 
 /// One of them.
-pub(super) struct Place<'p> {
-    places: &'p Places,
+pub(super) struct LargeMessage<'p> {
+    large_messages: &'p LargeMessages,
     partner: PartnerId,
     bytes: usize,
 }
 
-impl Places {
+impl LargeMessages {
     /// A place for a message of this partner's, of which nothing is there yet.
     ///
     /// Refuses: `unavailable` when it has its share.
-    pub(super) fn take(&self, partner: PartnerId) -> Result<Place<'_>, Refusal> {
+    pub(super) fn take(&self, partner: PartnerId) -> Result<LargeMessage<'_>, Refusal> {
         let mut taken = self.taken();
         let own = taken.messages.entry(partner).or_default();
         if *own >= EACH {
@@ -46,8 +46,8 @@ impl Places {
             return Err(Error::unavailable(message).into());
         }
         *own += 1;
-        Ok(Place {
-            places: self,
+        Ok(LargeMessage {
+            large_messages: self,
             partner,
             bytes: 0,
         })
@@ -58,12 +58,12 @@ impl Places {
     }
 }
 
-impl Place<'_> {
+impl LargeMessage<'_> {
     /// Counts the bytes that are there by now.
     ///
     /// Refuses: `unavailable` when all messages together are too large.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let mut taken = self.places.taken();
+        let mut taken = self.large_messages.taken();
         let all = taken.bytes - self.bytes + bytes;
         if all > ALL_BYTES {
             let message = "Too many large messages are being read. Try again in a moment.";
@@ -75,9 +75,9 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for LargeMessage<'_> {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.large_messages.taken();
         taken.bytes -= self.bytes;
         if let Some(own) = taken.messages.get_mut(&self.partner) {
             *own -= 1;
@@ -94,20 +94,26 @@ mod tests {
 
     #[test]
     fn a_place_without_bytes_is_in_nobody_s_way_and_what_was_taken_comes_back() {
-        let places = Places::default();
+        let large_messages = LargeMessages::default();
         let partner = |n| PartnerId::from_bytes([n; 16]);
         let code = |refused: Refusal| refused.code().to_owned();
         let mut held = Vec::new();
         for n in 0..100 {
             for _ in 0..EACH {
-                let mut place = places.take(partner(n)).map_err(code).expect("a share");
+                let mut place = large_messages
+                    .take(partner(n))
+                    .map_err(code)
+                    .expect("a share");
                 place.hold(10).map_err(code).expect("they are few");
                 held.push(place);
             }
-            let refused = places.take(partner(n)).map(drop).map_err(code);
+            let refused = large_messages.take(partner(n)).map(drop).map_err(code);
             assert_eq!(refused, Err("unavailable".to_owned()));
         }
-        let mut large = places.take(partner(200)).map_err(code).expect("a share");
+        let mut large = large_messages
+            .take(partner(200))
+            .map_err(code)
+            .expect("a share");
         let room = ALL_BYTES - 10 * held.len();
         large.hold(room).map_err(code).expect("there is room");
         assert!(large.hold(room + 1).is_err(), "all are too large");
@@ -116,6 +122,6 @@ mod tests {
         assert!(held[0].hold(11).is_ok());
         drop(large);
         held.clear();
-        assert!(places.taken().messages.is_empty() && places.taken().bytes == 0);
+        assert!(large_messages.taken().messages.is_empty() && large_messages.taken().bytes == 0);
     }
 }

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bookguard_tests::engine::{Site, on_every_engine};
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::program::{Serving, bookguard};
 
-use crate::cli::cancellation::{Place, register};
+use crate::cli::cancellation::{Target, register};
 
-async fn tell(place: &Place<'_>) {
-    let id = place.book().await;
+async fn tell(target: &Target<'_>) {
+    let id = target.book().await;
     let reschedule = [
         "bookings",
         "reschedule",
@@ -26,14 +26,14 @@ async fn tell(place: &Place<'_>) {
     let run = async |more: &[&'static str]| {
         let args = with(more);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        place.run(&args).await
+        target.run(&args).await
     };
     let shown = run(&["--dry-run", "--time-zone", "America/New_York"])
         .await
         .json();
     assert_eq!(shown["dryRun"], true);
     assert_eq!(shown["timeZone"], "America/New_York");
-    let booking = place.run(&["bookings", "get", &id]).await.json();
+    let booking = target.run(&["bookings", "get", &id]).await.json();
     assert_eq!(booking["eventDate"], "2031-06-20T23:00:00.000Z");
 
     let table = run(&["--output", "table"]).await.stdout;
@@ -49,13 +49,13 @@ async fn tell(place: &Place<'_>) {
     let again = run(&[]).await.json();
     assert_eq!(again["previousEventDate"], "2031-06-20T19:00:00-04:00");
     assert!(again["receipt"]["leafHash"].is_string());
-    let booking = place.command(&["bookings", "get", &id, "--output", "table"]);
+    let booking = target.command(&["bookings", "get", &id, "--output", "table"]);
     let booking = booking.run().await.stdout;
     assert!(booking.contains("rescheduled at"), "{booking}");
 
     let mut alone = reschedule.to_vec();
     alone[6] = "organizer";
-    place.refused(&alone, 5, "agreement_missing").await;
+    target.refused(&alone, 5, "agreement_missing").await;
     let later = with(&[
         "--at",
         "2020-01-01T00:00:00Z",
@@ -63,14 +63,16 @@ async fn tell(place: &Place<'_>) {
         "Europe/Berlin",
     ]);
     let later: Vec<&str> = later.iter().map(String::as_str).collect();
-    place.refused(&later, 5, "rescheduled_before_booking").await;
+    target
+        .refused(&later, 5, "rescheduled_before_booking")
+        .await;
 }
 
 /// The text in force is shown and accepted; the packet then shows both.
-async fn accepted(place: &Place<'_>, folder: &Path) {
-    let id = place.book().await;
+async fn accepted(target: &Target<'_>, folder: &Path) {
+    let id = target.book().await;
     let disclosure = ["bookings", "disclosure", &id];
-    let told = place.run(&disclosure).await.json();
+    let told = target.run(&disclosure).await.json();
     let hash = told["disclosureHash"].as_str().unwrap();
     let now = told["since"].as_str().unwrap();
     let accept = [
@@ -90,12 +92,12 @@ async fn accepted(place: &Place<'_>, folder: &Path) {
         "--disclosure-hash",
         hash,
     ];
-    let table = place.command(&accept).arg("--output").arg("table");
+    let table = target.command(&accept).arg("--output").arg("table");
     let table = table.run().await.stdout;
     for words in [&id, hash, "e-signature", "2001:db8::7", "leaf hash"] {
         assert!(table.contains(words), "{words}: {table}");
     }
-    let table = place.command(&disclosure).arg("--output").arg("table");
+    let table = target.command(&disclosure).arg("--output").arg("table");
     let table = table.run().await.stdout;
     for words in [
         "Cancellation terms of this booking",
@@ -108,11 +110,11 @@ async fn accepted(place: &Place<'_>, folder: &Path) {
     let digest = format!("sha256:{}", "00".repeat(32));
     other[4] = "talent";
     other[14] = &digest;
-    let error = place.refused(&other, 5, "disclosure_changed").await;
+    let error = target.refused(&other, 5, "disclosure_changed").await;
     assert_eq!(error["disclosureHash"], hash);
-    let packet = place.run(&["evidence", "get", &id]).await;
+    let packet = target.run(&["evidence", "get", &id]).await;
     // The packet alone shows what was accepted, and other words under it are found out.
-    let key = place.run(&["ledger", "key"]).await.stdout;
+    let key = target.run(&["ledger", "key"]).await.stdout;
     let reworded = packet
         .stdout
         .replace("USD 625.25 is returned", "USD 925.25 is returned");
@@ -137,15 +139,15 @@ async fn accepted(place: &Place<'_>, folder: &Path) {
 #[tokio::test]
 async fn on_a_database() {
     on_every_engine(async |engine| {
-        let site = Site::new(engine);
-        let partner = register(&site).await["partnerId"]
+        let database = TestDatabase::new(engine);
+        let partner = register(&database).await["partnerId"]
             .as_str()
             .unwrap()
             .to_owned();
-        let place = Place::Local(&site, partner);
-        tell(&place).await;
-        accepted(&place, site.folder()).await;
-        site.verify(2).await;
+        let target = Target::Local(&database, partner);
+        tell(&target).await;
+        accepted(&target, database.folder()).await;
+        database.verify(2).await;
     })
     .await;
 }
@@ -153,15 +155,18 @@ async fn on_a_database() {
 #[tokio::test]
 async fn on_a_server() {
     on_every_engine(async |engine| {
-        let site = Arc::new(Site::new(engine));
-        let key = register(&site).await["apiKey"].as_str().unwrap().to_owned();
-        let server = Serving::start(&site, &["--dev"]).await;
-        let place = Place::Remote(server.url().to_owned(), key);
-        tell(&place).await;
-        accepted(&place, site.folder()).await;
+        let database = Arc::new(TestDatabase::new(engine));
+        let key = register(&database).await["apiKey"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let server = Serving::start(&database, &["--dev"]).await;
+        let target = Target::Remote(server.url().to_owned(), key);
+        tell(&target).await;
+        accepted(&target, database.folder()).await;
         let (code, said) = server.terminate().await;
         assert_eq!(code, Some(0), "{said}");
-        site.verify(2).await;
+        database.verify(2).await;
     })
     .await;
 }

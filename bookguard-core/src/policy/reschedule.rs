@@ -17,7 +17,7 @@ use crate::model::{Amount, Timestamp};
 /// A change of an event's date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Amendment {
+pub struct PastReschedule {
     /// When it was changed, whole seconds.
     pub at: Timestamp,
     /// The date it had until then, as it was said.
@@ -26,7 +26,7 @@ pub struct Amendment {
     pub reached: Option<Amount>,
 }
 
-impl Amendment {
+impl PastReschedule {
     /// The change at `at`, after those `before`, of a booking that was under `former` terms until then.
     pub fn of(former: &Terms, before: &[Self], at: Timestamp) -> Self {
         let at = Self::instant(at, former.created_at, before);
@@ -38,7 +38,7 @@ impl Amendment {
     }
 }
 
-impl Amendment {
+impl PastReschedule {
     /// The instant that counts, whole seconds: never before the booking or the change before, whatever two clocks say.
     pub(crate) fn instant(at: Timestamp, created_at: Timestamp, before: &[Self]) -> Timestamp {
         let earliest = before.last().map_or(created_at, |last| last.at);
@@ -66,12 +66,12 @@ fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
 /// Refusals: those of the policy's currency, which no frozen terms meet.
 pub fn effective_schedule(
     terms: &Terms,
-    amendments: &[Amendment],
+    reschedules: &[PastReschedule],
 ) -> Result<Vec<Segment>, Refusal> {
     let Some(stakes) = terms.stakes()? else {
         return Ok(Vec::new());
     };
-    let reached = reached(stakes.document, amendments);
+    let reached = reached(stakes.document, reschedules);
     Ok(raised(&terms.schedule, &stakes, reached))
 }
 
@@ -105,12 +105,12 @@ pub(super) fn raised(
 }
 
 /// The largest penalty reached at a change of date, minor units; `None` when a person would have had to say.
-pub(super) fn reached(document: &Document, amendments: &[Amendment]) -> Option<i64> {
+pub(super) fn reached(document: &Document, reschedules: &[PastReschedule]) -> Option<i64> {
     if document.reschedule.floor == Floor::Reset {
         return Some(0);
     }
-    amendments.iter().try_fold(0, |largest: i64, amendment| {
-        Some(largest.max(amendment.reached?.minor()))
+    reschedules.iter().try_fold(0, |largest: i64, reschedule| {
+        Some(largest.max(reschedule.reached?.minor()))
     })
 }
 
@@ -150,25 +150,25 @@ mod tests {
             ("2026-06-21T00:00:00Z", Some(90_000)),
             (after.as_str(), Some(90_000)),
         ] {
-            let amendment = Amendment::of(&firm, &[], Timestamp::parse(at).unwrap());
-            assert_eq!(amendment.reached.map(Amount::minor), reached, "{at}");
-            assert_eq!(amendment.previous_event_date, firm.event_date);
+            let reschedule = PastReschedule::of(&firm, &[], Timestamp::parse(at).unwrap());
+            assert_eq!(reschedule.reached.map(Amount::minor), reached, "{at}");
+            assert_eq!(reschedule.previous_event_date, firm.event_date);
         }
         // A clock that is behind the one the booking was recorded by does not undo the step that held from the first second.
         let strict = terms(Some(
             r#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#,
         ));
-        let early = Amendment::of(&strict, &[], strict.created_at.plus_ms(-1000));
+        let early = PastReschedule::of(&strict, &[], strict.created_at.plus_ms(-1000));
         assert_eq!(early.reached.map(Amount::minor), Some(100_000));
-        let bare = Amendment::of(&terms(None), &[], firm.claim_until);
+        let bare = PastReschedule::of(&terms(None), &[], firm.claim_until);
         assert_eq!(bare.reached.map(Amount::minor), Some(0));
         // A clock that is behind puts nothing before what was recorded by another.
-        let again = Amendment::of(&firm, &[bare], firm.created_at);
+        let again = PastReschedule::of(&firm, &[bare], firm.created_at);
         assert_eq!(
             (again.at, again.reached.map(Amount::minor)),
             (firm.claim_until, Some(90_000))
         );
-        let early = Amendment::of(&firm, &[], firm.created_at.plus_ms(-1));
+        let early = PastReschedule::of(&firm, &[], firm.created_at.plus_ms(-1));
         assert_eq!(early.at, firm.created_at);
     }
 
@@ -177,7 +177,7 @@ mod tests {
         let document = |json: &str| Policy::from_json(json).unwrap();
         let reset = FIRM.replacen('{', r#"{"reschedule":{"floor":"reset"},"#, 1);
         let (keep, reset) = (document(FIRM), document(&reset));
-        let moved = |minor: Option<i64>| Amendment {
+        let moved = |minor: Option<i64>| PastReschedule {
             at: Timestamp::EPOCH,
             previous_event_date: EventDate::parse("2026-06-20").unwrap(),
             reached: minor.map(|minor| Amount::from_minor(minor, Currency::USD).unwrap()),

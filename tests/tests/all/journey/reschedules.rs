@@ -2,27 +2,27 @@
 
 use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 /// 2031-06-01T00:00:00Z: between the tiers of `firm` for the sample booking.
 const BETWEEN_MS: i64 = 1_938_038_400_000;
 const DAY_MS: i64 = 86_400_000;
 
-async fn booked(house: &House, acme: &Partner) -> String {
+async fn booked(server: &TestServer, acme: &Partner) -> String {
     let zone = json!({"policyId": "firm", "timeZone": "America/New_York"});
     let made = acme
         .caller
         .post("/v1/bookings", &samples::booking_with(zone))
         .await;
-    house.advance(BETWEEN_MS - house.now_ms());
+    server.advance(BETWEEN_MS - server.now_ms());
     made.string("bookingId")
 }
 
 /// What verifies from here on is only the packet's bytes and the log's public key.
-async fn packet(house: &House, acme: &Partner, id: &str) -> Value {
-    let vkey = house.caller().get("/v1/ledger/key").await.text();
+async fn packet(server: &TestServer, acme: &Partner, id: &str) -> Value {
+    let vkey = server.caller().get("/v1/ledger/key").await.text();
     let packet = acme
         .caller
         .get(&format!("/v1/bookings/{id}/evidence"))
@@ -35,9 +35,9 @@ async fn packet(house: &House, acme: &Partner, id: &str) -> Value {
 #[tokio::test]
 async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let id = booked(&house, &acme).await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let id = booked(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
         let before = acme.caller.get(&format!("{path}/policy-evaluation")).await.ok(200);
 
@@ -78,7 +78,7 @@ async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
         assert_eq!(after["explanation"]["code"], "RESCHEDULE_FLOOR");
         assert_eq!(after["refund"], before["refund"]);
         assert_eq!(after["schedule"], moved["schedule"]);
-        let shown = packet(&house, &acme, &id).await;
+        let shown = packet(&server, &acme, &id).await;
         assert_eq!(shown["formerTerms"].as_array().unwrap().len(), 1);
         let kinds = kinds(&shown);
         assert_eq!(kinds, ["booking.created", "booking.rescheduled"]);
@@ -97,14 +97,14 @@ fn kinds(packet: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
     on_every_engine(async |engine| {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
-        let id = booked(&house, &acme).await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let id = booked(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
         let reschedule = format!("{path}/reschedule");
         acme.caller.post(&reschedule, &samples::new_date()).await.ok(200);
         acme.protect(&id).await;
-        house.advance(DAY_MS);
+        server.advance(DAY_MS);
         // A local date is read on the booking's clocks, in winter now.
         let winter = json!({"eventDate": "2031-12-20T19:00", "agreedBy": ["talent", "partner", "organizer"]});
         let moved = acme.caller.post(&reschedule, &winter).await.ok(200);
@@ -114,7 +114,7 @@ async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
         let again = acme.protect(&id).await;
         assert_eq!(again["protectedAt"], "2031-06-01T00:00:00.000Z");
 
-        let open = packet(&house, &acme, &id).await;
+        let open = packet(&server, &acme, &id).await;
         assert_eq!(open["formerTerms"].as_array().unwrap().len(), 2);
         let resolution = acme.cancel(&id, &samples::cancellation()).await;
         let evaluation = &resolution["evaluation"];
@@ -124,7 +124,7 @@ async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
         assert_eq!(evaluation["anchorUtc"], moved["eventDate"]);
         let refused = acme.caller.post(&reschedule, &samples::new_date()).await;
         assert_eq!((refused.status, refused.code().as_str()), (409, "booking_canceled"));
-        let closed = packet(&house, &acme, &id).await;
+        let closed = packet(&server, &acme, &id).await;
         let expected = [
             "booking.created",
             "booking.rescheduled",

@@ -8,21 +8,21 @@ use bookguard_core::session::Session;
 use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 
-use super::door::Door;
+use super::endpoint::McpEndpoint;
 use crate::app::{App, Payer};
 use crate::courier::Courier;
 use crate::refusal::Refusal;
 
 /// A service that answers messages in this process.
-pub struct Desk(Door);
+pub struct LocalMcp(McpEndpoint);
 
-impl Desk {
-    /// A desk at which everybody is the session's caller. Drop it before the service is closed.
+impl LocalMcp {
+    /// An endpoint whose every caller is the session's. Drop it before the service is closed.
     ///
     /// Errors: a sentence for the operator when the system gives no threads.
     pub fn new(session: Session, courier: Arc<Courier>, report: fn(&str)) -> Result<Self, String> {
         let app = App::operated(session, courier, report)?;
-        Ok(Self(Door::new(Arc::new(app), None)))
+        Ok(Self(McpEndpoint::new(Arc::new(app), None)))
     }
 
     /// What the path would answer to a message with these headers: a status, and a body that may be empty.

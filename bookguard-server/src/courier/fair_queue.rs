@@ -15,8 +15,8 @@ mod record;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use bookguard_core::engine::command::Parcel;
-use bookguard_core::engine::outbox::{Standing, Terms, whole_claim};
+use bookguard_core::engine::command::LeasedDelivery;
+use bookguard_core::engine::outbox::{EndpointAllowance, EndpointStanding, whole_claim};
 use bookguard_core::limits::{IN_FLIGHT, IN_FLIGHT_NEW, IN_FLIGHT_TROUBLED};
 use bookguard_core::model::{EndpointId, PartnerId};
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ pub(super) enum Ended {
 /// A delivery whose turn it is.
 #[derive(Debug)]
 pub(super) struct Turn {
-    pub parcel: Parcel,
+    pub delivery: LeasedDelivery,
     pub seat: Seat,
     /// How long the attempt may take.
     pub patience: Duration,
@@ -64,7 +64,7 @@ pub(super) struct Turn {
 pub(super) struct Seat {
     pub endpoint_id: EndpointId,
     partner_id: PartnerId,
-    pool: Standing,
+    pool: EndpointStanding,
 }
 
 impl Seat {
@@ -79,8 +79,8 @@ impl Seat {
 
 /// The queues of all endpoints that have anything here.
 #[derive(Debug)]
-pub(super) struct Rota {
-    lanes: HashMap<EndpointId, Lane>,
+pub(super) struct FairQueue {
+    queues: HashMap<EndpointId, EndpointQueue>,
     /// Places, and the endpoints that have something to send and may have one.
     pools: Pools,
     memory: Memory,
@@ -102,21 +102,21 @@ struct Pools {
 }
 
 impl Pools {
-    fn of(&mut self, standing: Standing) -> &mut Pool {
+    fn of(&mut self, standing: EndpointStanding) -> &mut Pool {
         match standing {
-            Standing::Good => &mut self.good,
-            Standing::New => &mut self.new,
-            Standing::Troubled => &mut self.troubled,
+            EndpointStanding::Good => &mut self.good,
+            EndpointStanding::New => &mut self.new,
+            EndpointStanding::Troubled => &mut self.troubled,
         }
     }
 }
 
 #[derive(Debug)]
-struct Lane {
+struct EndpointQueue {
     partner_id: PartnerId,
     record: Record,
-    first_tries: VecDeque<Parcel>,
-    retries: VecDeque<Parcel>,
+    first_tries: VecDeque<LeasedDelivery>,
+    retries: VecDeque<LeasedDelivery>,
     /// First tries sent since the last retry, while retries waited.
     since_retry: u32,
     in_flight: usize,
@@ -130,7 +130,7 @@ struct Lane {
     gone: bool,
 }
 
-/// What a lane that has something to send waits for.
+/// What a queue that has something to send waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waits {
     No,
@@ -140,9 +140,9 @@ enum Waits {
     ForMoment,
 }
 
-impl Lane {
+impl EndpointQueue {
     fn new(partner_id: PartnerId, record: Record) -> Self {
-        Lane {
+        EndpointQueue {
             partner_id,
             record,
             first_tries: VecDeque::new(),
@@ -169,14 +169,14 @@ impl Lane {
         self.queued() > 0 && self.in_flight < self.record.cap()
     }
 
-    fn empty(&mut self) -> impl Iterator<Item = Parcel> + use<> {
+    fn empty(&mut self) -> impl Iterator<Item = LeasedDelivery> + use<> {
         let first_tries = std::mem::take(&mut self.first_tries);
         first_tries
             .into_iter()
             .chain(std::mem::take(&mut self.retries))
     }
 
-    fn take(&mut self) -> Option<Parcel> {
+    fn take(&mut self) -> Option<LeasedDelivery> {
         if self.retries.is_empty() {
             return self.first_tries.pop_front();
         }
@@ -189,11 +189,11 @@ impl Lane {
     }
 }
 
-impl Rota {
+impl FairQueue {
     /// Without queues; an attempt may take so long.
     pub(super) fn new(attempt_time: Duration) -> Self {
-        Rota {
-            lanes: HashMap::new(),
+        FairQueue {
+            queues: HashMap::new(),
             pools: Pools {
                 good: Pool::new(IN_FLIGHT),
                 new: Pool::new(IN_FLIGHT_NEW),
@@ -208,22 +208,22 @@ impl Rota {
     }
 
     /// Queues a delivery.
-    pub(super) fn add(&mut self, parcel: Parcel) {
-        let (endpoint_id, partner_id) = (parcel.endpoint_id, parcel.partner_id);
-        let lane = self.lanes.entry(endpoint_id).or_insert_with(|| {
+    pub(super) fn add(&mut self, delivery: LeasedDelivery) {
+        let (endpoint_id, partner_id) = (delivery.endpoint_id, delivery.partner_id);
+        let queue = self.queues.entry(endpoint_id).or_insert_with(|| {
             let known = self.memory.take(&endpoint_id);
-            let record = known.unwrap_or_else(|| Record::unknown(parcel.failing));
-            Lane::new(partner_id, record)
+            let record = known.unwrap_or_else(|| Record::unknown(delivery.failing));
+            EndpointQueue::new(partner_id, record)
         });
-        lane.per_second = parcel.per_second;
+        queue.per_second = delivery.per_second;
         // What is claimed after that is for an endpoint which was brought back: it may end once more.
-        lane.gone = false;
-        if parcel.attempts == 0 {
-            lane.first_tries.push_back(parcel);
+        queue.gone = false;
+        if delivery.attempts == 0 {
+            queue.first_tries.push_back(delivery);
         } else {
-            lane.retries.push_back(parcel);
+            queue.retries.push_back(delivery);
         }
-        queue_up(lane, endpoint_id, &mut self.pools);
+        queue_up(queue, endpoint_id, &mut self.pools);
     }
 
     /// The delivery to be attempted next, which from now on is in flight; `None` while nothing may be sent.
@@ -233,52 +233,58 @@ impl Rota {
         {
             self.paced.pop_first();
             // A moment may be that of a queue which is gone, and the endpoint's new one may wait for a place already.
-            if let Some(lane) = self.lanes.get_mut(&endpoint_id)
-                && lane.waits == Waits::ForMoment
+            if let Some(queue) = self.queues.get_mut(&endpoint_id)
+                && queue.waits == Waits::ForMoment
             {
-                lane.waits = Waits::No;
-                queue_up(lane, endpoint_id, &mut self.pools);
+                queue.waits = Waits::No;
+                queue_up(queue, endpoint_id, &mut self.pools);
             }
         }
-        let pools = [Standing::Good, Standing::New, Standing::Troubled];
+        let pools = [
+            EndpointStanding::Good,
+            EndpointStanding::New,
+            EndpointStanding::Troubled,
+        ];
         pools.into_iter().find_map(|pool| self.next_of(pool, now))
     }
 
-    fn next_of(&mut self, pool: Standing, now: Instant) -> Option<Turn> {
+    fn next_of(&mut self, pool: EndpointStanding, now: Instant) -> Option<Turn> {
         while let Some(endpoint_id) = self.pools.of(pool).call() {
-            let Some(lane) = self.lanes.get_mut(&endpoint_id) else {
+            let Some(queue) = self.queues.get_mut(&endpoint_id) else {
                 continue;
             };
-            lane.waits = Waits::No;
-            if !lane.may_send() {
+            queue.waits = Waits::No;
+            if !queue.may_send() {
                 continue;
             }
             if let Some(at) = self.paces.get(&endpoint_id).filter(|at| **at > now)
-                && lane.per_second.is_some()
+                && queue.per_second.is_some()
             {
-                lane.waits = Waits::ForMoment;
+                queue.waits = Waits::ForMoment;
                 self.paced.insert((*at, endpoint_id));
                 continue;
             }
-            let Some(parcel) = lane.take() else { continue };
-            lane.in_flight += 1;
+            let Some(delivery) = queue.take() else {
+                continue;
+            };
+            queue.in_flight += 1;
             let seat = Seat {
                 endpoint_id,
-                partner_id: lane.partner_id,
+                partner_id: queue.partner_id,
                 pool,
             };
             self.pools.of(pool).begin(seat.partner_id);
-            if let Some(per_second) = lane.per_second {
+            if let Some(per_second) = queue.per_second {
                 let next = now + Duration::from_secs(1) / per_second.max(1);
                 self.paces.insert(endpoint_id, next);
             }
-            let patience = lane.record.patience(self.attempt_time);
-            queue_up(lane, endpoint_id, &mut self.pools);
-            if self.paces.len() > self.lanes.len() + PACES {
+            let patience = queue.record.patience(self.attempt_time);
+            queue_up(queue, endpoint_id, &mut self.pools);
+            if self.paces.len() > self.queues.len() + PACES {
                 self.paces.retain(|_, at| *at > now);
             }
             return Some(Turn {
-                parcel,
+                delivery,
                 seat,
                 patience,
             });
@@ -298,33 +304,34 @@ impl Rota {
         seat: Seat,
         ended: Ended,
         took_ms: u64,
-    ) -> Option<(PartnerId, Terms)> {
+    ) -> Option<(PartnerId, EndpointAllowance)> {
         self.pools.of(seat.pool).end(seat.partner_id);
-        let lane = self.lanes.get_mut(&seat.endpoint_id)?;
-        lane.in_flight -= 1;
-        lane.settling += 1;
-        let before = lane.record.terms();
-        lane.record.note(ended, took_ms, lane.per_second);
-        let terms = lane.record.terms();
-        if terms.standing != before.standing && lane.waits == Waits::ForPlace {
-            lane.waits = Waits::No;
+        let queue = self.queues.get_mut(&seat.endpoint_id)?;
+        queue.in_flight -= 1;
+        queue.settling += 1;
+        let before = queue.record.terms();
+        queue.record.note(ended, took_ms, queue.per_second);
+        let terms = queue.record.terms();
+        if terms.standing != before.standing && queue.waits == Waits::ForPlace {
+            queue.waits = Waits::No;
             let pool = self.pools.of(before.standing);
-            pool.leave(lane.partner_id, seat.endpoint_id);
+            pool.leave(queue.partner_id, seat.endpoint_id);
         }
-        queue_up(lane, seat.endpoint_id, &mut self.pools);
-        (terms != before).then_some((lane.partner_id, terms))
+        queue_up(queue, seat.endpoint_id, &mut self.pools);
+        (terms != before).then_some((queue.partner_id, terms))
     }
 
     /// What is queued for the endpoint beyond what may be held; the last to come goes first.
-    pub(super) fn shed(&mut self, endpoint_id: &EndpointId) -> Vec<Parcel> {
-        let Some(lane) = self.lanes.get_mut(endpoint_id) else {
+    pub(super) fn shed(&mut self, endpoint_id: &EndpointId) -> Vec<LeasedDelivery> {
+        let Some(queue) = self.queues.get_mut(endpoint_id) else {
             return Vec::new();
         };
-        let surplus = lane.queued().saturating_sub(lane.record.terms().most);
+        let surplus = queue.queued().saturating_sub(queue.record.terms().most);
         std::iter::from_fn(|| {
-            lane.first_tries
+            queue
+                .first_tries
                 .pop_back()
-                .or_else(|| lane.retries.pop_back())
+                .or_else(|| queue.retries.pop_back())
         })
         .take(surplus)
         .collect()
@@ -333,24 +340,24 @@ impl Rota {
     /// A delivery that was [`sent`](Self::sent) is settled, or given back. Says whether the claimer should come: the
     /// store holds more for this endpoint, which fares well, and now there is room for a whole claim.
     pub(super) fn done(&mut self, endpoint_id: &EndpointId) -> bool {
-        let Some(lane) = self.lanes.get_mut(endpoint_id) else {
+        let Some(queue) = self.queues.get_mut(endpoint_id) else {
             return false;
         };
-        lane.settling -= 1;
-        let good = lane.record.terms().standing == Standing::Good;
-        let wanted = good && lane.backlog && has_room(lane);
+        queue.settling -= 1;
+        let good = queue.record.terms().standing == EndpointStanding::Good;
+        let wanted = good && queue.backlog && has_room(queue);
         if wanted {
-            lane.backlog = false;
+            queue.backlog = false;
         }
-        if lane.held() == 0
-            && let Some(lane) = self.lanes.remove(endpoint_id)
+        if queue.held() == 0
+            && let Some(queue) = self.queues.remove(endpoint_id)
         {
-            if lane.waits == Waits::ForPlace {
-                let pool = self.pools.of(lane.record.terms().standing);
-                pool.leave(lane.partner_id, *endpoint_id);
+            if queue.waits == Waits::ForPlace {
+                let pool = self.pools.of(queue.record.terms().standing);
+                pool.leave(queue.partner_id, *endpoint_id);
             }
             self.forgotten
-                .extend(self.memory.keep(*endpoint_id, lane.record));
+                .extend(self.memory.keep(*endpoint_id, queue.record));
         }
         wanted
     }
@@ -361,20 +368,20 @@ impl Rota {
     }
 
     /// The endpoint takes nothing more: what was queued for it. `None` when that was known already.
-    pub(super) fn gone(&mut self, endpoint_id: &EndpointId) -> Option<Vec<Parcel>> {
-        let lane = self.lanes.get_mut(endpoint_id)?;
-        if std::mem::replace(&mut lane.gone, true) {
+    pub(super) fn gone(&mut self, endpoint_id: &EndpointId) -> Option<Vec<LeasedDelivery>> {
+        let queue = self.queues.get_mut(endpoint_id)?;
+        if std::mem::replace(&mut queue.gone, true) {
             return None;
         }
-        Some(lane.empty().collect())
+        Some(queue.empty().collect())
     }
 
     /// The store holds more for these endpoints, and there was no room. Says whether there is room by now.
     pub(super) fn backlog(&mut self, endpoint_ids: &[EndpointId]) -> bool {
         let mut room = false;
         for endpoint_id in endpoint_ids {
-            match self.lanes.get_mut(endpoint_id) {
-                Some(lane) if !has_room(lane) => lane.backlog = true,
+            match self.queues.get_mut(endpoint_id) {
+                Some(queue) if !has_room(queue) => queue.backlog = true,
                 _ => room = true,
             }
         }
@@ -382,28 +389,32 @@ impl Rota {
     }
 
     /// Hands out everything that is queued.
-    pub(super) fn clear(&mut self) -> Vec<Parcel> {
-        let queued = self.lanes.values_mut().flat_map(Lane::empty).collect();
-        self.lanes.retain(|_, lane| lane.held() > 0);
+    pub(super) fn clear(&mut self) -> Vec<LeasedDelivery> {
+        let queued = self
+            .queues
+            .values_mut()
+            .flat_map(EndpointQueue::empty)
+            .collect();
+        self.queues.retain(|_, queue| queue.held() > 0);
         queued
     }
 
     /// Whether nothing is held.
     pub(super) fn is_idle(&self) -> bool {
-        self.lanes.is_empty()
+        self.queues.is_empty()
     }
 }
 
-fn has_room(lane: &Lane) -> bool {
-    let most = lane.record.terms().most;
-    lane.held() + whole_claim(most) <= most
+fn has_room(queue: &EndpointQueue) -> bool {
+    let most = queue.record.terms().most;
+    queue.held() + whole_claim(most) <= most
 }
 
-fn queue_up(lane: &mut Lane, endpoint_id: EndpointId, pools: &mut Pools) {
-    if lane.may_send() && lane.waits == Waits::No {
-        lane.waits = Waits::ForPlace;
-        let pool = pools.of(lane.record.terms().standing);
-        pool.wait(lane.partner_id, endpoint_id);
+fn queue_up(queue: &mut EndpointQueue, endpoint_id: EndpointId, pools: &mut Pools) {
+    if queue.may_send() && queue.waits == Waits::No {
+        queue.waits = Waits::ForPlace;
+        let pool = pools.of(queue.record.terms().standing);
+        pool.wait(queue.partner_id, endpoint_id);
     }
 }
 

@@ -8,14 +8,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::{Answer, Command, Envelope, Parcel};
+use crate::engine::command::{Answer, Command, Envelope, LeasedDelivery};
 use crate::features;
 use crate::features::bookings::BookingCreated;
 use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
 use crate::features::endpoints::DeleteEndpoint;
 use crate::features::partners::{Registration, SetQuota};
 use crate::features::retention::Begin;
-use crate::guard::{Guard, Seen};
+use crate::guard::{Guard, PublishedHead};
 use crate::model::{BookingId, Endpoint, Quota, QuotaChanges, Scopes, Timestamp};
 use crate::operation::{self, Action, Operation, Request};
 use crate::service::{self, Closing, Config, OpenError, Service};
@@ -37,7 +37,7 @@ pub(in crate::store) fn open(
         ledger_key: None,
         guard_file: None,
         public_url: "https://api.example.com".to_owned(),
-        registration: service::Registration::Open,
+        registration: service::RegistrationMode::Open,
         library_policies: true,
         clock: Clock::Set(Arc::clone(clock)),
         outbox: None,
@@ -51,12 +51,12 @@ pub(in crate::store) fn open(
 }
 
 /// A service on a database, driven by hand.
-struct Desk {
+struct Fixture {
     service: Arc<Service>,
     clock: Arc<AtomicI64>,
 }
 
-impl Desk {
+impl Fixture {
     fn session(&self, authority: Authority) -> Session {
         Session {
             service: Arc::clone(&self.service),
@@ -224,7 +224,7 @@ impl Desk {
     /// Has the guard remember entries that the database does not hold, and accepts that they are lost.
     fn lose(&self, entries: u64) {
         let head = self.service.head().unwrap().seen();
-        let published = Seen {
+        let published = PublishedHead {
             size: head.size + entries,
             ..head
         };
@@ -249,13 +249,13 @@ impl Desk {
             lease,
             endpoints: vec![(endpoint.endpoint_id, 10)],
         });
-        let due: Vec<Parcel> = {
+        let due: Vec<LeasedDelivery> = {
             let mut conn = self.service.store().reader().unwrap();
             let sql = "SELECT e.id, e.partner_id, e.booking_id, e.type, e.seq, e.body, d.attempts FROM delivery d \
                        JOIN event e ON e.id = d.event_id WHERE d.endpoint_id = $1 AND d.lease = $2 ORDER BY d.event_id";
             let args = vec![(&endpoint.endpoint_id).into(), lease.into()];
             let rows = conn.one(Statement::new(sql, args)).unwrap();
-            let parcel = |row: &Row| Parcel {
+            let delivery = |row: &Row| LeasedDelivery {
                 event_id: row.id(0).unwrap(),
                 partner_id: row.id(1).unwrap(),
                 endpoint_id: endpoint.endpoint_id,
@@ -269,13 +269,13 @@ impl Desk {
                 per_second: None,
                 failing: false,
             };
-            rows.rows.iter().map(parcel).collect()
+            rows.rows.iter().map(delivery).collect()
         };
-        for parcel in &due {
+        for delivery in &due {
             let attempt = answered(self.now(), class);
             self.tell(SettleDelivery {
                 jitter: 1 << 63,
-                ..SettleDelivery::of(parcel, attempt, self.now()).unwrap()
+                ..SettleDelivery::of(delivery, attempt, self.now()).unwrap()
             });
         }
         due.len()
@@ -311,37 +311,37 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
 
 /// A partner of the past: events that were delivered, one of them after a failure, refused as gone, and meant for an endpoint that
 /// is deleted; and one that still waits. All but the last are pruned by [`prune`].
-fn past(desk: &Desk) {
-    let past = desk.partner();
-    desk.later(HOUR);
-    let all = desk.endpoint(&past, r#"{"url":"https://g.example.com/"}"#);
-    let gone = desk.endpoint(&past, r#"{"url":"https://h.example.com/"}"#);
-    let deleted = desk.endpoint(&past, r#"{"url":"https://i.example.com/"}"#);
-    desk.later(HOUR);
-    let told = desk.book(&past, "");
-    assert_eq!(desk.attempt(&gone, Some(FailureClass::Gone)), 1);
-    desk.protect(&past, &told);
-    assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 2);
-    desk.later(HOUR);
-    assert_eq!(desk.attempt(&all, None), 2);
-    desk.tell(DeleteEndpoint {
+fn past(fixture: &Fixture) {
+    let past = fixture.partner();
+    fixture.later(HOUR);
+    let all = fixture.endpoint(&past, r#"{"url":"https://g.example.com/"}"#);
+    let gone = fixture.endpoint(&past, r#"{"url":"https://h.example.com/"}"#);
+    let deleted = fixture.endpoint(&past, r#"{"url":"https://i.example.com/"}"#);
+    fixture.later(HOUR);
+    let told = fixture.book(&past, "");
+    assert_eq!(fixture.attempt(&gone, Some(FailureClass::Gone)), 1);
+    fixture.protect(&past, &told);
+    assert_eq!(fixture.attempt(&all, Some(FailureClass::Http5xx)), 2);
+    fixture.later(HOUR);
+    assert_eq!(fixture.attempt(&all, None), 2);
+    fixture.tell(DeleteEndpoint {
         partner_id: past.partner_id().unwrap(),
         endpoint_id: deleted.endpoint_id,
     });
-    desk.later(HOUR);
-    let late = desk.book(&past, "");
-    desk.endpoint(&past, r#"{"url":"https://j.example.com/"}"#);
-    desk.later(HOUR);
-    desk.protect(&past, &late);
-    assert_eq!(desk.attempt(&all, None), 2);
+    fixture.later(HOUR);
+    let late = fixture.book(&past, "");
+    fixture.endpoint(&past, r#"{"url":"https://j.example.com/"}"#);
+    fixture.later(HOUR);
+    fixture.protect(&past, &late);
+    assert_eq!(fixture.attempt(&all, None), 2);
 }
 
 /// Prunes what happened before `before`; how many events.
-fn prune(desk: &Desk, before: Timestamp) -> u64 {
-    let found = features::retention::look(&desk.service, before, Begin::Next).unwrap();
+fn prune(fixture: &Fixture, before: Timestamp) -> u64 {
+    let found = features::retention::look(&fixture.service, before, Begin::Next).unwrap();
     assert_eq!((found.waiting, found.next), (1, None));
-    let command = found.command(desk.now()).unwrap();
-    let answer = desk.service.submit(command).unwrap();
+    let command = found.command(fixture.now()).unwrap();
+    let answer = fixture.service.submit(command).unwrap();
     match answer.blocking_recv().unwrap().unwrap() {
         Answer::Fresh(events) => events,
         other => panic!("{other:?}"),
@@ -354,91 +354,99 @@ fn prune(desk: &Desk, before: Timestamp) -> u64 {
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
-    let desk = Desk { service, clock };
-    past(&desk);
-    desk.later(HOUR);
-    let today = desk.now();
-    let (acme, other) = (desk.partner(), desk.partner());
-    desk.later(HOUR);
-    desk.put(&acme, "house", 5000);
-    desk.put(&other, "house", 0);
-    desk.later(HOUR);
-    desk.put(&acme, "house", 2500);
-    desk.put(&acme, "gala", 0);
-    desk.call::<features::partners::UpdatePartner>(
+    let fixture = Fixture { service, clock };
+    past(&fixture);
+    fixture.later(HOUR);
+    let today = fixture.now();
+    let (acme, other) = (fixture.partner(), fixture.partner());
+    fixture.later(HOUR);
+    fixture.put(&acme, "house", 5000);
+    fixture.put(&other, "house", 0);
+    fixture.later(HOUR);
+    fixture.put(&acme, "house", 2500);
+    fixture.put(&acme, "gala", 0);
+    fixture.call::<features::partners::UpdatePartner>(
         &acme,
         "",
         r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#,
         None,
     );
-    desk.tell(SetQuota {
+    fixture.tell(SetQuota {
         partner_id: acme.partner_id().unwrap(),
         changes: QuotaChanges {
             bookings: Some(Some(100)),
             ..QuotaChanges::default()
         },
     });
-    let quiet = desk.book(&acme, "");
-    let all = desk.endpoint(&acme, r#"{"url":"https://a.example.com/"}"#);
-    let some = desk.endpoint(
+    let quiet = fixture.book(&acme, "");
+    let all = fixture.endpoint(&acme, r#"{"url":"https://a.example.com/"}"#);
+    let some = fixture.endpoint(
         &acme,
         r#"{"url":"https://b.example.com/","events":["booking.protected"],"description":"b"}"#,
     );
-    let doomed = desk.endpoint(&acme, r#"{"url":"https://c.example.com/"}"#);
-    let ended = desk.endpoint(&acme, r#"{"url":"https://d.example.com/"}"#);
-    let theirs = desk.endpoint(
+    let doomed = fixture.endpoint(&acme, r#"{"url":"https://c.example.com/"}"#);
+    let ended = fixture.endpoint(&acme, r#"{"url":"https://d.example.com/"}"#);
+    let theirs = fixture.endpoint(
         &other,
         r#"{"url":"https://e.example.com/","ownSecret":true}"#,
     );
-    let narrowed = desk.endpoint(&acme, r#"{"url":"https://f.example.com/"}"#);
-    desk.later(HOUR);
+    let narrowed = fixture.endpoint(&acme, r#"{"url":"https://f.example.com/"}"#);
+    fixture.later(HOUR);
     let narrow = r#"{"events":["booking.protected"],"rateLimitPerSecond":5}"#;
-    desk.change(&acme, &narrowed, narrow);
-    desk.later(HOUR);
-    let full = desk.book(
+    fixture.change(&acme, &narrowed, narrow);
+    fixture.later(HOUR);
+    let full = fixture.book(
         &acme,
         r#","policyId":"moderate","timeZone":"Europe/Berlin","amountPaid":12.34,"metadata":{"ref":"A-1"}"#,
     );
-    desk.book(&other, r#","currency":"EUR""#);
-    assert_eq!(desk.attempt(&all, Some(FailureClass::Http5xx)), 1);
-    assert_eq!(desk.attempt(&doomed, Some(FailureClass::Gone)), 1);
-    assert_eq!(desk.attempt(&theirs, Some(FailureClass::Http5xx)), 1);
-    desk.later(HOUR);
-    desk.tell(DeleteEndpoint {
+    fixture.book(&other, r#","currency":"EUR""#);
+    assert_eq!(fixture.attempt(&all, Some(FailureClass::Http5xx)), 1);
+    assert_eq!(fixture.attempt(&doomed, Some(FailureClass::Gone)), 1);
+    assert_eq!(fixture.attempt(&theirs, Some(FailureClass::Http5xx)), 1);
+    fixture.later(HOUR);
+    fixture.tell(DeleteEndpoint {
         partner_id: acme.partner_id().unwrap(),
         endpoint_id: ended.endpoint_id,
     });
-    desk.later(HOUR);
-    assert_eq!(desk.attempt(&all, Some(FailureClass::ConnectionRefused)), 1);
-    desk.lose(3);
-    desk.later(HOUR);
-    assert_eq!(desk.attempt(&all, None), 1);
-    desk.later(HOUR);
-    desk.lose(1);
-    desk.accept(
+    fixture.later(HOUR);
+    assert_eq!(
+        fixture.attempt(&all, Some(FailureClass::ConnectionRefused)),
+        1
+    );
+    fixture.lose(3);
+    fixture.later(HOUR);
+    assert_eq!(fixture.attempt(&all, None), 1);
+    fixture.later(HOUR);
+    fixture.lose(1);
+    fixture.accept(
         &acme,
         &full,
         "organizer",
         r#","ip":"203.0.113.7","userAgent":"Browser/1.0""#,
     );
-    desk.protect(&acme, &full);
-    desk.reschedule(&acme, &quiet, "2027-08-20T20:00");
-    desk.protect(&acme, &quiet);
-    desk.accept(&acme, &quiet, "talent", "");
-    desk.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
-    desk.later(HOUR);
-    assert_eq!(desk.attempt(&some, None), 2);
-    desk.tell(ClaimDeliveries {
+    fixture.protect(&acme, &full);
+    fixture.reschedule(&acme, &quiet, "2027-08-20T20:00");
+    fixture.protect(&acme, &quiet);
+    fixture.accept(&acme, &quiet, "talent", "");
+    fixture.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
+    fixture.later(HOUR);
+    assert_eq!(fixture.attempt(&some, None), 2);
+    fixture.tell(ClaimDeliveries {
         lease: 9,
         endpoints: vec![(all.endpoint_id, 1), (theirs.endpoint_id, 1)],
     });
     let spare =
-        desk.call::<features::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
-    desk.call::<features::api_keys::RevokeApiKey>(&acme, &spare.api_key_id.to_string(), "", None);
-    let waiting = desk.call::<features::events::ListBookingEvents>(
+        fixture.call::<features::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
+    fixture.call::<features::api_keys::RevokeApiKey>(
+        &acme,
+        &spare.api_key_id.to_string(),
+        "",
+        None,
+    );
+    let waiting = fixture.call::<features::events::ListBookingEvents>(
         &other,
         &{
-            let listed = desk.call::<features::bookings::ListBookings>(&other, "", "", None);
+            let listed = fixture.call::<features::bookings::ListBookings>(&other, "", "", None);
             listed.data[0].booking_id.to_string()
         },
         "",
@@ -450,21 +458,21 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     );
     assert_eq!(waiting.webhook_events[0].deliveries.len(), 1);
     // Given up, and accepted after all.
-    let late = desk.book(&other, "").to_string();
+    let late = fixture.book(&other, "").to_string();
     let too_large = Some(FailureClass::PayloadTooLarge);
-    assert_eq!(desk.attempt(&theirs, too_large), 1);
-    let told = desk.call::<features::events::ListBookingEvents>(&other, &late, "", None);
+    assert_eq!(fixture.attempt(&theirs, too_large), 1);
+    let told = fixture.call::<features::events::ListBookingEvents>(&other, &late, "", None);
     let event_id = told.webhook_events[0].event_id.to_string();
-    desk.call::<features::events::RetryEvent>(&other, &event_id, "", None);
-    assert_eq!(desk.attempt(&theirs, None), 1);
-    desk.later(HOUR);
-    desk.recover(&acme, (&all, &narrowed));
-    desk.later(HOUR);
-    desk.resolve(&other);
-    desk.later(48 * HOUR);
-    assert_eq!(prune(&desk, today), 3);
-    let clock = Arc::clone(&desk.clock);
-    drop((acme, other, desk));
+    fixture.call::<features::events::RetryEvent>(&other, &event_id, "", None);
+    assert_eq!(fixture.attempt(&theirs, None), 1);
+    fixture.later(HOUR);
+    fixture.recover(&acme, (&all, &narrowed));
+    fixture.later(HOUR);
+    fixture.resolve(&other);
+    fixture.later(48 * HOUR);
+    assert_eq!(prune(&fixture, today), 3);
+    let clock = Arc::clone(&fixture.clock);
+    drop((acme, other, fixture));
     closing.wait();
     clock
 }

@@ -11,7 +11,7 @@ use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{Landmark, Material, summarize};
 use crate::evidence::{
-    Acceptance, FrozenTerms, Notification, NotificationOutcome, Packet, Rescheduling,
+    Acceptance, FrozenTerms, Notification, NotificationOutcome, Packet, RescheduleRecord,
 };
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
@@ -22,12 +22,13 @@ use crate::ledger::{
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
-    self, Actor, Amendment, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
-    Policy, PolicySource, Reason, Resolution, Standing, Subject, Terms, TermsDisclosure,
+    self, Actor, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
+    PastReschedule, Policy, PolicySource, Reason, Resolution, Standing, Subject, Terms,
+    TermsDisclosure,
 };
 
 /// A ledger of a few bookings.
-pub struct Desk {
+pub struct Fixture {
     pub signer: Signer,
     tiles: BTreeMap<(u8, u64), Vec<u8>>,
     tree: Tree,
@@ -65,7 +66,7 @@ struct Kept {
     /// The former terms in words.
     told: Vec<TermsDisclosure>,
     acceptances: Vec<Acceptance>,
-    amendments: Vec<Amendment>,
+    reschedules: Vec<PastReschedule>,
     notifications: Vec<Notification>,
     deliveries: Vec<PacketDelivery>,
     resolution: Option<Resolution>,
@@ -84,7 +85,7 @@ fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-impl Desk {
+impl Fixture {
     pub fn new() -> Self {
         Self::named("example.com/log")
     }
@@ -99,7 +100,7 @@ impl Desk {
     }
 
     fn made(origin: &str, lie: Option<Lie>) -> Self {
-        let mut desk = Self {
+        let mut fixture = Self {
             lie,
             signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
             tiles: BTreeMap::new(),
@@ -108,63 +109,63 @@ impl Desk {
             kept: Vec::new(),
         };
         let zone = Some("America/New_York");
-        desk.create(1, Some("flexible"), "2026-09-01", zone);
-        desk.create(2, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
-        desk.create(3, None, "2026-06-20T19:00:00.250Z", None);
-        desk.protect(1);
-        desk.protect(0);
+        fixture.create(1, Some("flexible"), "2026-09-01", zone);
+        fixture.create(2, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        fixture.create(3, None, "2026-06-20T19:00:00.250Z", None);
+        fixture.protect(1);
+        fixture.protect(0);
         // Others write to the same ledger.
         for n in 10..14 {
-            desk.create(n, Some("firm"), "2026-06-20T19:00:00+02:00", None);
+            fixture.create(n, Some("firm"), "2026-06-20T19:00:00+02:00", None);
         }
         for (n, policy) in [(20, "firm"), (21, "firm"), (22, "firm")] {
-            desk.create(n, Some(policy), "2026-06-20T19:00:00-04:00", zone);
+            fixture.create(n, Some(policy), "2026-06-20T19:00:00-04:00", zone);
         }
-        desk.protect(7);
-        desk.protect(9);
-        desk.cancel(7, Actor::Organizer, Some(Reason::Illness));
-        desk.cancel(8, Actor::Talent, Some(Reason::ForceMajeure));
-        desk.cancel(9, Actor::Organizer, Some(Reason::ForceMajeure));
-        desk.decide(9, "200.25");
+        fixture.protect(7);
+        fixture.protect(9);
+        fixture.cancel(7, Actor::Organizer, Some(Reason::Illness));
+        fixture.cancel(8, Actor::Talent, Some(Reason::ForceMajeure));
+        fixture.cancel(9, Actor::Organizer, Some(Reason::ForceMajeure));
+        fixture.decide(9, "200.25");
         // Moved, locked, moved again, and canceled.
-        desk.create(23, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
-        desk.accept(
+        fixture.create(23, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        fixture.accept(
             10,
             "2026-04-01T00:00:00Z",
             Actor::Organizer,
             Some("203.0.113.7"),
         );
-        desk.reschedule(10, "2026-05-01T00:00:00.5Z", "2026-08-20T20:00", None);
-        desk.protect_at(10, at("2026-05-02T00:00:00Z"));
-        desk.accept(10, "2026-05-03T00:00:00Z", Actor::Talent, None);
-        desk.reschedule(
+        fixture.reschedule(10, "2026-05-01T00:00:00.5Z", "2026-08-20T20:00", None);
+        fixture.protect_at(10, at("2026-05-02T00:00:00Z"));
+        fixture.accept(10, "2026-05-03T00:00:00Z", Actor::Talent, None);
+        fixture.reschedule(
             10,
             "2026-08-10T00:00:00Z",
             "2026-11-20",
             Some("Europe/Berlin"),
         );
-        desk.create(24, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
-        desk.reschedule(11, "2026-05-24T00:00:00Z", "2026-12-24T18:00", None);
-        desk.cancel(11, Actor::Organizer, Some(Reason::Illness));
+        fixture.create(24, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        fixture.reschedule(11, "2026-05-24T00:00:00Z", "2026-12-24T18:00", None);
+        fixture.cancel(11, Actor::Organizer, Some(Reason::Illness));
         // One notification given up and accepted later, one accepted at once, one under way.
-        desk.create(25, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
-        desk.attempt(12, EventType::BookingCreated, Some("timeout"));
-        desk.attempt(12, EventType::BookingCreated, Some("payload_too_large"));
-        desk.settle(12);
-        desk.attempt(12, EventType::BookingCreated, None);
-        desk.settle(12);
+        fixture.create(25, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        fixture.attempt(12, EventType::BookingCreated, Some("timeout"));
+        fixture.attempt(12, EventType::BookingCreated, Some("payload_too_large"));
+        fixture.settle(12);
+        fixture.attempt(12, EventType::BookingCreated, None);
+        fixture.settle(12);
         if let Some(Lie::Early) = lie {
-            desk.attempt(12, EventType::BookingProtected, None);
-            desk.settle(12);
+            fixture.attempt(12, EventType::BookingProtected, None);
+            fixture.settle(12);
         }
-        desk.protect(12);
+        fixture.protect(12);
         if lie.is_none() {
-            desk.attempt(12, EventType::BookingProtected, None);
-            desk.settle(12);
+            fixture.attempt(12, EventType::BookingProtected, None);
+            fixture.settle(12);
         }
-        desk.cancel(12, Actor::Organizer, Some(Reason::Illness));
-        desk.attempt(12, EventType::ResolutionCreated, Some("timeout"));
-        desk
+        fixture.cancel(12, Actor::Organizer, Some(Reason::Illness));
+        fixture.attempt(12, EventType::ResolutionCreated, Some("timeout"));
+        fixture
     }
 
     pub fn vkey(&self) -> String {
@@ -211,7 +212,7 @@ impl Desk {
     }
 
     /// A booking whose event was moved twice, and that was protected in between.
-    pub fn moved(&self) -> Packet {
+    pub fn rescheduled(&self) -> Packet {
         self.packet(&self.kept[10])
     }
 
@@ -260,7 +261,7 @@ impl Desk {
             former: Vec::new(),
             told: Vec::new(),
             acceptances: Vec::new(),
-            amendments: Vec::new(),
+            reschedules: Vec::new(),
             notifications: Vec::new(),
             deliveries: Vec::new(),
             resolution: None,
@@ -356,30 +357,30 @@ impl Desk {
         let now = agreed_at.plus_ms(30 * 60_000);
         let zone = zone.map(str::to_owned).or(kept.booking.time_zone.clone());
         let date = EventDate::parse(date).unwrap();
-        let mut terms = kept.terms.moved(date, zone.as_deref()).unwrap();
-        let told = policy::disclose(&kept.terms, &kept.amendments).unwrap();
+        let mut terms = kept.terms.rescheduled(date, zone.as_deref()).unwrap();
+        let told = policy::disclose(&kept.terms, &kept.reschedules).unwrap();
         kept.told.push(told);
-        let mut amendment = Amendment::of(&kept.terms, &kept.amendments, agreed_at);
+        let mut reschedule = PastReschedule::of(&kept.terms, &kept.reschedules, agreed_at);
         match self.lie {
-            Some(Lie::Reached(sum)) => amendment.reached = Some(sum),
+            Some(Lie::Reached(sum)) => reschedule.reached = Some(sum),
             Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
             _ => {}
         }
-        kept.amendments.push(amendment);
-        let rescheduling = Rescheduling {
+        kept.reschedules.push(reschedule);
+        let record = RescheduleRecord {
             booking_id: kept.booking.booking_id,
             rescheduled_at: now,
             event_date: terms.anchor,
             time_zone: zone.clone(),
             agreed_by: vec![Actor::Organizer, Actor::Talent],
             at: Some(agreed_at),
-            amendments: kept.amendments.clone(),
+            reschedules: kept.reschedules.clone(),
             terms: FrozenTerms::of(&terms),
         };
         kept.former.push(FrozenTerms::of(&kept.terms));
         kept.booking.reschedule(now, terms.anchor, zone);
         kept.terms = terms;
-        let fields = facts::rescheduled(&rescheduling);
+        let fields = facts::rescheduled(&record);
         self.append(&mut kept, LeafKind::BookingRescheduled, now, fields);
         self.kept.insert(which, kept);
     }
@@ -387,7 +388,7 @@ impl Desk {
     fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
         let mut kept = self.kept.remove(which);
         let now = at(now);
-        let mut told = policy::disclose(&kept.terms, &kept.amendments).unwrap();
+        let mut told = policy::disclose(&kept.terms, &kept.reschedules).unwrap();
         if let (Some(Lie::Text), Actor::Talent) = (self.lie, party) {
             told = kept.told[0].clone();
         }
@@ -434,7 +435,7 @@ impl Desk {
             booking_id: booking.booking_id,
             terms: &kept.terms,
             standing: Standing::of(booking.protected, None),
-            amendments: &kept.amendments,
+            reschedules: &kept.reschedules,
         };
         let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
         match self.lie {
@@ -564,7 +565,7 @@ impl Desk {
         let created_at = at("2026-06-01T12:00:00.500Z").max(latest.unwrap());
         let booking = &kept.booking;
         let resolution = kept.resolution.as_ref();
-        let under = (&kept.terms, &kept.amendments[..]);
+        let under = (&kept.terms, &kept.reschedules[..]);
         let evaluation = evaluate(booking, resolution, under, created_at);
         let mut deliveries = kept.deliveries.clone();
         let told = |kind| {
@@ -613,7 +614,7 @@ impl Desk {
             terms: FrozenTerms::of(&kept.terms),
             former_terms: kept.former.clone(),
             terms_disclosures: (kept.told.iter().cloned())
-                .chain([policy::disclose(&kept.terms, &kept.amendments).unwrap()])
+                .chain([policy::disclose(&kept.terms, &kept.reschedules).unwrap()])
                 .collect(),
             acceptances: kept.acceptances.clone(),
             evaluation,

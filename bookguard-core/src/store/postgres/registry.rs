@@ -10,13 +10,13 @@ use std::time::Duration;
 use super::address::Address;
 use super::{Conn, Postgres, Role};
 use crate::engine::lease::Node;
-use crate::store::Roll;
+use crate::store::NodeRegistry;
 use crate::store::conn::{Statement, StoreError};
 
 /// What these locks are called, among all that programs take on the same database.
 const NODES: i64 = 0x626f_6f6b;
 
-const ROLL: Role = Role {
+const REGISTRY: Role = Role {
     begin: "BEGIN READ ONLY",
     settings: "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
                SET tcp_user_timeout = '4s'; SET statement_timeout = '3s'; SET lock_timeout = '1s'",
@@ -32,13 +32,13 @@ const TAKE: &str =
     "SELECT CASE WHEN pg_try_advisory_lock($1::BIGINT::INT, $2::BIGINT::INT) THEN 1 ELSE 0 END";
 
 /// The list on this server.
-pub(super) fn open(address: Arc<Address>) -> Box<dyn Roll> {
-    Box::new(Locks(Postgres::new(address, &ROLL)))
+pub(super) fn open(address: Arc<Address>) -> Box<dyn NodeRegistry> {
+    Box::new(Locks(Postgres::new(address, &REGISTRY)))
 }
 
 struct Locks(Postgres);
 
-impl Roll for Locks {
+impl NodeRegistry for Locks {
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError> {
         let mut present = self.present()?;
         if !present.contains(&own) {

@@ -7,7 +7,7 @@ use bookguard_core::features::acceptances::{BookingDisclosure, DisclosedTerms};
 use bookguard_core::features::reschedules::Rescheduled;
 
 use super::cancellation::{decided, steps};
-use super::sheet::{Style, list, record, time};
+use super::table::{Style, list, record, time};
 use crate::text::plain;
 
 /// A change of date that was made, or would be.

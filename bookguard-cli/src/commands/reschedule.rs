@@ -9,7 +9,7 @@ use super::{at, once_only, with};
 use crate::args::{AcceptArgs, RescheduleArgs};
 use crate::failure::Failure;
 use crate::output::Screen;
-use crate::output::amendments;
+use crate::output::reschedules;
 use crate::target::Target;
 
 /// Moves an event, or shows what would come of it.
@@ -31,7 +31,7 @@ pub async fn reschedule(
     let answer = target
         .call::<RescheduleBooking>(once_only(request, args.once))
         .await?;
-    screen.show(&answer, amendments::rescheduled)
+    screen.show(&answer, reschedules::rescheduled)
 }
 
 /// Records an acceptance.
@@ -50,5 +50,5 @@ pub async fn accept(target: &Target, args: AcceptArgs, screen: &Screen) -> Resul
     let answer = target
         .call::<AcceptTerms>(once_only(request, args.once))
         .await?;
-    screen.show(&answer, amendments::accepted)
+    screen.show(&answer, reschedules::accepted)
 }

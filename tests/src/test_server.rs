@@ -12,16 +12,16 @@ use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 
 use crate::caller::Caller;
-use crate::engine::{Engine, Site};
+use crate::engine::{Engine, TestDatabase};
 use crate::samples;
 
-/// When every house begins: 2026-09-21T14:13:20Z.
+/// When every server begins: 2026-09-21T14:13:20Z.
 pub const START_MS: i64 = 1_790_000_000_000;
 
 /// A server and all it stands on.
-pub struct House {
+pub struct TestServer {
     server: Option<Server>,
-    site: Site,
+    database: TestDatabase,
     clock: Arc<AtomicI64>,
     config: Config,
 }
@@ -41,7 +41,7 @@ pub struct Partner {
     pub caller: Caller,
 }
 
-impl House {
+impl TestServer {
     /// A server without rate limits, whose webhooks may go to this machine.
     pub async fn open(engine: Engine) -> Self {
         Self::with(engine, |config| config).await
@@ -49,11 +49,11 @@ impl House {
 
     /// The same with some of it otherwise.
     pub async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
-        Self::on(Site::new(engine), adjust).await
+        Self::on(TestDatabase::new(engine), adjust).await
     }
 
     /// The same on a database that is there.
-    pub async fn on(site: Site, adjust: impl FnOnce(Config) -> Config) -> Self {
+    pub async fn on(database: TestDatabase, adjust: impl FnOnce(Config) -> Config) -> Self {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let config = adjust(Config {
             listen: "127.0.0.1:0".to_owned(),
@@ -63,14 +63,14 @@ impl House {
             // Tests of what failing receivers get would wait for their turn; verification has tests of its own.
             verifies_endpoints: false,
             clock: Clock::Set(Arc::clone(&clock)),
-            ledger_key: site.ledger_key().map(LedgerKeySource::File),
+            ledger_key: database.ledger_key().map(LedgerKeySource::File),
             report: |line| println!("server: {line}"),
-            ..Config::of(site.db().clone())
+            ..Config::of(database.db().clone())
         });
         let server = Server::start(config.clone()).await;
         Self {
             server: Some(server.unwrap_or_else(|why| panic!("{why}"))),
-            site,
+            database,
             clock,
             config,
         }
@@ -88,10 +88,10 @@ impl House {
     }
 
     /// The server.
-    pub fn server(&self) -> &Server {
+    pub fn running(&self) -> &Server {
         self.server
             .as_ref()
-            .expect("a house has a server except while it restarts")
+            .expect("a test server runs except while it restarts")
     }
 
     /// What the server was started with.
@@ -100,13 +100,13 @@ impl House {
     }
 
     /// The database and the folder beside it.
-    pub fn site(&self) -> &Site {
-        &self.site
+    pub fn database(&self) -> &TestDatabase {
+        &self.database
     }
 
     /// A place for files of the test's own.
     pub fn folder(&self) -> &Path {
-        self.site.folder()
+        self.database.folder()
     }
 
     /// Moves the clock on.
@@ -121,7 +121,7 @@ impl House {
 
     /// Somebody without a key.
     pub fn caller(&self) -> Caller {
-        Caller::new(self.server().url())
+        Caller::new(self.running().url())
     }
 
     /// Registers a partner.
@@ -139,11 +139,11 @@ impl House {
     }
 
     /// Stops the server in order and gives back what it stood on.
-    pub async fn close(mut self) -> Site {
+    pub async fn close(mut self) -> TestDatabase {
         if let Some(server) = self.server.take() {
             server.stop().await;
         }
-        self.site
+        self.database
     }
 }
 

@@ -3,7 +3,7 @@
 //! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
 //! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: of a stranger's
 //! message at most [`STRANGER_BYTES`] are read; a message no larger than other requests waits for nobody; larger ones have
-//! [`Places`], of which nobody has more than a share and which nobody keeps who does not send; what all that takes is charged.
+//! [`LargeMessages`], of which nobody has more than a share and which nobody keeps who does not send; what all that takes is charged.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -26,12 +26,12 @@ use super::answers::Answers;
 use super::arrival::{ARRIVAL, NotReceived, STRANGERS_ARRIVAL, receive};
 use super::call::Tools;
 use super::callers::Callers;
+use super::large_messages::{LargeMessage, LargeMessages};
 use super::message::{Ask, Fault, Message, read};
-use super::places::{Place, Places};
 use super::{PATH, PROTOCOL_VERSIONS};
 use crate::api::incoming;
 use crate::app::{App, Payer, Tab};
-use crate::readers::Lane;
+use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
 /// Bytes of a message from a stranger: what needs no key is small.
@@ -48,15 +48,15 @@ pub(super) struct Arguments {
 }
 
 /// The endpoint at the path.
-pub(crate) struct Door {
+pub(crate) struct McpEndpoint {
     app: Arc<App>,
     /// Who may call over HTTP; `None` where there is no listener.
     callers: Option<Callers>,
     protocol: StreamableHttpService<Answers, NeverSessionManager>,
-    places: Places,
+    large_messages: LargeMessages,
 }
 
-impl Door {
+impl McpEndpoint {
     /// The endpoint over the app's own operations.
     pub(crate) fn new(app: Arc<App>, callers: Option<Callers>) -> Self {
         let tools = Arc::new(Tools::new(&app));
@@ -74,7 +74,7 @@ impl Door {
                 Arc::default(),
                 config,
             ),
-            places: Places::default(),
+            large_messages: LargeMessages::default(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Door {
         let room = || match payer {
             Some(Payer::Partner(partner_id)) => {
                 self.app.has_budget(&partner_id)?;
-                self.places.take(partner_id)
+                self.large_messages.take(partner_id)
             }
             // A server knows nobody but partners by a key.
             Some(_) | None => Err(stranger()),
@@ -118,7 +118,7 @@ impl Door {
         headers: HeaderMap,
         body: Vec<u8>,
         payer: Option<Payer>,
-        place: Option<Place<'_>>,
+        place: Option<LargeMessage<'_>>,
     ) -> Result<Response, Refusal> {
         let identified = payer.is_some();
         let payer = payer.unwrap_or(Payer::STRANGER);
@@ -134,14 +134,14 @@ impl Door {
         headers: HeaderMap,
         body: Vec<u8>,
         identified: bool,
-        place: Option<Place<'_>>,
+        place: Option<LargeMessage<'_>>,
     ) -> Result<Response, Refusal> {
         let message = match body.len() {
             // Small enough to be read before anybody notices.
             0..=BODY_BYTES => read(&body),
             _ => {
                 let read = move || Ok(read(&body));
-                self.app.read(tab, Lane::Long, read).await?
+                self.app.read(tab, ReadClass::Long, read).await?
             }
         };
         if !matches!(&message, Ok(Message::Request(ask)) if comes_to_operation(ask)) {
@@ -194,7 +194,7 @@ impl Door {
     }
 }
 
-impl Endpoint for Door {
+impl Endpoint for McpEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::Lapse;
+use bookguard_core::engine::command::Reclaim;
 use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// Answers and takes back, for ever; ends at once where no list of nodes is kept.
-pub(super) async fn relieve(service: Arc<Service>) {
+pub(super) async fn keep_reclaiming(service: Arc<Service>) {
     loop {
         let asked = Arc::clone(&service);
         // What failed was reported by the service; an answer that is late is made good by the next.
@@ -28,7 +28,7 @@ pub(super) async fn relieve(service: Arc<Service>) {
             sleep(ANSWER).await;
         }
         for node in gone {
-            let from = Lapse::Gone(node);
+            let from = Reclaim::Gone(node);
             let command = service.envelope(ReclaimDeliveries { from });
             if service.submit_patiently(command).await.is_err() {
                 sleep(ANSWER).await;

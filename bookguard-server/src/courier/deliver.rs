@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bookguard_core::engine::command::{Answer, Envelope, Held, Parcel};
+use bookguard_core::engine::command::{Answer, Envelope, HeldDelivery, LeasedDelivery};
 use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::features::deliveries::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
-use super::rota::{Ended, Seat, Turn};
+use super::fair_queue::{Ended, Seat, Turn};
 use super::sender::{ASKER, Sender};
 use super::signing::{self, Destination, Receiver, ReceiverCell};
 
@@ -28,7 +28,7 @@ const SETTLE_AGAIN: Duration = Duration::from_millis(100);
 const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
 
 /// What every delivery needs.
-pub(super) struct Van {
+pub(super) struct DeliveryContext {
     pub service: Arc<Service>,
     pub sender: Sender,
     /// How long an attempt may take.
@@ -46,13 +46,13 @@ pub(super) struct Van {
 const COMPLAIN: Duration = Duration::from_secs(60);
 
 /// Tells the dispatcher how far a delivery has come, at the latest when it is dropped.
-struct Slip {
+struct CompletionGuard {
     seat: Seat,
     notes: UnboundedSender<Note>,
     sent: bool,
 }
 
-impl Slip {
+impl CompletionGuard {
     fn sent(&mut self, ended: Ended, took_ms: u64) {
         if !std::mem::replace(&mut self.sent, true) {
             // Without a dispatcher there are no queues to keep.
@@ -62,24 +62,24 @@ impl Slip {
     }
 }
 
-impl Drop for Slip {
+impl Drop for CompletionGuard {
     fn drop(&mut self) {
         self.sent(Ended::Unsent, 0);
         let _ = self.notes.send(Note::Done(self.seat.endpoint_id));
     }
 }
 
-impl Van {
-    /// Whether an attempt that begins at `now` ends within the parcel's lease, also by the clock of a node that is ahead
+impl DeliveryContext {
+    /// Whether an attempt that begins at `now` ends within the delivery's lease, also by the clock of a node that is ahead
     /// of this one.
-    pub(super) fn in_time(&self, parcel: &Parcel, now: Timestamp) -> bool {
+    pub(super) fn in_time(&self, delivery: &LeasedDelivery, now: Timestamp) -> bool {
         let time = i64::try_from(self.attempt_time.as_millis()).unwrap_or(i64::MAX);
-        now.ms().saturating_add(time).saturating_add(LEASE_SKEW_MS) <= parcel.until.ms()
+        now.ms().saturating_add(time).saturating_add(LEASE_SKEW_MS) <= delivery.until.ms()
     }
 
     /// Gives deliveries back to the store, due at once for whoever has time for them. What cannot be given back is taken
     /// back when its lease is over.
-    pub(super) async fn give_back(self: Arc<Self>, held: Vec<Held>) {
+    pub(super) async fn give_back(self: Arc<Self>, held: Vec<HeldDelivery>) {
         let mut left = held.as_slice();
         loop {
             let (now, later) = left.split_at(left.len().min(CLAIMED_PER_ENDPOINT));
@@ -94,26 +94,26 @@ impl Van {
     }
 
     /// Attempts the delivery and settles the outcome.
-    pub(super) async fn carry(self: Arc<Self>, turn: Turn, receiver: ReceiverCell) {
+    pub(super) async fn deliver(self: Arc<Self>, turn: Turn, receiver: ReceiverCell) {
         let Turn {
-            parcel,
+            delivery,
             seat,
             patience,
         } = turn;
-        let mut slip = Slip {
+        let mut completion = CompletionGuard {
             seat,
             notes: self.notes.clone(),
             sent: false,
         };
-        let destination = match signing::receiver(&receiver, &self.service, &parcel).await {
+        let destination = match signing::receiver(&receiver, &self.service, &delivery).await {
             Receiver::Open(_, destination) => Some(destination),
             Receiver::Unknown => None,
             Receiver::Closed => {
-                slip.sent(Ended::Closed, 0);
-                return self.give_back(vec![parcel.held()]).await;
+                completion.sent(Ended::Closed, 0);
+                return self.give_back(vec![delivery.held()]).await;
             }
         };
-        let (event_id, body) = (&parcel.event_id, &parcel.body);
+        let (event_id, body) = (&delivery.event_id, &delivery.body);
         let attempting = self.attempt_within(patience, event_id, body, destination);
         let attempt = ASKER.scope(seat.asker(), attempting).await;
         let ended = match attempt.class {
@@ -123,9 +123,9 @@ impl Van {
             Some(_) if attempt.is_ours() => Ended::Unsent,
             Some(_) => Ended::Refused,
         };
-        slip.sent(ended, attempt.duration_ms);
-        if self.settle(&parcel, attempt).await {
-            self.waiting.tell(&parcel.event_id);
+        completion.sent(ended, attempt.duration_ms);
+        if self.settle(&delivery, attempt).await {
+            self.waiting.tell(&delivery.event_id);
         }
     }
 
@@ -173,11 +173,11 @@ impl Van {
 
     /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the
     /// delivery may be attempted by others.
-    async fn settle(&self, parcel: &Parcel, attempt: Attempt) -> bool {
+    async fn settle(&self, delivery: &LeasedDelivery, attempt: Attempt) -> bool {
         let mut wait = SETTLE_AGAIN;
         loop {
             let at = self.service.clock().now();
-            let told = match SettleDelivery::of(parcel, attempt.clone(), at) {
+            let told = match SettleDelivery::of(delivery, attempt.clone(), at) {
                 Ok(settle) => {
                     let settle = Envelope::new(at, settle);
                     self.service.submit_patiently(settle).await
@@ -192,7 +192,7 @@ impl Van {
                 }
                 Err(error) => self.mark(true, &error.message),
             }
-            if self.service.clock().now() >= parcel.until {
+            if self.service.clock().now() >= delivery.until {
                 return false;
             }
             tokio::time::sleep(wait).await;

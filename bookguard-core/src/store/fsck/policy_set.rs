@@ -119,7 +119,7 @@ impl Check<'_> {
     }
 
     /// How many versions there are, and when the last was put: it is the latest of its policy.
-    pub(super) fn edition(
+    pub(super) fn policy_set_version(
         &mut self,
         id: &PartnerId,
         versions: u64,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bookguard_core::engine::outbox::{Standing, Terms};
+use bookguard_core::engine::outbox::{EndpointAllowance, EndpointStanding};
 use bookguard_core::limits::{
     ATTEMPT_MS_LEAST, FULL_PATIENCE_EVERY, IN_FLIGHT_PER_ENDPOINT, IN_FLIGHT_PER_NEW_ENDPOINT,
     IN_FLIGHT_PER_TROUBLED_ENDPOINT, QUEUE_MS, QUEUED_PER_ENDPOINT, QUEUED_PER_SLOW_ENDPOINT,
@@ -17,7 +17,7 @@ use super::Ended;
 
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    terms: Terms,
+    terms: EndpointAllowance,
     /// How many of a good one may be in flight: one after a time-out, twice as many after each attempt that ends otherwise.
     share: usize,
     /// Milliseconds an attempt takes, the last ones counting most.
@@ -34,7 +34,7 @@ impl Record {
     /// Of an endpoint nobody here knows.
     pub(super) fn unknown(failing: bool) -> Self {
         Record {
-            terms: Terms::of_unknown(failing),
+            terms: EndpointAllowance::of_unknown(failing),
             share: 1,
             takes_ms: 0,
             needs_ms: 0,
@@ -43,16 +43,16 @@ impl Record {
         }
     }
 
-    pub(super) fn terms(&self) -> Terms {
+    pub(super) fn terms(&self) -> EndpointAllowance {
         self.terms
     }
 
     /// How many may be in flight.
     pub(super) fn cap(&self) -> usize {
         match self.terms.standing {
-            Standing::Good => self.share,
-            Standing::New => IN_FLIGHT_PER_NEW_ENDPOINT,
-            Standing::Troubled => IN_FLIGHT_PER_TROUBLED_ENDPOINT,
+            EndpointStanding::Good => self.share,
+            EndpointStanding::New => IN_FLIGHT_PER_NEW_ENDPOINT,
+            EndpointStanding::Troubled => IN_FLIGHT_PER_TROUBLED_ENDPOINT,
         }
     }
 
@@ -90,23 +90,23 @@ impl Record {
             _ => self.refusals.saturating_add(1),
         };
         let good = if ended == Ended::Accepted && !slow {
-            if before == Standing::Troubled {
+            if before == EndpointStanding::Troubled {
                 // What it took while it was in trouble says nothing about how it fares from now on.
                 (self.takes_ms, self.share) = (took_ms, 2);
             }
             true
         } else {
-            before == Standing::Good
+            before == EndpointStanding::Good
                 && self.timeouts < 2
                 && self.takes_ms <= SLOW_MS
                 && self.refusals < WARNING_FAILURES
         };
         self.terms = match good {
-            true => Terms {
-                standing: Standing::Good,
+            true => EndpointAllowance {
+                standing: EndpointStanding::Good,
                 most: self.most(per_second),
             },
-            false => Terms::TROUBLED,
+            false => EndpointAllowance::TROUBLED,
         };
     }
 

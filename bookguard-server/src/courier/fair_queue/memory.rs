@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use bookguard_core::engine::outbox::Standing;
+use bookguard_core::engine::outbox::EndpointStanding;
 use bookguard_core::limits::ENDPOINTS_REMEMBERED;
 use bookguard_core::model::EndpointId;
 
@@ -11,12 +11,12 @@ use super::record::Record;
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    good: Shelf,
-    troubled: Shelf,
+    good: RecordCache,
+    troubled: RecordCache,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct RecordCache {
     records: HashMap<EndpointId, (u64, Record)>,
     turn: u64,
 }
@@ -24,15 +24,15 @@ struct Shelf {
 impl Memory {
     /// Keeps it, unless there is nothing to know; which endpoints are forgotten for it.
     pub(super) fn keep(&mut self, endpoint_id: EndpointId, record: Record) -> Vec<EndpointId> {
-        let shelf = match record.terms().standing {
-            Standing::Good => &mut self.good,
-            Standing::Troubled => &mut self.troubled,
-            Standing::New => return Vec::new(),
+        let cache = match record.terms().standing {
+            EndpointStanding::Good => &mut self.good,
+            EndpointStanding::Troubled => &mut self.troubled,
+            EndpointStanding::New => return Vec::new(),
         };
-        shelf.turn += 1;
-        shelf.records.insert(endpoint_id, (shelf.turn, record));
-        match shelf.records.len() > ENDPOINTS_REMEMBERED {
-            true => shelf.forget_half(),
+        cache.turn += 1;
+        cache.records.insert(endpoint_id, (cache.turn, record));
+        match cache.records.len() > ENDPOINTS_REMEMBERED {
+            true => cache.forget_half(),
             false => Vec::new(),
         }
     }
@@ -45,7 +45,7 @@ impl Memory {
     }
 }
 
-impl Shelf {
+impl RecordCache {
     fn forget_half(&mut self) -> Vec<EndpointId> {
         let mut turns: Vec<u64> = self.records.values().map(|(turn, _)| *turn).collect();
         let middle = turns.len() / 2;

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::frozen::FrozenTerms;
 use crate::model::{Booking, BookingId, Timestamp};
-use crate::policy::{Actor, Amendment, Policy, Terms};
+use crate::policy::{Actor, PastReschedule, Policy, Terms};
 
 /// A booking's event was moved to another date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Rescheduling {
+pub struct RescheduleRecord {
     /// Which booking.
     pub booking_id: BookingId,
     /// When the change was received.
@@ -29,12 +29,13 @@ pub struct Rescheduling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
     /// Every change of date so far, oldest first; this one is the last.
-    pub amendments: Vec<Amendment>,
+    #[serde(rename = "amendments")]
+    pub reschedules: Vec<PastReschedule>,
     /// The terms from now on.
     pub terms: FrozenTerms,
 }
 
-impl Rescheduling {
+impl RescheduleRecord {
     /// When it was agreed on.
     pub fn agreed_at(&self) -> Timestamp {
         self.at.unwrap_or(self.rescheduled_at)
@@ -48,8 +49,8 @@ impl Rescheduling {
     }
 
     /// What the booking is under from now on.
-    pub fn stage(&self) -> Stage {
-        Stage {
+    pub fn terms_version(&self) -> TermsVersion {
+        TermsVersion {
             since: self.rescheduled_at,
             event_date: self.event_date,
             time_zone: self.time_zone.clone(),
@@ -60,7 +61,7 @@ impl Rescheduling {
 
 /// What a booking is under from its recording, or from a change of date, until the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct TermsVersion {
     /// Since when.
     pub since: Timestamp,
     /// When the event starts.
@@ -71,7 +72,7 @@ pub struct Stage {
     pub terms: FrozenTerms,
 }
 
-impl Stage {
+impl TermsVersion {
     /// The terms in full, of a booking at any stage. `policy` is the one they name by hash.
     ///
     /// Errors: as [`FrozenTerms::thaw`].

@@ -1,36 +1,36 @@
 //! Tests of endpoints: one attempt each, made for the caller that waits for it.
 //!
-//! It is signed, checked and sent as a delivery is. Invariants: one test of an endpoint at a time, and no more than [`TRIALS`]
+//! It is signed, checked and sent as a delivery is. Invariants: one test of an endpoint at a time, and no more than [`TESTS_AT_ONCE`]
 //! on this node; nothing of it is settled, claimed or repeated.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bookguard_core::engine::outbox::Standing;
+use bookguard_core::engine::outbox::EndpointStanding;
 use bookguard_core::error::Error;
 use bookguard_core::model::EndpointId;
 use bookguard_core::operation::TestDelivery;
 use bookguard_core::webhook::Attempt;
 
-use super::carry::Van;
+use super::deliver::DeliveryContext;
 use super::sender::{ASKER, Asker};
 use super::signing;
 
 /// Tests under way on one node: few, because each holds a request's connection.
-const TRIALS: usize = 64;
+const TESTS_AT_ONCE: usize = 64;
 
 /// The endpoints under test.
 #[derive(Debug, Default)]
-pub(super) struct Trials(Mutex<HashSet<EndpointId>>);
+pub(super) struct EndpointTests(Mutex<HashSet<EndpointId>>);
 
 /// A test that may be made. Dropping it lets the next one begin.
 #[derive(Debug)]
-pub struct Trial {
-    trials: Arc<Trials>,
+pub struct EndpointTest {
+    tests: Arc<EndpointTests>,
     test: TestDelivery,
 }
 
-impl Trials {
+impl EndpointTests {
     fn lock(&self) -> MutexGuard<'_, HashSet<EndpointId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -38,7 +38,7 @@ impl Trials {
     /// Begins a test.
     ///
     /// Errors: `test_running`, `busy`.
-    pub(super) fn begin(self: &Arc<Self>, test: TestDelivery) -> Result<Trial, Error> {
+    pub(super) fn begin(self: &Arc<Self>, test: TestDelivery) -> Result<EndpointTest, Error> {
         let mut under_test = self.lock();
         if under_test.contains(&test.endpoint_id) {
             return Err(Error::conflict(
@@ -49,30 +49,30 @@ impl Trials {
                 ),
             ));
         }
-        if under_test.len() >= TRIALS {
+        if under_test.len() >= TESTS_AT_ONCE {
             return Err(Error::busy());
         }
         under_test.insert(test.endpoint_id);
-        Ok(Trial {
-            trials: Arc::clone(self),
+        Ok(EndpointTest {
+            tests: Arc::clone(self),
             test,
         })
     }
 }
 
-impl Drop for Trial {
+impl Drop for EndpointTest {
     fn drop(&mut self) {
-        self.trials.lock().remove(&self.test.endpoint_id);
+        self.tests.lock().remove(&self.test.endpoint_id);
     }
 }
 
-impl Trial {
+impl EndpointTest {
     pub(super) fn endpoint_id(&self) -> EndpointId {
         self.test.endpoint_id
     }
 
     /// Makes the attempt.
-    pub(super) async fn run(&self, van: &Van) -> Attempt {
+    pub(super) async fn run(&self, context: &DeliveryContext) -> Attempt {
         let TestDelivery {
             partner_id,
             endpoint_id,
@@ -80,12 +80,12 @@ impl Trial {
             body,
         } = &self.test;
         // Read anew: who has just changed the endpoint wants to know about the change.
-        let destination = signing::destination(&van.service, *partner_id, *endpoint_id).await;
+        let destination = signing::destination(&context.service, *partner_id, *endpoint_id).await;
         let asker = Asker {
             partner_id: *partner_id,
-            standing: Standing::New,
+            standing: EndpointStanding::New,
         };
-        let attempting = van.attempt(event_id, body, destination.as_ref());
+        let attempting = context.attempt(event_id, body, destination.as_ref());
         ASKER.scope(asker, attempting).await
     }
 }
@@ -107,13 +107,13 @@ mod tests {
 
     #[test]
     fn an_endpoint_is_tested_once_at_a_time_and_a_node_makes_few_tests_at_once() {
-        let trials = Arc::<Trials>::default();
-        let code = |test| trials.begin(test).map(drop).map_err(|error| error.code);
-        let first = trials.begin(test(0)).unwrap();
+        let tests = Arc::<EndpointTests>::default();
+        let code = |test| tests.begin(test).map(drop).map_err(|error| error.code);
+        let first = tests.begin(test(0)).unwrap();
         assert_eq!(code(test(0)).unwrap_err(), "test_running");
         assert_eq!(code(test(1)), Ok(()));
         drop(first);
-        let all: Vec<Trial> = (0..64).map(|n| trials.begin(test(n)).unwrap()).collect();
+        let all: Vec<EndpointTest> = (0..64).map(|n| tests.begin(test(n)).unwrap()).collect();
         assert_eq!(code(test(64)).unwrap_err(), "busy");
         drop(all);
         assert_eq!(code(test(64)), Ok(()));

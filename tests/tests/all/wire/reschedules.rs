@@ -2,8 +2,8 @@
 
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::house::{House, Partner};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 use crate::wire::bodies::assert_helpful;
@@ -14,22 +14,22 @@ const BETWEEN_MS: i64 = 1_938_038_400_000;
 const EVENT_MS: i64 = 1_939_762_800_000;
 const DAY_MS: i64 = 86_400_000;
 
-struct Desk {
-    house: House,
+struct Fixture {
+    server: TestServer,
     acme: Partner,
     booking: String,
 }
 
-impl Desk {
+impl Fixture {
     async fn open(engine: Engine) -> Self {
-        let house = House::open(engine).await;
-        let acme = house.partner("Acme").await;
+        let server = TestServer::open(engine).await;
+        let acme = server.partner("Acme").await;
         let body = samples::booking_with(json!({"policyId": "firm"}));
         let made = acme.caller.post("/v1/bookings", &body).await;
         let booking = made.string("bookingId");
-        house.advance(BETWEEN_MS - house.now_ms());
+        server.advance(BETWEEN_MS - server.now_ms());
         Self {
-            house,
+            server,
             acme,
             booking,
         }
@@ -75,7 +75,7 @@ fn with(name: &str, value: Value) -> Value {
 #[tokio::test]
 async fn a_date_that_cannot_be_is_refused_by_its_code_at_its_place() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
+        let fixture = Fixture::open(engine).await;
         for (name, value, code) in [
             ("eventDate", json!("soon"), "invalid_date"),
             ("eventDate", json!(7), "wrong_type"),
@@ -117,17 +117,23 @@ async fn a_date_that_cannot_be_is_refused_by_its_code_at_its_place() {
             ("reason", json!("rain"), "unknown_field"),
         ] {
             let at = format!("/{name}");
-            desk.refused(&with(name, value), 400, code, Some(&at)).await;
+            fixture
+                .refused(&with(name, value), 400, code, Some(&at))
+                .await;
         }
         let both = with("agreedBy", json!(["organizer", "mutual"]));
-        desk.refused(&both, 400, "not_allowed", Some("/agreedBy/1"))
+        fixture
+            .refused(&both, 400, "not_allowed", Some("/agreedBy/1"))
             .await;
         // The booking has only the offset of its former date, and clocks change.
         let local = with("eventDate", json!("2031-10-20T19:00:00"));
-        desk.refused(&local, 400, "time_zone_required", Some("/timeZone"))
+        fixture
+            .refused(&local, 400, "time_zone_required", Some("/timeZone"))
             .await;
         let same = with("eventDate", json!("2031-06-20T19:00:00-04:00"));
-        desk.refused(&same, 409, "event_date_unchanged", None).await;
+        fixture
+            .refused(&same, 409, "event_date_unchanged", None)
+            .await;
     })
     .await;
 }
@@ -135,33 +141,33 @@ async fn a_date_that_cannot_be_is_refused_by_its_code_at_its_place() {
 #[tokio::test]
 async fn a_booking_that_stands_where_nothing_can_be_moved_is_refused() {
     on_every_engine(async |engine| {
-        let desk = Desk::open(engine).await;
-        let made = desk.reschedule(&samples::new_date()).await.ok(200);
+        let fixture = Fixture::open(engine).await;
+        let made = fixture.reschedule(&samples::new_date()).await.ok(200);
         // As often as it is repeated, it is the one recorded.
-        desk.house.advance(DAY_MS);
-        let mut again = desk.reschedule(&samples::new_date()).await.ok(200);
+        fixture.server.advance(DAY_MS);
+        let mut again = fixture.reschedule(&samples::new_date()).await.ok(200);
         assert_eq!(again["receipt"]["treeSize"], made["receipt"]["treeSize"]);
         again["receipt"] = made["receipt"].clone();
         assert_eq!(again, made);
         let earlier = json!({
             "eventDate": "2031-12-20T19:00:00-05:00", "agreedBy": ["talent", "organizer"], "at": "2031-05-31T23:59:59Z"
         });
-        desk.refused(&earlier, 400, "rescheduled_out_of_order", Some("/at")).await;
+        fixture.refused(&earlier, 400, "rescheduled_out_of_order", Some("/at")).await;
         for month in 1..20 {
             let date = format!("{}-{:02}-20T19:00:00Z", 2032 + month / 12, month % 12 + 1);
-            desk.reschedule(&with("eventDate", json!(date))).await.ok(200);
+            fixture.reschedule(&with("eventDate", json!(date))).await.ok(200);
         }
         let once_more = with("eventDate", json!("2040-01-01T19:00:00Z"));
-        desk.refused(&once_more, 409, "too_many_reschedules", None).await;
+        fixture.refused(&once_more, 409, "too_many_reschedules", None).await;
 
-        let mut desk = desk;
-        desk.booking = desk.acme.book().await;
-        desk.acme.cancel(&desk.booking, &samples::cancellation()).await;
-        desk.refused(&samples::new_date(), 409, "booking_canceled", None).await;
+        let mut fixture = fixture;
+        fixture.booking = fixture.acme.book().await;
+        fixture.acme.cancel(&fixture.booking, &samples::cancellation()).await;
+        fixture.refused(&samples::new_date(), 409, "booking_canceled", None).await;
 
-        desk.booking = desk.acme.book().await;
-        desk.house.advance(EVENT_MS - desk.house.now_ms() + 30 * DAY_MS);
-        desk.refused(&samples::new_date(), 409, "claim_window_closed", None).await;
+        fixture.booking = fixture.acme.book().await;
+        fixture.server.advance(EVENT_MS - fixture.server.now_ms() + 30 * DAY_MS);
+        fixture.refused(&samples::new_date(), 409, "claim_window_closed", None).await;
     })
     .await;
 }
