@@ -164,3 +164,19 @@ async fn what_nobody_waits_for_is_not_begun() {
     );
     assert!(!*begun.lock().unwrap());
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_takes_long_is_interrupted_by_whatever_wakes() {
+    /// The scheduling policy of this thread, as proc(5) has it.
+    fn policy() -> Result<String, Error> {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let after_the_name = stat.rsplit(") ").next().unwrap();
+        Ok(after_the_name.split(' ').nth(38).unwrap().to_owned())
+    }
+    let readers = Readers::start().unwrap();
+    let (other, idle) = ("0", "5");
+    for (class, wanted) in [(ReadClass::Long, idle), (ReadClass::Short, other)] {
+        assert_eq!(readers.run(SOMEBODY, class, policy).await.unwrap(), wanted);
+    }
+}

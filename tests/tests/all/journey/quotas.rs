@@ -121,7 +121,7 @@ async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
             raised["bookings"],
             "only shown"
         );
-        acme.book().await;
+        let sixth = acme.book().await;
         refused(&acme, &["bookings is 6"]).await;
         let without = set(&server, &acme, &["--bookings", "0"]).await;
         assert_eq!(without["bookings"], json!({"used": 6}));
@@ -135,9 +135,7 @@ async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
         assert_eq!(events, "8", "6 bookings, a protection, a resolution");
         set(&server, &acme, &["--events-per-day", &events]).await;
         refused(&acme, &["events a day is 8", "next day begins at"]).await;
-        let listed = acme.caller.get("/v1/bookings").await.ok(200);
-        acme.protect(listed["data"][0]["bookingId"].as_str().unwrap())
-            .await;
+        acme.protect(&sixth).await;
         assert_eq!(used(&acme, "eventsPerDay").await, "9");
         server.advance(DAY);
         acme.book().await;
