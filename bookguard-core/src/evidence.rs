@@ -35,7 +35,7 @@ pub mod verify;
 pub use acceptance::Acceptance;
 pub use frozen::FrozenTerms;
 pub use notification::{Notification, NotificationOutcome};
-pub use packet::{Packet, SealedPacket};
+pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 pub use reschedule::{RescheduleRecord, TermsVersion};
 pub use verify::verify;

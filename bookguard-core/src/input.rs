@@ -42,6 +42,10 @@ use crate::text::{self, is_blank, misplaced};
 ///
 /// Errors: `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
 pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -> Result<T, Error> {
+    read_value(body, |value| value.object(read))
+}
+
+fn read_value<T>(body: &[u8], read: impl FnOnce(Value<'_, '_>) -> Option<T>) -> Result<T, Error> {
     let text = std::str::from_utf8(body).map_err(|e| {
         Error::invalid(
             "invalid_json",
@@ -55,19 +59,26 @@ pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -
         )
     })?;
     let mut faults = Vec::new();
-    let value = Value {
+    let value = read(Value {
         raw: raw.get(),
         path: &Path::Root,
         faults: &mut faults,
         draft: None,
-    }
-    .object(read);
+    });
     match value {
         Some(value) if faults.is_empty() => Ok(value),
         _ if faults.is_empty() => Err(Error::internal(
             "a reader gave up on a body without recording a fault",
         )),
         _ => Err(Error::faults(faults)),
+    }
+}
+
+/// A body that may be left out: none says what an empty object does.
+pub fn or_empty(body: &[u8]) -> &[u8] {
+    match body.iter().all(u8::is_ascii_whitespace) {
+        true => b"{}",
+        false => body,
     }
 }
 

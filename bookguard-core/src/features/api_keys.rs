@@ -26,7 +26,7 @@ pub struct CreateApiKey {
 }
 
 /// Body of [`CreateApiKey`], read and checked field by field.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRequest {
     name: Option<String>,
     scopes: Option<Scopes>,
@@ -108,10 +108,7 @@ impl KeyRequest {
 
     /// Reads the body of a key's creation; none asks for the defaults.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Self::default());
-        }
-        input::read(body, Self::form)
+        input::read(input::or_empty(body), Self::form)
     }
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {

@@ -351,11 +351,22 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
 }
 
 fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
-    form.named("EvidenceItem");
-    let kind = form.required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));
-    let name = form.optional("name", |v| v.text(limits::NAME_CHARS));
-    let media_type = form.optional("mediaType", |v| v.text(limits::MEDIA_TYPE_CHARS));
-    let sha256 = form.required("sha256", digest);
+    form.about(
+        "A document that proves something. The service keeps its digest, never the document.",
+    )
+    .named("EvidenceItem");
+    let kind = form
+        .about("What it is, in your own words, such as `notice`.")
+        .required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));
+    let name = form
+        .about("Its name.")
+        .optional("name", |v| v.text(limits::NAME_CHARS));
+    let media_type = form
+        .about("Its media type.")
+        .optional("mediaType", |v| v.text(limits::MEDIA_TYPE_CHARS));
+    let sha256 = form
+        .about("`sha256:` and the hex digest of its bytes.")
+        .required("sha256", digest);
     Some(EvidenceItem {
         kind: kind?,
         name,

@@ -117,7 +117,8 @@ pub struct PutPolicy {
 
 const NEW_POLICY: Declaration = Declaration {
     name: "NewPolicy",
-    about: "A policy to keep; its id may be left out, as the address has it.",
+    about: "What a cancellation means: who gets what back until when. Shares are basis points of the booking's value: 10000 is all of \
+            it. The id may be left out, as the address has it.",
     example: EXAMPLE,
     // The policies' own schema says the rest.
     reader: |_| {},

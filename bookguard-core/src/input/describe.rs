@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use super::node::Node;
 use super::{Form, Path, Value};
+use crate::error::Error;
 use crate::text;
 
 /// Where schemas with a name stand in the interface document.
@@ -27,6 +28,14 @@ pub struct Declaration {
 }
 
 impl Declaration {
+    /// Reads a body as the operation would that knows nothing of its caller.
+    pub fn check(&self, body: &[u8]) -> Result<(), Error> {
+        super::read_value(body, |v| {
+            (self.reader)(v);
+            Some(())
+        })
+    }
+
     /// The body's schema with its name, then those of what is in it and has a name of its own.
     pub fn schemas(&self) -> Vec<(String, Node)> {
         let mut draft = Draft::default();
@@ -48,8 +57,8 @@ pub struct Draft {
     fields: Option<Fields>,
     /// What is said of the next field, or of what is about to get a name.
     about: Option<&'static str>,
-    /// The name under which it is put among the named ones.
-    name: Option<&'static str>,
+    /// The name under which it is put among the named ones, and what is said of it there.
+    name: Option<(&'static str, Option<&'static str>)>,
     named: Vec<(String, Node)>,
 }
 
@@ -129,10 +138,9 @@ impl Draft {
         let mut part = Self::default();
         part.run(read);
         self.named.append(&mut part.named);
-        let Some(name) = part.name.take() else {
+        let Some((name, about_all)) = part.name.take() else {
             return part.node(about);
         };
-        let about_all = part.about.take();
         self.named.push((name.to_owned(), part.node(about_all)));
         let mut reference = Self::default();
         reference.refer(name);
@@ -209,7 +217,7 @@ impl Value<'_, '_> {
 
     /// Gives what is described here a name in the interface document.
     pub fn named(&mut self, name: &'static str) -> &mut Self {
-        self.describe(|draft| draft.name = Some(name))
+        self.describe(|draft| draft.name = Some((name, None)))
     }
 }
 
@@ -226,7 +234,7 @@ impl Form<'_, '_> {
     /// the same name among the answers has it.
     pub fn named(&mut self, name: &'static str) {
         if let Some(draft) = &mut self.draft {
-            draft.name = Some(name);
+            draft.name = Some((name, draft.about.take()));
         }
     }
 
@@ -251,5 +259,82 @@ impl Form<'_, '_> {
             ]);
             draft.set("not", both);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inner(form: &mut Form<'_, '_>) -> Option<bool> {
+        form.about("Something inside.").named("Inner");
+        form.required("sure", |v| v.boolean())
+    }
+
+    const ALL: Declaration = Declaration {
+        name: "All",
+        about: "Everything a reader can say.",
+        example: r#"{"word": "a", "inner": {"sure": true}}"#,
+        reader: |v| {
+            v.object(|form| {
+                let word = form
+                    .about("A word.")
+                    .required("word", |v| v.choice(&[("a", 1), ("b", 2)]));
+                let digest = form.optional("digest", |v| v.pattern("^[0-9a-f]+$").text(64));
+                let count = form.nullable("count", |v| v.integer(1, 9));
+                let list = form.optional("list", |v| {
+                    v.at_least(1).reborrow().array(2, |v| v.object(inner))
+                });
+                let inner = form.about("One.").required_object("inner", inner);
+                let kind = form.optional("kind", |v| v.known_as("Kind")?.string());
+                let pairs = form.optional("pairs", |v| {
+                    v.reborrow().pairs(3, 8, |_, v| v.or_null(|v| v.number()))
+                });
+                form.not_both("digest", "kind", "one_of");
+                Some((word?, digest, count, list, inner?, kind, pairs))
+            });
+        },
+    };
+
+    #[test]
+    fn what_is_read_is_what_is_described() {
+        let described = ALL.schemas().into_iter();
+        let described: Vec<String> = described
+            .map(|(name, schema)| format!("{name}: {schema}"))
+            .collect();
+        let inner = r#"Inner: { "type": "object", "description": "Something inside.", "required": ["sure"], "properties": { "sure": { "type": "boolean" } }, "additionalProperties": false }"#;
+        let pairs = format!(
+            r#"{{ "type": "object", "maxProperties": 3, "propertyNames": {{ "minLength": 1, "maxLength": 8, "pattern": {} }}, "additionalProperties": {{ "type": ["number", "null"] }} }}"#,
+            Json::from(text::key_pattern())
+        );
+        let all = [
+            r#"All: { "type": "object", "description": "Everything a reader can say.", "required": ["word", "inner"], "properties": "#,
+            r#"{ "word": { "type": "string", "description": "A word.", "enum": ["a", "b"] }, "#,
+            r#""digest": { "type": "string", "pattern": "^[0-9a-f]+$", "maxLength": 64 }, "#,
+            r#""count": { "type": ["integer", "null"], "format": "int64", "minimum": 1, "maximum": 9 }, "#,
+            r##""list": { "type": "array", "minItems": 1, "items": { "$ref": "#/components/schemas/Inner" }, "maxItems": 2 }, "##,
+            r##""inner": { "$ref": "#/components/schemas/Inner", "description": "One." }, "##,
+            r##""kind": { "$ref": "#/components/schemas/Kind" }, "##,
+            &format!(r#""pairs": {pairs} }}, "#),
+            r#""additionalProperties": false, "not": { "required": ["digest", "kind"], "properties": { "digest": {}, "kind": {} } } }"#,
+        ]
+        .concat();
+        assert_eq!(described, [all.as_str(), inner, inner]);
+    }
+
+    #[test]
+    fn the_same_reader_still_reads() {
+        assert!(ALL.check(ALL.example.as_bytes()).is_ok());
+        let error = ALL.check(br#"{"word": "c", "digest": "", "kind": "k", "list": [{}]}"#);
+        let faults = error.unwrap_err().details;
+        let faults: Vec<_> = faults.iter().map(|d| (&*d.pointer, &*d.code)).collect();
+        let expected = [
+            ("/word", "not_allowed"),
+            ("/digest", "empty"),
+            ("/list/0/sure", "missing_field"),
+            ("/inner", "missing_field"),
+            ("/kind", "one_of"),
+        ];
+        assert_eq!(faults, expected);
     }
 }

@@ -334,10 +334,13 @@ fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
     )
 }
 
+/// What names of IANA zones are made of.
+const TIME_ZONE_PATTERN: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
+
 /// Reads the name of an IANA zone; its fault is `time_zone_unknown`.
 pub(crate) fn time_zone(value: &mut Value<'_, '_>) -> Option<Zone> {
     let long = |draft: &mut Draft| draft.set("maxLength", TIME_ZONE_CHARS);
-    let text = value.describe(long).string()?;
+    let text = value.pattern(TIME_ZONE_PATTERN).describe(long).string()?;
     if let Some(zone) = Zone::iana(&text) {
         return Some(zone);
     }

@@ -9,6 +9,7 @@ mod examples;
 mod layout;
 mod ledger;
 mod links;
+mod members;
 mod parameters;
 mod schema;
 #[cfg(test)]

@@ -60,10 +60,7 @@ fn rotate(
     partner_id: PartnerId,
     endpoint_id: Option<EndpointId>,
 ) -> Result<Action<RotatedSecret>, Error> {
-    let overlap_ms = match request.body.iter().all(u8::is_ascii_whitespace) {
-        true => SECRET_OVERLAP_DEFAULT_MS,
-        false => input::read(&request.body, overlap_ms)?,
-    };
+    let overlap_ms = input::read(input::or_empty(&request.body), overlap_ms)?;
     let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
     Ok(write(
         session.service.clock().now(),
@@ -155,7 +152,7 @@ mod tests {
             (r#"{"overlap":1}"#, None),
         ] {
             assert_eq!(
-                SecretRotation::read(body.as_bytes()).ok(),
+                input::read(input::or_empty(body.as_bytes()), super::overlap_ms).ok(),
                 overlap_ms,
                 "{body}"
             );

@@ -133,8 +133,7 @@ pub(super) fn components() -> Node {
             401 => Some(schema::reference(&Unauthorized::schema_ref())),
             _ => Some(schema::reference(&Refused::schema_ref())),
         };
-        let body =
-            body.map(|schema| refused(schema, examples::of("refusals", &status.to_string())));
+        let body = body.map(|schema| refused(schema, examples::refusal(status)));
         (name.to_owned(), answer(description, &headers, body))
     });
     Node::object(refusals.into_iter().chain(webhooks::responses()))
@@ -157,7 +156,7 @@ pub(super) fn of(entry: &Entry) -> Node {
         headers.push("Location");
     }
     let body = schema::reference(&(entry.output.reference)());
-    let example = examples::of(route.id, "response");
+    let example = examples::of(route.id, schema::name(&body));
     let mut success = answer(
         success_text(route.status),
         &headers,

@@ -12,12 +12,10 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type as _;
 use serde_json::Value;
 
-use super::webhooks;
+use super::{members, webhooks};
 use crate::api::Entry;
 use crate::refusal::{Problem, Refused, Unauthorized};
 
-/// What the types of answers have no words for, as a JSON merge patch of the components.
-const RULES: &str = include_str!("rules.json");
 const COMPONENTS: &str = "#/components/schemas/";
 /// The component of a policy that is put, whose id is in the address.
 const PUT_POLICY: &str = "NewPolicy";
@@ -43,20 +41,21 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
         Problem::schema_ref(),
     ];
     let answered = reached(answers.chain(refusals), &registry);
-    let rules = Node::parse(RULES);
     let named = registry.schemas.iter();
     // What is only ever part of another is no component.
     let named = named.filter(|(name, _)| answered.contains(*name));
     let types = named.map(|(name, schema)| {
         let mut node = whole(schema);
         node.remove("title");
-        if let Some(rules) = rules.get(name) {
-            node.patch(rules);
-        }
         (name.clone(), node)
     });
     let written = types.chain(policy_schemas()).chain(webhooks::schemas());
     let mut components: BTreeMap<String, Node> = written.collect();
+    for (name, member, value) in members::constants() {
+        let constant = Node::object([(member, Node::object([("const", value.into())]))]);
+        let component = components.get_mut(name).expect("a test finds them all");
+        component.patch(&Node::object([("properties", constant)]));
+    }
     for (name, schema) in declared {
         let component = components.entry(name);
         component.or_insert(Node::Object(Vec::new())).patch(&schema);
@@ -67,6 +66,12 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
 /// A schema where it is used.
 pub(super) fn reference(schema: &MetaSchemaRef) -> Node {
     part(schema)
+}
+
+/// The name of the schema that one refers to.
+pub(super) fn name(reference: &Node) -> &str {
+    let target = reference.get("$ref").and_then(Node::as_str);
+    target.unwrap_or_default().trim_start_matches(COMPONENTS)
 }
 
 /// The names of these schemas and of all that can be in them.
@@ -176,7 +181,11 @@ fn whole(schema: &MetaSchema) -> Node {
     say("items", schema.items.as_deref().map(part));
     let properties = schema.properties.iter();
     let properties: Vec<(String, Node)> = properties
-        .map(|(name, schema)| ((*name).to_owned(), part(schema)))
+        .map(|(name, schema)| {
+            let mut member = part(schema);
+            members::say(name, &mut member);
+            ((*name).to_owned(), member)
+        })
         .collect();
     let required = required(schema);
     say(
