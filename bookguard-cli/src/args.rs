@@ -169,13 +169,13 @@ pub enum Command {
     /// Cancellation policies: a partner's own and the library's
     #[command(subcommand)]
     Policies(PoliciesCommand),
-    /// What cancellations came to, and deciding what was left to a person
+    /// The results of cancellations, and decisions left to a person
     #[command(subcommand)]
     Resolutions(ResolutionsCommand),
     /// Where a partner receives its events
     #[command(subcommand)]
     WebhookEndpoints(EndpointsCommand),
-    /// What happened to bookings, and whether it was delivered
+    /// Events of bookings, and whether they were delivered
     #[command(subcommand)]
     WebhookEvents(EventsCommand),
     /// Evidence packets: fetch, verify offline
@@ -197,7 +197,7 @@ pub enum Command {
     Webhook(WebhookCommand),
     /// Move everything to another database, from a file to PostgreSQL or back
     Transfer(TransferArgs),
-    /// Copy a database file into one file, also while a server runs on it
+    /// Copy a database into one file, even while a server runs on it
     Backup {
         /// The file to make; the ledger's key is not in it
         file: PathBuf,
@@ -208,7 +208,7 @@ pub enum Command {
     Openapi,
     /// Print the completions of a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
 }
@@ -238,17 +238,17 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub database_wait_seconds: Option<u32>,
     /// Requests per second that one partner may make on each node, all its keys together; a request that keeps a processor busy counts
-    /// for more; 0 is no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND] [default: 1000]
+    /// for more; 0 means no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND] [default: 1000]
     #[arg(long, value_name = "N")]
     pub rate_limit_per_second: Option<u32>,
     /// Requests that one partner may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST] [default: 2000]
     #[arg(long, value_name = "N")]
     pub rate_limit_burst: Option<u32>,
-    /// Registrations per minute from one network address, on each node; 0 is no limit
+    /// Registrations per minute from one network address, on each node; 0 means no limit
     /// [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE] [default: 300]
     #[arg(long, value_name = "N")]
     pub registrations_per_minute: Option<u32>,
-    /// A proxy in front of the server, or its subnet, such as 10.0.0.0/8: it is believed who its client is; may be given several times
+    /// A proxy in front of the server, or its subnet, such as 10.0.0.0/8, trusted to name its client; may be given several times
     /// [env: BOOKGUARD_TRUSTED_PROXIES, separated by commas]
     #[arg(long = "trusted-proxy", value_name = "SUBNET", value_delimiter = ',')]
     pub trusted_proxies: Vec<String>,
@@ -275,12 +275,12 @@ pub struct ServeArgs {
     /// [env: BOOKGUARD_WEBHOOK_VERIFICATION] [default: first_success; off with --dev]
     #[arg(long, value_name = "MODE")]
     pub webhook_verification: Option<String>,
-    /// Days for which events are kept whole; then payloads and attempts are deleted, once nothing of them waits; 0 is for ever
+    /// Days for which events are kept whole; after that, payloads and attempts with nothing left to deliver are deleted; 0 keeps them
     /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
     #[arg(long, value_name = "N")]
     pub retention_days: Option<u32>,
     /// How much of a database file's disk must be free for new bookings, partners, policies, endpoints and recoveries, such as
-    /// 1GiB; 0 is no limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
+    /// 1GiB; 0 means no limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub min_free_disk: Option<String>,
     /// Bookings a partner without a quota of its own may record; 0 means no limit, here and for the other quotas
@@ -325,14 +325,14 @@ pub struct TransferArgs {
     /// password [env: BOOKGUARD_TRANSFER_TO]
     #[arg(long, value_name = "DATABASE")]
     pub to: Option<Database>,
-    /// Take back a move that came to nothing: the database that was to be moved takes writes again, and the other none, if
-    /// nothing was written there
+    /// Undo a failed move: the source takes writes again and the target takes none, if nothing was
+    /// written there
     #[arg(long)]
     pub reopen: bool,
     /// Answer the question of --reopen with yes
     #[arg(long, requires = "reopen")]
     pub yes: bool,
-    /// Reopen though the other database cannot be looked at: if it was ever written, one ledger has two histories
+    /// Reopen even if the other database cannot be examined: if it was ever written, one ledger has two histories
     #[arg(long, requires = "reopen")]
     pub risk_two_histories: bool,
 }
@@ -343,7 +343,7 @@ pub struct PageArgs {
     /// Rows of the page: 1 to 100 [default: 25]
     #[arg(long, value_name = "N")]
     pub limit: Option<String>,
-    /// The next page: the cursor the page before ended with
+    /// The next page: the cursor of the previous page
     #[arg(long)]
     pub cursor: Option<String>,
 }
@@ -351,7 +351,7 @@ pub struct PageArgs {
 /// What makes a repetition harmless.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OnceArgs {
-    /// Repeating the command with the same key within 24 hours changes nothing and answers the same
+    /// Make repeating safe: the same key within 24 hours changes nothing and answers the same
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 }

@@ -232,7 +232,7 @@ fn decisions(args: PartnerUpdateArgs) -> Result<serde_json::Value, Failure> {
     for pair in args.default_policies {
         let (event_type, policy) = pair.split_once('=').ok_or_else(|| {
             Failure::Usage(format!(
-                "--default-policy \"{pair}\" is no pair; write it like concert=house"
+                "--default-policy \"{pair}\" is not of the form EVENT_TYPE=POLICY; write it like concert=house"
             ))
         })?;
         if defaults
@@ -401,7 +401,7 @@ async fn evidence(target: &Target, booking_id: &str, screen: &Screen) -> Result<
     let answer = target.call::<GetEvidence>(at(booking_id)).await?;
     let packet = answer.output.read().map_err(|e| {
         Failure::BadAnswer(format!(
-            "what was answered is no evidence packet ({e}). Is the server of this version?"
+            "the answer is not an evidence packet ({e}). Does the server run this version?"
         ))
     })?;
     screen.show(&answer, |_, style| bookings::evidence(&packet, style))

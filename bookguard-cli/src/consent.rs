@@ -9,7 +9,8 @@ use crate::output::say;
 
 /// Goes on only if whoever started the command agrees: with `--yes`, or by typing it when asked.
 ///
-/// Errors: [`Failure::Usage`] where nobody can be asked; [`Failure::Unexpected`] after a no.
+/// # Errors
+/// [`Failure::Usage`] where nobody can be asked; [`Failure::Unexpected`] after a no.
 pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());
@@ -17,7 +18,7 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         say(what);
         return Err(Failure::Usage(
-            "nobody can be asked here: repeat the command with --yes if that is what you want"
+            "there is no terminal to ask for confirmation; repeat the command with --yes to confirm"
                 .to_owned(),
         ));
     }
@@ -26,7 +27,7 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::Unexpected(
-            "it was not agreed to; nothing was changed".to_owned(),
+            "not confirmed; nothing was changed".to_owned(),
         ))
     }
 }

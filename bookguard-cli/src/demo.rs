@@ -44,7 +44,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Runs the demo.
 ///
-/// Errors: the first step's that does not do what it says.
+/// # Errors
+/// The first step's that does not do what it says.
 pub async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
@@ -56,7 +57,7 @@ pub async fn run(style: Style) -> Result<(), Failure> {
     drop(scratch);
     done?;
     print(&format!(
-        "\nAll of it held, in {:.1} s; the temporary database is gone.\n\n{}",
+        "\nEvery step succeeded, in {:.1} s; the temporary database is gone.\n\n{}",
         begun.elapsed().as_secs_f64(),
         go_on()
     ))
@@ -95,7 +96,7 @@ async fn steps(style: Style, folder: &Path) -> Result<(), Failure> {
     server.stop().await;
     let Walked { packet, key } = walked?;
     step.done(
-        "Server stopped: from here on there is only the packet and the log's public key",
+        "Server stopped: only the packet and the log's public key remain",
         "",
     )?;
     verify_offline(&packet, &key, &mut step)
@@ -281,7 +282,7 @@ async fn delivered(
                 })
                 .collect();
             return step.done(
-                "Deliveries on record: that each was accepted is a leaf of the ledger, too",
+                "Deliveries on record: each acceptance is a leaf of the ledger too",
                 &events.join("\n"),
             );
         }
@@ -324,11 +325,11 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
         .await?
         .output;
     if resolution.evaluation.refund != shown.refund {
-        let why = "another refund was recorded than the one that was shown";
+        let why = "the recorded refund is not the one that was shown";
         return Err(Failure::Unexpected(why.to_owned()));
     }
     step.done(
-        "Booking canceled: what was shown is what was recorded, once",
+        "Booking canceled: exactly what was shown was recorded, once",
         &format!("{}\n{}", resolution.resolution_id, resolution.summary),
     )
 }
@@ -347,7 +348,7 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
     let (at, from, to, tampered) = tamper(packet)?;
     let report = evidence::verify(&tampered, key);
     if report.verified() {
-        let why = "A packet with a changed amount verifies, which must never be.";
+        let why = "A packet with a changed amount verifies, which must never happen.";
         return Err(Failure::NotVerified(why.to_owned()));
     }
     let failed: Vec<Check> = report.failures().map(Check::from).collect();

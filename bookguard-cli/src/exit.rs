@@ -46,7 +46,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// The kind of error a server's status means; `None` when the status is no error of Bookguard's.
+/// The kind of error a server's status means; `None` when the status is not an error of Bookguard's.
 pub fn kind_of(status: u16) -> Option<Kind> {
     match status {
         401 => Some(Kind::Unauthorized),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_refusal_and_the_same_one_from_a_server_end_alike() {
+    fn local_and_remote_refusals_end_alike() {
         for (status, kind, exit) in [
             (400, Kind::Invalid, Exit::Refused),
             (401, Kind::Unauthorized, Exit::Auth),

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked, and how that is said on standard error.
+//! Why a command failed, and how that is shown on standard error.
 //!
 //! One form for people and one for programs; the latter is the JSON a server answers. Invariant: text that came from
 //! elsewhere reaches a terminal only through [`plain`].
@@ -30,7 +30,7 @@ pub enum Failure {
     NotDelivered(String),
     /// The server cannot be reached, or the database's server.
     Unreachable(String),
-    /// What answers is no Bookguard, or a broken one.
+    /// What answers is not Bookguard, or a broken one.
     BadAnswer(String),
     /// This machine's fault, or nobody's.
     Unexpected(String),
@@ -95,7 +95,7 @@ impl From<Error> for Failure {
             details: error.details,
             resolution_id: obstacle.resolution_id,
             disclosure_hash: obstacle.disclosure_hash,
-            evaluation: obstacle.evaluation.map(Box::new),
+            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
         };
         Self::Refused(Box::new(Refusal {
             kind: error.kind,
@@ -205,8 +205,8 @@ impl Failure {
                 "Unauthorized",
                 own(
                     "no_api_key",
-                    "A server needs an API key and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file that \
-                     holds the key with --api-key-file.",
+                    "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file \
+                     that holds the key with --api-key-file.",
                 ),
             ),
             Self::NotVerified(message) => {
@@ -266,7 +266,7 @@ mod tests {
         let text = refused().text(Format::Table).unwrap();
         assert_eq!(
             text,
-            "error: 2 fields are not as they must be; see details. (invalid_request)\n  \
+            "error: 2 fields are not valid; see details. (invalid_request)\n  \
              /talent/id: is missing. Send it.\n  \
              /tal\u{fffd}[2Jent: is not known. Did you mean \"talent\"?"
         );

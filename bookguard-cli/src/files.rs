@@ -15,7 +15,8 @@ pub const DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The bytes of a file, or of standard input for `-`; at most `most`.
 ///
-/// Errors: [`Failure::Usage`] that names the file.
+/// # Errors
+/// [`Failure::Usage`] that names the file.
 pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let stdin = path == Path::new("-");
     let name = if stdin {
@@ -31,7 +32,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let bytes = read.map_err(|e| Failure::Usage(format!("{name} cannot be read: {e}")))?;
     if bytes.len() as u64 > most {
         return Err(Failure::Usage(format!(
-            "{name} holds more than {most} bytes, which is more than this can be"
+            "{name} holds more than {most} bytes, the most that is allowed here"
         )));
     }
     Ok(bytes)

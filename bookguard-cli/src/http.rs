@@ -1,4 +1,4 @@
-//! The HTTP client of everything here that calls somebody: TLS as webhooks use it, and no redirects.
+//! The HTTP client of the command line: TLS as webhooks use it, and no redirects.
 
 use reqwest::{Client, ClientBuilder};
 
@@ -7,7 +7,6 @@ use crate::failure::Failure;
 /// A client with these settings.
 ///
 /// # Errors
-///
 /// [`Failure::Unexpected`] when TLS cannot be set up, which is when the system has no certificates of authorities.
 pub(crate) fn client(
     settings: impl FnOnce(ClientBuilder) -> ClientBuilder,

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             output::say(&format!(
-                "error: no threads to work with: {error} (unexpected)"
+                "error: cannot start threads: {error} (unexpected)"
             ));
             return Exit::Unexpected.into();
         }

@@ -18,7 +18,7 @@ column. The environment variable of `public_url` is `BOOKGUARD_PUBLIC_URL`, and 
 set. Lists are arrays in the file and separated by commas in the environment; a flag of a list may be given several times.
 [Operate](../operate.md) explains what belongs together.
 
-This page is made from the code: `UPDATE=1 cargo test -p bookguard-cli reference` writes it anew.
+This page is made from the code: `UPDATE=1 cargo test -p bookguard-cli reference` rewrites it.
 
 ";
 
@@ -79,7 +79,7 @@ fn the_page_of_settings_says_what_the_flags_say() {
     let there = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         there == page,
-        "docs/reference/settings.md is not what the flags say; `UPDATE=1 cargo test -p bookguard-cli reference` writes it anew"
+        "docs/reference/settings.md is not what the flags say; `UPDATE=1 cargo test -p bookguard-cli reference` rewrites it"
     );
 }
 

@@ -9,7 +9,8 @@ use crate::settings::{self, environment};
 
 /// Serves until SIGTERM or SIGINT, then ends in order; at once when told a second time. SIGHUP reads the configuration anew.
 ///
-/// Errors: [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unreachable`] when the database's server stays
+/// # Errors
+/// [`Failure::Usage`] for a setting that makes no sense, [`Failure::Unreachable`] when the database's server stays
 /// away, [`Failure::Unexpected`] with the operator's sentence otherwise.
 pub async fn run(place: &GlobalArgs, args: &ServeArgs) -> Result<(), Failure> {
     if place.url.is_some() || place.partner.is_some() || place.api_key_file.is_some() {

@@ -1,6 +1,6 @@
 //! Where a command works and under which settings: flags first, then the environment, then the configuration file.
 //!
-//! What a setting may hold is the server's `Settings` to say. Invariant: an environment variable that is set to
+//! The server's `Settings` say what a setting may hold. Invariant: an environment variable that is set to
 //! nothing counts as not set.
 
 use std::ffi::OsString;
@@ -47,7 +47,8 @@ pub fn environment(name: &str) -> Option<OsString> {
 
 /// Where a command works. A flag wins over the environment, whichever place it names.
 ///
-/// Errors: [`Failure::Usage`] for a setting that makes no sense.
+/// # Errors
+/// [`Failure::Usage`] for a setting that makes no sense.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     let url = match (&place.url, &place.db) {
         (Some(url), _) => Some(url.clone()),
@@ -74,7 +75,8 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
 
 /// The service's configuration: of `serve` with its own flags, of work on a database file without.
 ///
-/// Errors: [`Failure::Usage`] for a setting that makes no sense.
+/// # Errors
+/// [`Failure::Usage`] for a setting that makes no sense.
 pub fn config(
     place: &GlobalArgs,
     serve: Option<&ServeArgs>,
@@ -235,7 +237,8 @@ fn partner_id(text: &str) -> Result<PartnerId, Failure> {
 
 /// The API key for a server, if there is one.
 ///
-/// Errors: [`Failure::Usage`] for a file that cannot be read, or text that can be no key.
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read, or text that cannot be a key.
 pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Failure> {
     let (source, key) = match file {
         Some(file) => (

@@ -45,7 +45,8 @@ pub struct Answer<T> {
 impl Target {
     /// Opens what `place` says, for a purpose that matters to a database.
     ///
-    /// Errors: [`Failure::Usage`] or [`Failure::Unexpected`].
+    /// # Errors
+    /// [`Failure::Usage`] or [`Failure::Unexpected`].
     pub fn open(place: Where, purpose: Purpose) -> Result<Self, Failure> {
         Ok(match place {
             Where::Database { config, partner_id } => {
@@ -63,7 +64,8 @@ impl Target {
 
     /// Calls an operation.
     ///
-    /// Errors: every one of [`Failure`]'s but [`Failure::NotVerified`].
+    /// # Errors
+    /// Every one of [`Failure`]'s but [`Failure::NotVerified`].
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         match self {
             Self::Local(local) => local.call::<O>(request).await,
@@ -77,7 +79,8 @@ impl Target {
     /// A secret to sign events with that are posted from here: it stays the same, and whoever has the key or the database
     /// can be shown it.
     ///
-    /// Errors: [`Failure::NoKey`]; [`Failure::Usage`] when no partner is named on a database.
+    /// # Errors
+    /// [`Failure::NoKey`]; [`Failure::Usage`] when no partner is named on a database.
     pub fn own_secret(&self) -> Result<Secret, Failure> {
         match self {
             Self::Local(local) => local.signing_secret(),
@@ -87,7 +90,8 @@ impl Target {
 
     /// The database, for what no server offers.
     ///
-    /// Errors: [`Failure::Usage`] on a server.
+    /// # Errors
+    /// [`Failure::Usage`] on a server.
     pub fn database(&self, what: &str) -> Result<&Local, Failure> {
         match self {
             Self::Local(local) => Ok(local),
@@ -102,7 +106,8 @@ impl Target {
 
     /// Says so when this is a database on which no server runs: then nobody delivers what is done here.
     ///
-    /// Errors: [`Failure::Refused`] when the database does not answer.
+    /// # Errors
+    /// [`Failure::Refused`] when the database does not answer.
     pub fn say_if_unserved(&self) -> Result<(), Failure> {
         match self {
             Self::Local(local) => local.say_if_unserved(),

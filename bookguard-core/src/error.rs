@@ -9,7 +9,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::ResolutionId;
-use crate::policy::Evaluation;
 
 /// What went wrong, in the coarsest terms a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,8 +54,9 @@ pub struct Obstacle {
     pub resolution_id: Option<ResolutionId>,
     /// The hash of the terms' text in force, which is not the one accepted.
     pub disclosure_hash: Option<String>,
-    /// What a cancellation comes to now, which is not what the caller expected.
-    pub evaluation: Option<Evaluation>,
+    /// What a cancellation comes to now, which is not what the caller expected: an evaluation's JSON, since an error knows no
+    /// policy.
+    pub evaluation: Option<String>,
 }
 
 /// Why an operation did not happen.
@@ -156,8 +156,8 @@ impl Error {
             ..Self::new(
                 Kind::Unavailable,
                 "ledger_rolled_back",
-                "The service's database does not hold all that its ledger has published: what is there can be read, and nothing is \
-                 written until it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
+                "The service's database lacks part of what its ledger has published. It can be read, but takes no writes until \
+                 it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
             )
         }
     }
@@ -214,10 +214,7 @@ impl Error {
             ),
             many => (
                 Cow::Borrowed("invalid_request"),
-                format!(
-                    "{} fields are not as they must be; see details.",
-                    many.len()
-                ),
+                format!("{} fields are not valid; see details.", many.len()),
             ),
         };
         Self {

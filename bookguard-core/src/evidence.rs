@@ -6,6 +6,7 @@
 //! frozen   the canonical text of a booking's terms    verify   packet + key → report
 //! packet   the signed document                        rescheduling, acceptance  what
 //! notification  how a delivery ended                   was agreed on later
+//! entry    a leaf as it is kept                        continuation  how a log went on after a loss
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -21,10 +22,16 @@
 //! ```
 
 pub mod acceptance;
+#[cfg(feature = "store")]
+mod continuation;
+#[cfg(feature = "store")]
+mod entry;
 pub mod facts;
 pub mod frozen;
 pub mod history;
 pub mod notification;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod packet;
 pub mod rebuild;
 pub mod report;
@@ -33,6 +40,10 @@ pub mod summary;
 pub mod verify;
 
 pub use acceptance::Acceptance;
+#[cfg(feature = "store")]
+pub use continuation::{Continuation, FoundLog};
+#[cfg(feature = "store")]
+pub use entry::StoredEntry;
 pub use frozen::FrozenTerms;
 pub use notification::{Notification, NotificationOutcome};
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};

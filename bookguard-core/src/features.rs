@@ -12,6 +12,8 @@ pub mod endpoints;
 pub mod evaluations;
 pub mod events;
 pub mod evidence;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod health;
 pub mod ledger;
 pub mod partners;
@@ -19,5 +21,3 @@ pub mod policies;
 pub mod recoveries;
 pub mod reschedules;
 pub mod retention;
-#[cfg(test)]
-mod tests;

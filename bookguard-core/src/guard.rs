@@ -1,83 +1,25 @@
-//! The rollback guard: the last head that was published or seen, kept in a second place than the database.
+//! The rollback guard: the last head that was published or seen, kept in a second place beside the database.
 //!
 //! A database that was put back (an old backup, a standby that lagged) signs other entries under numbers that were
 //! given out already, unless somebody remembers. [`Guard`] remembers, in memory and in a small file beside the ledger
-//! key; that a database has a head this one is part of is judged by [`crate::log`]. The file is written after a commit
+//! key; that a database has a head this one is part of is judged by `store::continuity`. The file is written after a commit
 //! and before its answers leave, and flushed every second: a killed process loses nothing, a power cut the last second.
-//! Invariants: the guard never moves backwards; a file that cannot be written is said once and stops no write.
+//! Invariants: the guard never moves backwards; a file that cannot be written is reported once and blocks no write.
 
 mod slots;
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::Hash;
-use crate::store::Database;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use slots::Slot;
 
-/// A head of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishedHead {
-    /// The log's name.
-    pub origin: String,
-    /// Entries in it.
-    pub size: u64,
-    /// The root over them.
-    pub root: Hash,
-}
-
-/// Why the head a database has is not one that the head last seen is part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RollbackCause {
-    /// It has fewer entries.
-    Behind,
-    /// It has as many or more, and among the first others.
-    Forked,
-    /// It is of another log, which does not go on from the one seen.
-    OtherLog,
-}
-
-/// A database that does not hold what was published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollback {
-    /// The head found in the database.
-    pub found: PublishedHead,
-    /// The head last seen.
-    pub seen: PublishedHead,
-    /// Why the two do not go together.
-    pub cause: RollbackCause,
-}
-
-impl fmt::Display for Rollback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, seen, cause } = self;
-        match cause {
-            RollbackCause::Behind => write!(
-                f,
-                "the database holds {} entries of log {}, and {} were published",
-                found.size, found.origin, seen.size
-            ),
-            RollbackCause::Forked => write!(
-                f,
-                "the first {} entries that the database holds of log {} are not the {0} that were published",
-                seen.size, found.origin
-            ),
-            RollbackCause::OtherLog => write!(
-                f,
-                "the database holds log {} with {} entries, and published was log {} with {}",
-                found.origin, found.size, seen.origin, seen.size
-            ),
-        }
-    }
-}
-
-/// The guard's file when nothing else is said: beside the key's file, or for a key that has none beside a database
+/// The guard's file when nothing else is said: beside the key's file, or for a key that has none beside the database's
 /// file, else in the folder the program works in.
-pub fn default_path(key_file: Option<&Path>, db: &Database) -> PathBuf {
-    let Some(file) = key_file.or(db.file()) else {
+pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf {
+    let Some(file) = key_file.or(db_file) else {
         return PathBuf::from("bookguard.seen");
     };
     let mut name = file.as_os_str().to_owned();
@@ -112,7 +54,8 @@ impl Guard {
     /// The guard whose file this is; it is made when a head is noted. `report` is told, a line each time, when the
     /// database begins or ends to be rolled back, and once when the file cannot be written.
     ///
-    /// Errors: a sentence for the operator when the file is there and cannot be read.
+    /// # Errors
+    /// A sentence for the operator when the file is there and cannot be read.
     pub fn open(path: PathBuf, report: fn(&str)) -> Result<Self, String> {
         let mut state = State::default();
         let unreadable = |e: io::Error| {
@@ -133,8 +76,8 @@ impl Guard {
                     let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
                         "the guard file {} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
-                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard begins anew \
-                         with what the database holds",
+                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard starts \
+                         again with what the database holds",
                         path.display()
                     ));
                 }
@@ -212,7 +155,8 @@ impl Guard {
         match rollback {
             Some(rollback) => (self.report)(&format!(
                 "the ledger is rolled back: {rollback} (root {} according to {}). Reads go on, every write is refused. Bring back \
-                 the database that holds them; or accept the loss and go on as a new log with `bookguard ledger accept-rollback`",
+                 the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
+                 accept-rollback`",
                 rollback.seen.root,
                 self.path.display()
             )),
@@ -225,7 +169,7 @@ impl Guard {
             && before.origin != now.origin
         {
             (self.report)(&format!(
-                "the ledger goes on as {}: that entries of log {} were lost was accepted",
+                "the ledger continues as {}: the loss of entries of log {} was accepted",
                 now.origin, before.origin
             ));
         }
@@ -234,8 +178,8 @@ impl Guard {
     fn tell(&self, state: &mut State, error: &io::Error) {
         if !std::mem::replace(&mut state.told, true) {
             (self.report)(&format!(
-                "the guard file {} cannot be written: {error}. Writes are taken all the same, but a database that is rolled back \
-                 is noticed only while this process runs; let this user write the file, or name another with --guard-file",
+                "the guard file {} cannot be written: {error}. Writes are still taken, but a rolled-back database is noticed \
+                 only while this process runs; let this user write the file, or name another with --guard-file",
                 self.path.display()
             ));
         }

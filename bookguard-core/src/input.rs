@@ -1,7 +1,7 @@
 //! Reads a JSON request body and reports every fault in it at once, each by JSON pointer with a fix.
 //!
-//! serde stops at the first fault, accepts nothing about duplicates and turns numbers into floats; a partner
-//! integrating deserves the whole list, and money needs the digits as they were written. The grammar itself is
+//! serde stops at the first fault, does not notice duplicates and turns numbers into floats; a partner who integrates
+//! deserves the whole list, and money needs the digits as they were written. The grammar itself is
 //! serde_json's: a [`Value`] is a slice it has already accepted.
 //!
 //! Reading a form: bind every field first, then build, so that one fault does not hide the next. The same reader describes what
@@ -40,7 +40,8 @@ use crate::text::{self, is_blank, misplaced};
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.
 ///
-/// Errors: `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
+/// # Errors
+/// `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
 pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -> Result<T, Error> {
     read_value(body, |value| value.object(read))
 }
@@ -173,7 +174,7 @@ impl<'a> Value<'a, '_> {
             Ok(text) => Some(text),
             Err(_) => self.fault(
                 "invalid_string",
-                "holds an escape that is no Unicode character",
+                "holds an escape that is not a Unicode character",
                 "Send surrogate pairs whole, or the characters themselves as UTF-8.",
             ),
         }
@@ -212,7 +213,7 @@ impl<'a> Value<'a, '_> {
             Some(c) => self.fault(
                 "hidden_character",
                 format!(
-                    "holds U+{:04X}, which shows nothing there, or changes how the text around it reads",
+                    "holds U+{:04X}, which is invisible there or changes how the text around it reads",
                     u32::from(c)
                 ),
                 "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
@@ -323,7 +324,7 @@ impl<'a> Value<'a, '_> {
             Err(_) => {
                 return value.fault(
                     "invalid_string",
-                    "has a field name that is no Unicode text",
+                    "has a field name that is not Unicode text",
                     "Send surrogate pairs whole, or the characters themselves as UTF-8.",
                 );
             }
@@ -657,7 +658,7 @@ impl<'a> Form<'a, '_> {
             self.fault_at(
                 &name,
                 "duplicate_key",
-                "is there more than once",
+                "appears more than once",
                 "Send each field once.",
             );
         }
@@ -845,7 +846,7 @@ impl<'de> Deserialize<'de> for Strict {
                 while let Some((name, Strict(value))) = map.next_entry::<String, Strict>()? {
                     if object.contains_key(&name) {
                         return Err(serde::de::Error::custom(format_args!(
-                            "\"{}\" is there twice",
+                            "\"{}\" appears twice",
                             shorten(&name)
                         )));
                     }
@@ -882,7 +883,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_name_the_client_made_up_no_more_is_repeated_than_names_it() {
+    fn an_unknown_name_is_repeated_only_in_part() {
         let long = "x".repeat(60_000);
         for body in [
             format!(r#"{{"name":"a","{long}":1}}"#),

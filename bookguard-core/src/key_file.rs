@@ -1,8 +1,8 @@
 //! The ledger key: a signed-note private key in the usual text form, in a file that only its owner reads or given as
 //! text by the platform.
 //!
-//! A file is made once, with the log. Losing it must be loud, so a log that exists is never given a new one. Where a
-//! node gets its key from is [`LedgerKeySource`]'s to say; which key belongs to the log is the service's.
+//! A file is made once, with the log. Losing it must be loud, so an existing log never gets a new one. [`LedgerKeySource`]
+//! says where a node gets its key from; the service checks that the key belongs to the log.
 
 mod source;
 
@@ -16,12 +16,11 @@ use base64::engine::general_purpose::STANDARD;
 use crate::entropy;
 use crate::ledger::Signer;
 use crate::private;
-use crate::store::Database;
 pub use source::{KeyNotFile, KeyText, LedgerKeySource};
 
-/// The key's file when nothing else is said: beside a database file, else in the folder the program works in.
-pub fn default_path(db: &Database) -> PathBuf {
-    let Some(file) = db.file() else {
+/// The key's file when nothing else is said: beside the database's file, else in the folder the program works in.
+pub fn default_path(db_file: Option<&Path>) -> PathBuf {
+    let Some(file) = db_file else {
         return PathBuf::from("bookguard.key");
     };
     let mut name = file.as_os_str().to_owned();
@@ -111,7 +110,8 @@ impl LedgerKey {
             LedgerKeySource::File(path) => Self::load(path),
             LedgerKeySource::Text(text) => Self::parse(text.reveal()).map(Some).map_err(|why| {
                 format!(
-                    "BOOKGUARD_LEDGER_KEY holds no whole ledger key: {why}. It must hold the one line of the key's file, \
+                    "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key: {why}. It must hold the one line of the key's \
+                     file, \
                      or the file's path"
                 )
             }),
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_key_survives_its_file_and_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let path = default_path(&folder.path().join("b.db").into());
+        let path = default_path(Some(&folder.path().join("b.db")));
         assert!(LedgerKey::load(&path).unwrap().is_none());
         let key = LedgerKey::generate();
         assert!(key.save(&path).unwrap());

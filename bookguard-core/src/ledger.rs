@@ -26,7 +26,11 @@ pub mod hash;
 pub mod jcs;
 pub mod leaf;
 pub mod note;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod proof;
+#[cfg(feature = "store")]
+pub mod rollback;
 pub mod tile;
 pub mod tlog_proof;
 pub mod tree;

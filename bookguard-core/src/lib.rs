@@ -68,6 +68,8 @@ mod policy_cache;
 #[cfg(feature = "store")]
 pub mod private;
 #[cfg(feature = "store")]
+mod seal;
+#[cfg(feature = "store")]
 pub mod service;
 #[cfg(feature = "store")]
 pub mod session;

@@ -7,7 +7,7 @@ pub mod event;
 pub mod id;
 pub mod money;
 #[cfg(feature = "openapi")]
-mod openapi;
+pub(crate) mod openapi;
 pub mod page;
 pub mod partner;
 pub mod quota;

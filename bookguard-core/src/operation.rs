@@ -1,7 +1,7 @@
-//! What an operation is: what the HTTP server and the command line both call. The operations themselves are in `features`.
+//! What an operation is, for the HTTP server and the command line alike. The operations themselves are in `features`.
 //!
-//! An operation knows its route, reads its request, and says what is to be done: a read, or a command for the
-//! writer. How a request arrives and how an answer leaves belongs to the frontends; no rule does.
+//! An operation knows its route, reads its request, and says what to do: a read, or a command for the writer. The
+//! frontends decide how a request arrives and an answer leaves, and hold no rule.
 
 mod parameters;
 
@@ -212,7 +212,8 @@ impl Request {
 
 /// Checks what every operation has in common, then reads the request.
 ///
-/// Errors: `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
+/// # Errors
+/// `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
 /// `body_required`, `unexpected_body`, `idempotency_key_invalid`, and the operation's own.
 pub fn prepare<O: Operation>(
     session: &Session,
@@ -254,7 +255,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
             faults.push(FieldError {
                 pointer,
                 code: "duplicate_query_parameter".to_owned(),
-                message: "is there more than once".to_owned(),
+                message: "appears more than once".to_owned(),
                 fix: "Send it once.".to_owned(),
             });
         }

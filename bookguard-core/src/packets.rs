@@ -1,7 +1,7 @@
-//! What this node keeps of the evidence packets it made.
+//! A cache of the evidence packets this node made.
 //!
 //! A packet takes long to make and is asked for again while nothing happened to its booking. Whoever asks has just read what the
-//! booking comes to and names it; what is kept under another name, or for longer than [`limits::PACKET_KEPT_MS`], is no answer.
+//! booking comes to and names it; what is kept under another name, or for longer than [`limits::PACKET_KEPT_MS`], is not an answer.
 //! Invariants: forgetting anything at any time changes no answer but when it was made; never more bytes than
 //! [`limits::PACKETS_KEPT_BYTES`], of which whoever has most gives way first.
 

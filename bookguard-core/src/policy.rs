@@ -1,4 +1,4 @@
-//! Cancellation policies: what one says, the terms frozen for a booking, and what a cancellation comes to.
+//! Cancellation policies: the documents, the terms frozen for a booking, and the cost of a cancellation.
 //!
 //! ```
 //! use bookguard_core::model::{Amount, BookingId, Currency, Timestamp};
@@ -48,6 +48,8 @@ mod event_date;
 mod explain;
 mod lint;
 mod matrix;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod outcome;
 mod policy_set;
 mod question;

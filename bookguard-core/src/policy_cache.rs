@@ -1,8 +1,8 @@
-//! What this node remembers of partners' policies, so that recording a booking need not ask the store for them.
+//! A cache of partners' policy sets, so that recording a booking need not ask the store for them.
 //!
-//! Nothing tells a node what other nodes wrote. So what is remembered is only ever a proposal: a booking prepared from it
-//! names the policy set, and the writer, which sees the partner's row, refuses it as outdated when that policy set is not the
-//! partner's any more ([`crate::error::Error::outdated`]). Invariant: forgetting anything at any time changes no answer.
+//! Nothing tells a node what other nodes wrote. So a cached set is only a proposal: a booking prepared from it
+//! names the set, and the writer, which sees the partner's row, refuses it as outdated when the set is no longer the
+//! partner's ([`crate::error::Error::outdated`]). Invariant: forgetting anything at any time changes no answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::model::PartnerId;
 use crate::policy::PolicySet;
 
-/// The policy sets remembered.
+/// The cached policy sets.
 #[derive(Default)]
 pub(crate) struct PolicyCache(Mutex<Remembered>);
 

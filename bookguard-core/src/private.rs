@@ -32,7 +32,7 @@ pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
         .collect();
     if !open.is_empty() {
         warnings.push(format!(
-            "others than their owner may read or write files with personal data or keys: {}; `chmod 600` takes that from them",
+            "users other than their owner can read or write files with personal data or keys: {}; fix it with `chmod 600`",
             shown(&open)
         ));
     }
@@ -47,7 +47,7 @@ pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
         .collect();
     if !open.is_empty() {
         warnings.push(format!(
-            "others than their owner may replace files in {}; `chmod go-w` takes that from them",
+            "users other than its owner can replace files in {}; fix it with `chmod go-w`",
             shown(&open)
         ));
     }

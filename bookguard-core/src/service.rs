@@ -16,9 +16,10 @@ use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Inbox, WriterDeps};
 use crate::error::Error;
-use crate::guard::{self, Guard, Rollback};
+use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::rollback::Rollback;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{PartnerId, Quota};
@@ -26,11 +27,12 @@ use crate::packets::Packets;
 use crate::policy::PolicySet;
 use crate::policy_cache::PolicyCache;
 use crate::private;
+use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
-use crate::store::{Database, Seal, Store, StoreError, StoredHead};
+use crate::store::{Database, Store, StoreError, StoredHead};
 
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -177,13 +179,13 @@ impl Service {
         let source = config
             .ledger_key
             .clone()
-            .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
+            .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
         let (key, made_key) =
             open_key(&store, &source).map_err(|why| format!("{}: {why}", config.db))?;
         let guard_file = config
             .guard_file
             .clone()
-            .unwrap_or_else(|| guard::default_path(source.path(), &config.db));
+            .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
         if config.create {
             let warnings = private::warnings(&kept_files(&config.db, &source, &guard_file));
             warnings.iter().for_each(|line| (config.report)(line));
@@ -385,7 +387,8 @@ impl Service {
     /// Makes this node's presence known, for whoever has to notice its end, and says which others are gone that held
     /// deliveries: `None`, where leases are only taken back when they end. To be called every half second. Blocks.
     ///
-    /// Errors: `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unavailable` when the store does not answer.
     pub fn gone(&self) -> Result<Option<Vec<Node>>, Error> {
         let holders = || Reader::new(self.store.reader()?, &self.seal, None).holders();
         self.presence.look(holders).map_err(|e| self.fault(&e))
@@ -393,7 +396,8 @@ impl Service {
 
     /// How many servers run on the database; `None` where it keeps no list of them, as a file. Blocks.
     ///
-    /// Errors: `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unavailable` when the store does not answer.
     pub fn servers(&self) -> Result<Option<usize>, Error> {
         self.presence.count().map_err(|e| self.fault(&e))
     }
@@ -417,7 +421,8 @@ impl Service {
     /// many of how many steps are done. Takes as long as reading and hashing everything does. A `backup` may lack what was
     /// published after it was made.
     ///
-    /// Errors: `unavailable` when the database cannot be read at all; damage is in the report.
+    /// # Errors
+    /// `unavailable` when the database cannot be read at all; damage is in the report.
     pub fn verify_ledger(
         &self,
         backup: bool,
@@ -489,7 +494,7 @@ impl Service {
 
     /// Signs with the log's key for a log of this name.
     pub(crate) fn signer(&self, origin: &str) -> Result<Arc<Signer>, Error> {
-        self.log.signer(origin).map_err(|e| self.fault(&e))
+        (self.log.signer(origin)).map_err(|why| self.fault(&StoreError::Corrupt(why)))
     }
 
     /// The database.
@@ -544,7 +549,7 @@ fn open_key(
             }
         }
         (Some(head), None) => Err(format!(
-            "{source} is missing and the ledger (log {}) cannot go on without it; restore the file, or give this node a \
+            "{source} is missing and the ledger (log {}) cannot continue without it; restore the file, or give this node a \
              copy of the key the log was begun with: its file with --ledger-key, or its text in BOOKGUARD_LEDGER_KEY",
             head.origin
         )),

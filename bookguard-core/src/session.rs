@@ -55,7 +55,8 @@ pub struct Session {
 impl Session {
     /// Fails unless the caller may use a route.
     ///
-    /// Errors: `unauthorized`, `insufficient_scope`.
+    /// # Errors
+    /// `unauthorized`, `insufficient_scope`.
     pub fn require(&self, access: Access) -> Result<(), Error> {
         match (access, &self.authority) {
             (Access::Open, _)
@@ -83,7 +84,8 @@ impl Session {
 
     /// The partner this caller is, or acts for.
     ///
-    /// Errors: `partner_required` when the administrator named none.
+    /// # Errors
+    /// `partner_required` when the administrator named none.
     pub fn partner_id(&self) -> Result<PartnerId, Error> {
         match &self.authority {
             Authority::Partner { partner_id, .. }

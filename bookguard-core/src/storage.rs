@@ -90,11 +90,11 @@ impl Reason {
         let (code, message) = match self {
             Self::Full => (
                 "storage_full",
-                "The service's disk is full: it can be read from, and no write is taken until there is room again.",
+                "The service's disk is full. Reads continue; writes are refused until there is room again.",
             ),
             Self::ReadOnly => (
                 "storage_read_only",
-                "The service's database is read-only at present: it can be read from, and no write is taken.",
+                "The service's database is read-only at present. Reads continue; writes are refused.",
             ),
             Self::Failing => (
                 "storage_failing",
@@ -201,7 +201,9 @@ impl Storage {
         }
         drop(state);
         if let Some(news) = news {
-            (self.report)(&format!("{news} (more of the same are counted, not told)"));
+            (self.report)(&format!(
+                "{news} (more of the same are counted, not reported)"
+            ));
         }
     }
 
@@ -224,7 +226,7 @@ impl Storage {
         if let Some(news) = news {
             (self.report)(&format!(
                 "{news}. What is written is kept in the log, which grows until this is mended: look at the disk (more of the \
-                 same are counted, not told)"
+                 same are counted, not reported)"
             ));
         }
     }

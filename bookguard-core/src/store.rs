@@ -8,6 +8,7 @@
 pub mod backup;
 pub(crate) mod commit;
 pub(crate) mod conn;
+mod continuity;
 pub mod database;
 mod endpoints;
 pub mod events;
@@ -20,7 +21,6 @@ mod postgres;
 pub mod read;
 pub mod recoveries;
 pub mod retention;
-pub(crate) mod seal;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -34,13 +34,12 @@ use std::sync::Arc;
 pub use conn::StoreError;
 use conn::{Conn, Rows, Statement};
 pub use database::Database;
-pub use seal::Seal;
 
 use crate::engine::command::Head;
 use crate::engine::lease::Node;
-use crate::guard::PublishedHead;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
+use crate::ledger::rollback::PublishedHead;
 use crate::model::Timestamp;
 
 /// The migrations, oldest first; their number is the schema's.
@@ -117,7 +116,8 @@ impl StoredHead {
 impl Database {
     /// Whether the address can be one at all; the server is not asked.
     ///
-    /// Errors: a sentence with what is wrong in it, without what may be a password.
+    /// # Errors
+    /// A sentence with what is wrong in it, without what may be a password.
     pub fn check(&self) -> Result<(), String> {
         match self {
             #[cfg(feature = "postgres")]
@@ -130,7 +130,8 @@ impl Database {
 impl Store {
     /// Opens the database, brings its schema up to date and makes it when `create` says so.
     ///
-    /// Errors: as [`StoreError`] says, each a sentence that names the way out.
+    /// # Errors
+    /// As [`StoreError`] says, each a sentence that names the way out.
     pub fn open(database: &Database, create: bool) -> Result<Self, StoreError> {
         let engine: Arc<dyn Engine> = match database {
             #[cfg(feature = "sqlite")]

@@ -166,7 +166,7 @@ fn a_node_without_the_log_s_key_refuses_and_leaves_no_key_behind() {
     let cut = &text[..text.len() - 9];
     let broken = open(&db, as_text(cut)).err().unwrap();
     assert!(
-        broken.contains("BOOKGUARD_LEDGER_KEY holds no whole ledger key"),
+        broken.contains("BOOKGUARD_LEDGER_KEY does not hold a complete ledger key"),
         "{broken}"
     );
     for part in cut.split('+').filter(|part| part.len() > 7) {

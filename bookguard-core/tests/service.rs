@@ -381,7 +381,7 @@ fn a_missing_or_foreign_ledger_key_stops_the_start_and_changes_nothing() {
 }
 
 fn service_key(db: &Path) -> std::path::PathBuf {
-    bookguard_core::key_file::default_path(&db.into())
+    bookguard_core::key_file::default_path(Some(db))
 }
 
 #[test]

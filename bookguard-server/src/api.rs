@@ -6,9 +6,8 @@
 
 mod describe;
 pub(crate) mod endpoint;
-pub(crate) mod incoming;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
@@ -37,10 +36,12 @@ use poem::endpoint::BoxEndpoint;
 use poem::http;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
+use serde_json::Value;
 
 use crate::app::App;
 use crate::router::Routes;
-pub(crate) use describe::{INTERFACE_VERSION, document};
+pub(crate) use describe::INTERFACE_VERSION;
+use describe::document;
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
@@ -87,6 +88,24 @@ pub(crate) fn table() -> Vec<Entry> {
         entry::<RotateEndpointSecret>(),
         entry::<RotatePartnerSecret>(),
     ]
+}
+
+static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table()));
+static PARSED: LazyLock<Value> = LazyLock::new(read_openapi);
+
+/// The OpenAPI 3.1 document, exactly as it is served and checked in.
+pub fn openapi_json() -> &'static str {
+    &OPENAPI
+}
+
+/// The same, read. Its schemas are JSON Schema 2020-12; what they refer to is under `/components/schemas`.
+pub fn openapi() -> &'static Value {
+    &PARSED
+}
+
+/// As [`openapi`], for whoever needs it once: read, it takes megabytes.
+pub(crate) fn read_openapi() -> Value {
+    serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
 
 /// One row of the table.

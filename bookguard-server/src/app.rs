@@ -1,4 +1,4 @@
-//! What every request needs: the service, who is calling, how much they may.
+//! What every request needs: the service, the caller and the caller's limits.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
+use crate::payer::{Payer, network_of};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
 use crate::refusal::rate_limited;
@@ -38,17 +39,6 @@ pub(crate) struct App {
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
     registrations: Option<Limiter<IpAddr>>,
-}
-
-/// Who a request's work is for: whose turn it takes, and who is charged for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Payer {
-    /// A partner, whichever of its keys it shows.
-    Partner(PartnerId),
-    /// A stranger, by its network.
-    Network(IpAddr),
-    /// Whoever holds the database.
-    Operator,
 }
 
 /// What one request takes of processors, wherever that is: charged as one when nothing works for it any more, whether or not
@@ -91,22 +81,6 @@ impl Drop for Tab {
     }
 }
 
-impl Payer {
-    /// Somebody of whom nothing is known.
-    pub(crate) const STRANGER: Self = Self::Network(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-
-    pub(crate) fn of(authority: &Authority) -> Self {
-        match authority {
-            Authority::Partner { partner_id, .. } => Self::Partner(*partner_id),
-            Authority::Administrator { .. } => Self::Operator,
-            Authority::Anonymous { address } => {
-                let address = address.parse();
-                Self::Network(network_of(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
-            }
-        }
-    }
-}
-
 /// What partners may still ask, and what they are charged.
 struct Budgets {
     /// One bucket for all keys of a partner; `None` where no limit is set.
@@ -135,7 +109,8 @@ pub(crate) struct Turned {
 }
 
 impl App {
-    /// Errors: a sentence for the operator when the system gives no threads.
+    /// # Errors
+    /// A sentence for the operator when the system gives no threads.
     pub(crate) fn new(
         config: &Config,
         service: Arc<Service>,
@@ -164,7 +139,8 @@ impl App {
 
     /// The state of a service without a listener, whose callers are all this session's: no keys, no rates.
     ///
-    /// Errors: as [`Self::new`].
+    /// # Errors
+    /// As [`Self::new`].
     pub(crate) fn operated(
         session: Session,
         courier: Arc<Courier>,
@@ -192,7 +168,8 @@ impl App {
 
     /// Runs what may block, in its caller's turn.
     ///
-    /// Errors: as [`Readers::run`].
+    /// # Errors
+    /// As [`Readers::run`].
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         tab: &Arc<Tab>,
@@ -206,7 +183,8 @@ impl App {
 
     /// Whether a partner may ask for anything, without counting it: before a large message is received.
     ///
-    /// Errors: `rate_limited`.
+    /// # Errors
+    /// `rate_limited`.
     pub(crate) fn has_budget(&self, partner_id: &PartnerId) -> Result<(), Error> {
         let Some(limiter) = &self.budgets.partners else {
             return Ok(());
@@ -219,7 +197,8 @@ impl App {
 
     /// Counts a request of a partner's that comes to no operation, which would have counted it.
     ///
-    /// Errors: `rate_limited`.
+    /// # Errors
+    /// `rate_limited`.
     pub(crate) fn count(&self, payer: Payer) -> Result<(), Error> {
         let (Some(limiter), Payer::Partner(partner_id)) = (&self.budgets.partners, payer) else {
             return Ok(());
@@ -247,7 +226,8 @@ impl App {
 
     /// Whose key these headers hold.
     ///
-    /// Errors: `unauthorized`, or `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unauthorized`, or `unavailable` when the store does not answer.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
         match &self.operator {
             Some(operator) => Ok(operator.clone()),
@@ -313,25 +293,4 @@ fn caller_address(request: &Request) -> IpAddr {
         .as_socket_addr()
         .map(|address| address.ip().to_canonical());
     address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
-}
-
-/// What one subscriber holds: an IPv4 address, or the /64 of an IPv6 one.
-pub(crate) fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_ipv6_subscriber_cannot_multiply_by_changing_addresses() {
-        let network = |text: &str| network_of(text.parse().unwrap());
-        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
-        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
-        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
-    }
 }

@@ -56,7 +56,8 @@ enum Glance {
 impl Keys {
     /// The caller of a request with these headers.
     ///
-    /// Errors: `unauthorized`, or `unavailable` when the store does not answer.
+    /// # Errors
+    /// `unauthorized`, or `unavailable` when the store does not answer.
     pub async fn identify(
         &self,
         service: &Arc<Service>,

@@ -380,7 +380,7 @@ pub struct Config {
     /// The address partners reach the service at, without a slash at its end; `http://<address>` when not given.
     pub public_url: Option<String>,
     /// Where the ledger key is; in a file beside the database, or `bookguard.key` in the working directory when the
-    /// database is no file, when not given.
+    /// database is not a file, when not given.
     pub ledger_key: Option<LedgerKeySource>,
     /// The file that remembers what was last published of the ledger; beside the ledger key when not given.
     pub guard_file: Option<PathBuf>,
@@ -455,7 +455,8 @@ impl Config {
 
     /// The configuration of a file, if one is named, under stronger settings.
     ///
-    /// Errors: as [`Settings::load`] and [`Settings::resolve`].
+    /// # Errors
+    /// As [`Settings::load`] and [`Settings::resolve`].
     pub fn load(file: Option<&Path>, stronger: Settings) -> Result<Self, String> {
         let weaker = file.map(Settings::load).transpose()?.unwrap_or_default();
         stronger.merge(weaker).resolve()

@@ -26,8 +26,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::app::network_of;
 use crate::config::Connections;
+use crate::payer::network_of;
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;
@@ -112,7 +112,7 @@ pub(crate) async fn serve(
     .await;
     if finished.is_err() {
         report(&format!(
-            "{} connections did not finish in {} s and were cut",
+            "{} connections did not finish within {} s and were closed",
             open.len(),
             FAREWELL.as_secs()
         ));

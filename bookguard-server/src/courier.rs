@@ -3,8 +3,9 @@
 //! Deliveries come leased from the writer through the [`Outbox`], at birth or claimed when they are due; each becomes
 //! one attempt and one `Settle` command, fenced by its lease, so that delivery is at-least-once whatever fails.
 //! What an outcome means is the rulebook's; [`address`] decides where a webhook may go, [`proxy`] is the way where the
-//! operator has one, [`sender`] makes one attempt, `fair_queue` says whose turn it is, `dispatch` runs the attempts, `deliver` takes one to its settled end, `claim` asks the
-//! store for what is due, `reclaim` stands in for nodes that are gone. Invariants: no connection to the database is held
+//! operator has one, [`sender`] makes one attempt, `fair_queue` says whose turn it is, `dispatch` runs the
+//! attempts, `deliver` takes one to its settled end, `claim` asks the store for what is due, `reclaim` stands in for nodes
+//! that are gone. Invariants: no connection to the database is held
 //! during a request; a slow or dead receiver fills its own share of places and memory and nobody else's.
 
 pub mod address;

@@ -23,14 +23,13 @@ mod security;
 mod start;
 mod swagger;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bookguard_core::policy;
 use poem::endpoint::BoxEndpoint;
 use poem::http::Method;
-use serde_json::Value;
 
-use crate::api;
+use crate::api::{self, openapi_json};
 use crate::app::App;
 use crate::config::security::SecurityTxt;
 use crate::router::Routes;
@@ -40,30 +39,12 @@ use document::{Document, on_demand, preflight};
 const SUMMARY: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean.";
 
-static OPENAPI: LazyLock<String> = LazyLock::new(|| api::document(&api::table()));
-static PARSED: LazyLock<Value> = LazyLock::new(read_openapi);
-
-/// The OpenAPI 3.1 document, exactly as it is served and checked in.
-pub fn openapi_json() -> &'static str {
-    &OPENAPI
-}
-
-/// The same, read. Its schemas are JSON Schema 2020-12; what they refer to is under `/components/schemas`.
-pub fn openapi() -> &'static Value {
-    &PARSED
-}
-
-/// As [`openapi`], for whoever needs it once: read, it takes megabytes.
-pub(crate) fn read_openapi() -> Value {
-    serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
-}
-
 const TEXT: &str = "text/plain; charset=utf-8";
 /// Browsers ask for it by themselves; most take a drawing there.
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
 
-/// Adds every path that is no operation.
+/// Adds every path that is not an operation.
 pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes: &mut Routes) {
     let mut add = |method: Method, path: &str, endpoint: BoxEndpoint<'static>| {
         routes
@@ -122,7 +103,10 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
 mod tests {
     use std::path::Path;
 
+    use serde_json::Value;
+
     use super::*;
+    use crate::api::openapi;
 
     fn operations(document: &Value) -> Vec<(String, String, Value)> {
         let paths = document["paths"].as_object().unwrap();

@@ -9,6 +9,7 @@
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that may wait for the store |
 //! | `app`, `auth`, `rate` | who is calling, and how often they may |
+//! | `incoming`, `negotiation` | what a request must be before an operation sees it; what its client can read |
 //! | `refusal` | every answer that is not a success |
 //! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, what discovery asks for, the ledger for mirrors |
 //! | [`mcp`] | the Model Context Protocol, for programs that let a model choose |
@@ -36,8 +37,11 @@ pub mod config;
 mod connections;
 pub mod courier;
 mod documents;
+mod incoming;
 pub mod mcp;
 mod meter;
+mod negotiation;
+mod payer;
 pub mod proxies;
 mod rate;
 mod readers;
@@ -49,5 +53,5 @@ mod skew;
 pub mod tls;
 pub mod watch;
 
-pub use documents::{openapi, openapi_json};
+pub use api::{openapi, openapi_json};
 pub use server::{Server, Signal, run, runs_on, signals};

@@ -2,7 +2,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `endpoint` | who may knock, and with how much |
+//! | `endpoint` | who may send a message, and how large it may be |
 //! | `callers` | Host and Origin |
 //! | `arrival` | how a message is received |
 //! | `large_messages` | how many large messages there are at a time |
@@ -11,7 +11,7 @@
 //! | `tools` | the one table of tools; their schemas from the interface document |
 //! | `call` | from a tool's call to an operation's request, and back |
 //! | `arguments` | where each argument stands in that request |
-//! | `verification` | the one tool that is no operation of the HTTP interface |
+//! | `verification` | the one tool that is not an operation of the HTTP interface |
 //! | [`local`] | the same without a listener, for the command line |
 //!
 //! Messages, revisions and lifecycle are the crate `rmcp`'s. There are no sessions: nodes share nothing, so each request

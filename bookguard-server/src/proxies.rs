@@ -2,7 +2,7 @@
 //!
 //! A proxy appends the address it was called from, so the header is walked from its end: past the hops that are trusted
 //! themselves, to the first that is not. What stands before that is the client's own word and is not looked at. Where the
-//! walk meets what is no address, the peer counts. Invariant: a peer that is not trusted never changes its address.
+//! walk meets what is not an address, the peer counts. Invariant: a peer that is not trusted never changes its address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -63,7 +63,8 @@ impl fmt::Display for ProxyHeader {
 impl TrustedProxies {
     /// Reads the settings.
     ///
-    /// Errors: a sentence that names the setting and what to write.
+    /// # Errors
+    /// A sentence that names the setting and what to write.
     pub(crate) fn parse(subnets: &[String], header: Option<&str>) -> Result<Self, String> {
         let subnets = subnets.iter().map(|text| {
             let subnet = Subnet::range(text).map_err(|why| why.to_string())?;
@@ -107,7 +108,7 @@ impl TrustedProxies {
             .map_or(peer, |client| SocketAddr::new(client, 0))
     }
 
-    /// The first hop from the end that is no trusted proxy, else the first of all. `None` when there is none, or what
+    /// The first hop from the end that is not a trusted proxy, else the first of all. `None` when there is none, or what
     /// stands there is no address.
     fn walk(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let lines: Vec<_> = headers.get_all(self.header.name()).iter().collect();

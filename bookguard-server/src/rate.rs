@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_long_run_nobody_has_much_more_than_half_a_processor() {
+    fn nobody_uses_much_more_than_half_a_processor_in_the_long_run() {
         let limiter = limiter(1000, 2000);
         for (took_ms, most_ms) in [(1, 64_000), (8, 53_000), (40, 53_000)] {
             let mut spent_ms = 0;

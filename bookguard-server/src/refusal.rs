@@ -17,7 +17,7 @@ use poem::http::header::{
 };
 use serde::Serialize;
 
-use crate::api::incoming;
+use crate::negotiation::{names, wish};
 
 /// Body of every refusal but 401.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
@@ -142,7 +142,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of what is no HTTP request.
+    /// The refusal of what is not an HTTP request.
     pub fn unread(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::URI_TOO_LONG => (
@@ -163,7 +163,7 @@ impl Refusal {
 
     /// 503 where there are as many connections as there may be.
     pub fn full() -> Self {
-        let message = "There are as many connections as this server takes, or takes from one network address. Reuse \
+        let message = "This server has reached its limit of connections, or of connections from one network address. Reuse \
                        connections, close those you do not need, and try again.";
         let error = Error::new(Kind::Unavailable, "too_many_connections", message);
         Self {
@@ -203,7 +203,7 @@ impl Refusal {
         let mut fault = None;
         let message = if error.kind == Kind::Internal {
             fault = Some(Fault(error.message));
-            "A fault of ours; it is logged under the x-request-id of this answer.".to_owned()
+            "Internal error; it is logged under the x-request-id of this answer.".to_owned()
         } else {
             error.message
         };
@@ -215,7 +215,7 @@ impl Refusal {
             details: error.details,
             resolution_id: obstacle.resolution_id,
             disclosure_hash: obstacle.disclosure_hash,
-            evaluation: obstacle.evaluation,
+            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
         };
         let mut response = Response::from(refused.bytes(status));
         response.set_status(status);
@@ -247,7 +247,7 @@ impl Refusal {
         response
     }
 
-    /// The same byte by byte, for a client whose message is no request.
+    /// The same byte by byte, for a client whose message is not a request.
     pub(crate) fn bytes(self, id: &HeaderValue) -> Vec<u8> {
         let mut response = self.respond();
         let status = response.status();
@@ -302,8 +302,8 @@ pub(crate) struct Form {
 impl Form {
     /// The form these headers ask for.
     pub(crate) fn asked(headers: &HeaderMap) -> Self {
-        let problem = incoming::names(headers, PROBLEM)
-            .is_some_and(|weight| weight >= incoming::wish(headers, "application/json"));
+        let problem = names(headers, PROBLEM)
+            .is_some_and(|weight| weight >= wish(headers, "application/json"));
         let key = |value: &HeaderValue| value.as_bytes().windows(4).any(|part| part == b"bgk_");
         Self {
             problem,
@@ -312,7 +312,7 @@ impl Form {
         }
     }
 
-    /// A response in this form; what is no refusal stays as it is.
+    /// A response in this form; what is not a refusal stays as it is.
     pub(crate) fn give(self, mut response: Response) -> Response {
         let status = response.status();
         if self.misplaced_key && status == StatusCode::UNAUTHORIZED {

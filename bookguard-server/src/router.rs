@@ -18,7 +18,7 @@ use poem::http::header::X_CONTENT_TYPE_OPTIONS;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response};
 
-use crate::api::incoming;
+use crate::incoming;
 use crate::refusal::{Fault, Form, REQUEST_ID, Refusal};
 
 /// Bytes of a caller's own request id.
@@ -76,7 +76,7 @@ impl Router {
         self.answer(request, None).await
     }
 
-    /// The refusal of a message that is no request, whole, as the last of its connection.
+    /// The refusal of a message that is not a request, whole, as the last of its connection.
     pub(crate) fn refuse_unread(&self, status: StatusCode) -> Vec<u8> {
         Refusal::unread(status).bytes(&self.request_id(&HeaderMap::new()))
     }

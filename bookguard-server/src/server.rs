@@ -75,7 +75,8 @@ pub enum Signal {
 /// Serves until it is told to end, then ends in order. `started` is called once requests are answered, `reload` when the
 /// configuration is to be read anew.
 ///
-/// Errors: as [`Server::start`].
+/// # Errors
+/// As [`Server::start`].
 pub async fn run(
     config: Config,
     mut signals: UnboundedReceiver<Signal>,
@@ -258,11 +259,11 @@ impl Server {
             Ok(config) => {
                 self.proxies.send_replace(Arc::new(config.trusted_proxies));
                 (self.report)(
-                    "the configuration was read anew: trusted proxies are as it says, everything else with the next start",
+                    "the configuration was reloaded: trusted proxies take effect now, everything else at the next start",
                 );
             }
             Err(why) => (self.report)(&format!(
-                "the configuration was not read anew, and everything stays as it was: {why}"
+                "the configuration was not reloaded, and nothing changed: {why}"
             )),
         }
     }
@@ -302,7 +303,7 @@ impl Server {
                 }
             }
             () = &mut hurry => {
-                report("told to end once more: requests in flight are cut");
+                report("second signal: requests in flight are cut off");
                 patience = Duration::ZERO;
                 serving.abort();
                 let _ = serving.await;

@@ -86,7 +86,8 @@ impl Steps {
 
 /// Whether this node's clock is one that the others' can be judged by: the database server's, if there is one, says the same. Blocks.
 ///
-/// Errors: `unavailable` when the store does not answer.
+/// # Errors
+/// `unavailable` when the store does not answer.
 pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
     // A clock that is set by hand is nobody's but the test's.
     let Clock::System = service.clock() else {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_comes_at_the_start_with_a_clock_that_is_set_back_and_every_hour() {
+    fn the_clock_is_doubted_at_the_start_when_set_back_and_every_hour() {
         let (mut doubts, begun) = (Doubts::default(), Instant::now());
         let hour = 3_600_000_i64;
         for (passed_ms, wall_ms, doubted) in [

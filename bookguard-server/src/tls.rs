@@ -8,7 +8,6 @@ use rustls_platform_verifier::BuilderVerifierExt;
 /// Trusts the certificates that the operating system trusts, and speaks HTTP/1.1.
 ///
 /// # Errors
-///
 /// When the system has no certificates of authorities.
 pub fn system_trust() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn news_are_looked_at_at_once_and_a_stream_of_them_ten_times_a_second() {
+    async fn news_is_read_at_once_and_a_stream_of_it_ten_times_a_second() {
         let news = Waiting::default();
         for (every, enough, expected) in [
             // A first event finds who waits, long after the look before.

@@ -63,7 +63,7 @@ impl Raw {
         }
     }
 
-    /// Sends bytes. A server that has closed already is no fault: what it said before can still be read.
+    /// Sends bytes. A server that has closed already is not a fault: what it said before can still be read.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }

@@ -18,13 +18,13 @@ pub enum BookingsCommand {
     },
     /// List bookings, newest first
     List {
-        /// Only those that stand there: created, protected or canceled
+        /// Only bookings with this status: created, protected or canceled
         #[arg(long)]
         status: Option<String>,
-        /// Only those whose event is at this time or later (RFC 3339)
+        /// Only bookings whose event is at this time or later (RFC 3339)
         #[arg(long, value_name = "TIME")]
         event_from: Option<String>,
-        /// Only those whose event is before this time (RFC 3339)
+        /// Only bookings whose event is before this time (RFC 3339)
         #[arg(long, value_name = "TIME")]
         event_to: Option<String>,
         /// Which page.
@@ -41,17 +41,17 @@ pub enum BookingsCommand {
     },
     /// Move a booking's event to another date, as both sides agreed
     Reschedule(Box<RescheduleArgs>),
-    /// The terms of a booking in words, to be shown to whoever accepts them, and who did
+    /// Show the terms of a booking in words, and who accepted them
     Disclosure {
         /// The booking's id
         booking_id: String,
     },
     /// Record that a party accepted a booking's terms, exactly as they were shown
     Accept(Box<AcceptArgs>),
-    /// What a cancellation would mean under the booking's policy, or what it came to
+    /// Show what a cancellation would cost under the booking's policy, or did cost
     #[command(alias = "policy")]
     Evaluate(EvaluateArgs),
-    /// Cancel a booking: shows what that comes to, and asks
+    /// Cancel a booking: shows the result first, and asks
     Cancel(Box<CancelArgs>),
 }
 

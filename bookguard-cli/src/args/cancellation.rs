@@ -44,7 +44,7 @@ pub struct CancelArgs {
     /// In your own words
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-    /// From when it counts (RFC 3339) [default: now]
+    /// When the cancellation takes effect (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME")]
     pub effective_at: Option<String>,
     /// What both sides agreed goes back (with --canceled-by mutual)
@@ -73,7 +73,7 @@ pub struct CancelArgs {
 /// What can be done with resolutions.
 #[derive(Debug, Subcommand)]
 pub enum ResolutionsCommand {
-    /// Show what a cancellation came to
+    /// Show the result of a cancellation
     Get {
         /// The resolution's id
         resolution_id: String,
@@ -88,7 +88,7 @@ pub enum ResolutionsCommand {
         /// Who decides
         #[arg(long, value_name = "WHO")]
         decided_by: String,
-        /// Why; it stands in the ledger
+        /// Why; recorded in the ledger
         #[arg(long, value_name = "TEXT")]
         rationale: String,
         /// Harmless repetition.

@@ -21,7 +21,7 @@ pub enum EndpointsCommand {
         /// Deliveries begun per second at most, on each node [default: as many as it takes]
         #[arg(long, value_name = "N")]
         rate_limit: Option<u32>,
-        /// Give it a signing secret of its own; shows it this once
+        /// Give it its own signing secret; shows it only this once
         #[arg(long)]
         own_secret: bool,
         /// Harmless repetition.
@@ -42,19 +42,19 @@ pub enum EndpointsCommand {
         /// The endpoint's id
         endpoint_id: String,
     },
-    /// Change an endpoint; what is not named stays
+    /// Change an endpoint; what is not given stays as it is
     Update(EndpointUpdateArgs),
-    /// Bring an endpoint back that was disabled, by you or by an answer 410; what waits for it is delivered
+    /// Enable an endpoint that was disabled, by you or by an answer 410, and deliver what waits for it
     Enable {
         /// The endpoint's id
         endpoint_id: String,
     },
-    /// Send an endpoint no new events; what waits for it goes on waiting
+    /// Disable an endpoint: no new events; what waits for it keeps waiting
     Disable {
         /// The endpoint's id
         endpoint_id: String,
     },
-    /// Send an endpoint a signed test, now, and show what came of it
+    /// Send an endpoint a signed test now, and show the result
     Test {
         /// The endpoint's id
         endpoint_id: String,
@@ -62,7 +62,7 @@ pub enum EndpointsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
-    /// Replace an endpoint's own signing secret; shows the new one this once
+    /// Replace an endpoint's own signing secret; shows the new one only this once
     RotateSecret {
         /// The endpoint's id
         endpoint_id: String,
@@ -85,7 +85,7 @@ pub enum EndpointsCommand {
 pub struct EndpointUpdateArgs {
     /// The endpoint's id
     pub endpoint_id: String,
-    /// Where events are posted from now on, those included that still wait
+    /// Where events are posted from now on, including those that still wait
     #[arg(long, value_name = "ADDRESS")]
     pub address: Option<String>,
     /// A type to receive from now on; may be given several times
@@ -111,7 +111,7 @@ pub struct EndpointUpdateArgs {
     /// As many deliveries as it takes
     #[arg(long)]
     pub no_rate_limit: bool,
-    /// Give it a signing secret of its own; shows it this once
+    /// Give it its own signing secret; shows it only this once
     #[arg(long, conflicts_with = "partners_secret")]
     pub own_secret: bool,
     /// Sign with the partner's secret again, at once
@@ -122,7 +122,7 @@ pub struct EndpointUpdateArgs {
 /// How a signing secret is replaced.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RotationArgs {
-    /// How long the old secret goes on signing beside the new one: 0 to 604800 [default: 86400]
+    /// How long the old secret keeps signing beside the new one: 0 to 604800 [default: 86400]
     #[arg(long, value_name = "SECONDS")]
     pub overlap_seconds: Option<u32>,
     /// Harmless repetition.

@@ -9,7 +9,7 @@ use super::{OnceArgs, PageArgs, RecoverArgs, RecoveriesCommand, RotationArgs};
 /// What can be done with partners.
 #[derive(Debug, Subcommand)]
 pub enum PartnersCommand {
-    /// Register a partner; shows its first API key and signing secret, this once
+    /// Register a partner; shows its first API key and signing secret only this once
     Register {
         /// Company or platform name
         #[arg(long)]
@@ -36,18 +36,18 @@ pub enum PartnersCommand {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Let a pending partner in; shows its first API key (on the database only)
+    /// Approve a pending partner; shows its first API key (on the database only)
     Approve {
         /// The partner's id
         partner_id: String,
     },
     /// Show the partner the key belongs to, or --partner names
     Me,
-    /// Replace the secret that webhooks are signed with; shows the new one this once
+    /// Replace the signing secret of webhooks; shows the new one only this once
     RotateSecret(RotationArgs),
-    /// Show what a partner may have and has, and change it for this partner (on the database only)
+    /// Show a partner's quota and usage, and change its quota (on the database only)
     Quota(PartnerQuotaArgs),
-    /// Choose what holds for bookings that do not say it themselves
+    /// Choose default policies and a time zone
     Update(PartnerUpdateArgs),
 }
 
@@ -78,13 +78,13 @@ pub struct PartnerUpdateArgs {
     /// The policy for an event type, such as concert=house; * is every other type; may be given several times
     #[arg(long = "default-policy", value_name = "EVENT_TYPE=POLICY")]
     pub default_policies: Vec<String>,
-    /// No default for this event type any more; may be given several times
+    /// Remove the default for this event type; may be given several times
     #[arg(long = "no-default-policy", value_name = "EVENT_TYPE")]
     pub no_default_policies: Vec<String>,
     /// The IANA time zone of events where neither the booking nor its policy names one
     #[arg(long, value_name = "ZONE", conflicts_with = "no_time_zone")]
     pub time_zone: Option<String>,
-    /// No such time zone any more
+    /// Remove that time zone
     #[arg(long)]
     pub no_time_zone: bool,
 }
@@ -92,7 +92,7 @@ pub struct PartnerUpdateArgs {
 /// What can be done with API keys.
 #[derive(Debug, Subcommand)]
 pub enum ApiKeysCommand {
-    /// Create a key; shows it this once
+    /// Create a key; shows it only this once
     Create {
         /// What it is for
         #[arg(long)]
@@ -106,7 +106,7 @@ pub enum ApiKeysCommand {
     },
     /// List keys, newest first, without the keys themselves
     List(PageArgs),
-    /// End a key
+    /// Revoke a key
     Revoke {
         /// The key's id, not the key
         api_key_id: String,
@@ -119,7 +119,7 @@ pub struct EventsArgs {
     /// Only this booking's
     #[arg(long, value_name = "BOOKING_ID")]
     pub booking: Option<String>,
-    /// Only those with a greater number; "latest" for those to come [default: 0 to list, latest to tail]
+    /// Only events with a greater number; "latest" for future ones only [default: 0 to list, latest to tail]
     #[arg(long, value_name = "NUMBER")]
     pub after: Option<String>,
     /// Only this type: booking.created, booking.protected or resolution.created
@@ -138,17 +138,17 @@ pub enum EventsCommand {
         /// What is listed.
         #[command(flatten)]
         which: EventsArgs,
-        /// Seconds to wait for an event when there is none yet: 0 to 30 [default: 0]
+        /// Seconds to wait for an event if there is none yet: 0 to 30 [default: 0]
         #[arg(long, value_name = "SECONDS")]
         wait: Option<String>,
         /// Events at a time: 1 to 100 [default: 25]
         #[arg(long, value_name = "N")]
         limit: Option<String>,
-        /// The next page of all partners' events: the cursor the page before ended with
+        /// The next page of all partners' events: the cursor of the previous page
         #[arg(long, conflicts_with_all = ["after", "booking", "wait"])]
         cursor: Option<String>,
     },
-    /// Show events as they happen, until it is stopped; a server that is away is waited for
+    /// Show events as they happen, until stopped; waits for a server that is away
     Tail {
         /// What is shown.
         #[command(flatten)]
@@ -159,7 +159,7 @@ pub enum EventsCommand {
         /// The event's id
         event_id: String,
     },
-    /// Deliver an event once more, now, and wait for the outcome
+    /// Deliver an event again, now, and wait for the outcome
     Retry {
         /// The event's id
         event_id: String,
@@ -167,14 +167,14 @@ pub enum EventsCommand {
         #[command(flatten)]
         once: OnceArgs,
     },
-    /// Deliver once more what was not received in some time
+    /// Deliver again what was not received in a period
     Recover(RecoverArgs),
     /// How far recoveries are
     #[command(subcommand)]
     Recoveries(RecoveriesCommand),
-    /// Delete payloads and attempts of old events of which nothing waits any more (on the database only)
+    /// Delete payloads and attempts of old events with nothing left to deliver (on the database only)
     Prune {
-        /// How old they must be, such as 90d [default: what retention_days says]
+        /// How old they must be, such as 90d [default: retention_days]
         #[arg(long, value_name = "DAYS")]
         older_than: Option<String>,
         /// Only count what would be deleted
@@ -196,7 +196,7 @@ pub enum EvidenceCommand {
         /// The packet, a file or standard input (-)
         #[arg(value_name = "PACKET|-")]
         packet: PathBuf,
-        /// The log's verifier key, or @ and a file that holds it; get it from whoever runs the log, not from the packet
+        /// The log's verifier key, or @ and a file that holds it; get it from the operator of the log, not from the packet
         #[arg(long, value_name = "VKEY|@FILE")]
         key: String,
     },
@@ -207,11 +207,11 @@ pub enum EvidenceCommand {
 pub enum LedgerCommand {
     /// Check the whole ledger and every row against it (on the database only)
     Verify {
-        /// The database is a backup: that it lacks what was published after it was made is told, and no fault
+        /// The database is a backup: it may lack what was published after it was made
         #[arg(long)]
         backup: bool,
     },
-    /// After the database lost what was published: go on with what is left, as a new log that says so (on the database
+    /// After the database lost published entries: continue with the rest, as a new log that says so (on the database
     /// only)
     AcceptRollback {
         /// Do not ask
@@ -233,13 +233,13 @@ pub struct ListenArgs {
     /// Only these types, between commas
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Begin after the event with this number; 0 for all there are [default: latest]
+    /// Begin after the event with this number; 0 for all [default: latest]
     #[arg(long, value_name = "NUMBER")]
     pub after: Option<String>,
     /// Keep each event's body as a file in this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
-    /// Print the secret that events are signed with, and end
+    /// Print the secret that events are signed with, and exit
     #[arg(long)]
     pub print_secret: bool,
     /// A file with the secret to sign with [or BOOKGUARD_WEBHOOK_SECRET in the environment] [default: one of the API key's

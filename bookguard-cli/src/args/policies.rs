@@ -9,7 +9,7 @@ use super::PageArgs;
 /// What can be done with policies.
 #[derive(Debug, Subcommand)]
 pub enum PoliciesCommand {
-    /// Put a policy: a new version, unless it says what the latest says
+    /// Put a policy: a new version, unless it equals the latest
     Put {
         /// The policy's id
         policy_id: String,

@@ -9,22 +9,22 @@ use super::{OnceArgs, PageArgs};
 /// What is delivered once more.
 #[derive(Debug, Args)]
 pub struct RecoverArgs {
-    /// Events since then: so long ago, as 90s, 30m, 2h or 7d, or an instant as 2027-06-01T09:00:00Z
+    /// Events since then: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z
     #[arg(long, value_name = "TIME", value_parser = instant)]
     pub since: Timestamp,
-    /// And not after this, said in the same ways [default: now]
+    /// And not after this, in the same form [default: now]
     #[arg(long, value_name = "TIME", value_parser = instant)]
     pub until: Option<Timestamp>,
     /// Only events in this status, failed or no_endpoints; may be given several times [default: both]
     #[arg(long = "status", value_name = "STATUS", value_delimiter = ',')]
     pub statuses: Vec<String>,
-    /// Only what concerns this endpoint, events it never got among them
+    /// Only what concerns this endpoint, including events it never got
     #[arg(long = "endpoint", value_name = "ENDPOINT_ID")]
     pub endpoint_id: Option<String>,
     /// Only count what would be delivered
     #[arg(long)]
     pub dry_run: bool,
-    /// Wait until every event was looked at; what is due by then is delivered as the endpoints take it
+    /// Wait until every event was examined; what is due then is delivered as the endpoints take it
     #[arg(long)]
     pub wait: bool,
     /// Harmless repetition.
@@ -48,7 +48,7 @@ pub enum RecoveriesCommand {
 fn instant(text: &str) -> Result<Timestamp, String> {
     let ago = ago_ms(text).map(|ms| Clock::System.now().plus_ms(-ms));
     ago.or_else(|| Timestamp::parse(text)).ok_or_else(|| {
-        "write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2027-06-01T09:00:00Z".to_owned()
+        "write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z".to_owned()
     })
 }
 

@@ -1,4 +1,4 @@
-//! The commands of changes of date, and of what the terms say and who accepted them.
+//! The commands of reschedules, of the terms in words and of their acceptances.
 
 use clap::Args;
 
@@ -18,10 +18,10 @@ pub struct RescheduleArgs {
     /// Who agreed: organizer,talent and, where it did too, partner
     #[arg(long, value_name = "WHO,WHO", value_delimiter = ',', required = true)]
     pub agreed_by: Vec<String>,
-    /// When they did (RFC 3339) [default: now]
+    /// When they agreed (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
-    /// Show what would come of it, and change nothing
+    /// Show the result, and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Harmless repetition.
@@ -46,10 +46,10 @@ pub struct AcceptArgs {
     /// The hash of the text that was shown, as `bookings disclosure` gives it
     #[arg(long, value_name = "HASH")]
     pub disclosure_hash: String,
-    /// From which network address
+    /// The network address it came from
     #[arg(long, value_name = "ADDRESS")]
     pub ip: Option<String>,
-    /// With which program
+    /// The program it was made with
     #[arg(long, value_name = "NAME")]
     pub user_agent: Option<String>,
     /// Harmless repetition.

@@ -1,12 +1,12 @@
-//! `ledger accept-rollback`: shows what the database lost of what was published, asks, and lets the log go on.
+//! `ledger accept-rollback`: shows which published entries the database lost, asks, and lets the log continue.
 //!
 //! The rule is the core's; here it is shown and asked. Invariant: nothing is accepted that was not shown.
 
 use bookguard_core::Error;
 use bookguard_core::engine::command::Answer;
+use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
-use bookguard_core::guard::{PublishedHead, Rollback, RollbackCause};
-use bookguard_core::log::Continuation;
+use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use bookguard_core::service::Service;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -18,7 +18,8 @@ use crate::output::{self, Screen, say};
 
 /// Accepts the loss, when there is one and the administrator says so.
 ///
-/// Errors: the core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
+/// # Errors
+/// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
 /// [`Failure::Unexpected`] after a no.
 pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Failure> {
     let Some(rollback) = block_in_place(|| service.rollback())? else {
@@ -26,7 +27,7 @@ pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Fa
         return Err(Error::conflict(
             "nothing_to_accept",
             format!(
-                "There is no loss to accept: log {} holds all that was published of it, {} entries.",
+                "There is no loss to accept: log {} holds everything that was published of it, {} entries.",
                 head.origin, head.head.size
             ),
         )
@@ -41,7 +42,7 @@ pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Fa
     match service.submit_patiently(command).await? {
         Answer::Fresh(continuation) => show(&continuation, screen),
         Answer::Replayed(_) => Err(Failure::Unexpected(
-            "the writer answered something else than was asked".to_owned(),
+            "the writer answered another request".to_owned(),
         )),
     }
 }
@@ -58,8 +59,8 @@ fn described(rollback: &Rollback) -> String {
         head("Last published: ", &rollback.seen),
         head("In the database:", &rollback.found),
         lost(rollback),
-        "Once that is accepted, the entries that are left go on as a log of a new name, signed with the same key, whose first entry \
-         says what was lost. Mirrors of the old log end; packets made before stay good."
+        "Once you accept the loss, the remaining entries continue as a log with a new name, signed with the same key; its \
+         first entry says what was lost. Mirrors of the old log end; packets made before stay valid."
             .to_owned(),
     ]
     .join("\n")
@@ -108,8 +109,8 @@ fn show(continuation: &Continuation, screen: &Screen) -> Result<(), Failure> {
             screen.json(&value.to_string())
         }
         Format::Table => output::print(&format!(
-            "The log goes on as {origin}. Its entry {} says what was lost.\nPublish its key, which checkpoints and packets verify \
-             under from now on; the old one stays good for what was signed before:\n{vkey}",
+            "The log continues as {origin}. Its entry {} says what was lost.\nPublish its key: checkpoints and packets verify \
+             under it from now on. The old one stays valid for what was signed before:\n{vkey}",
             found.head.size
         )),
     }

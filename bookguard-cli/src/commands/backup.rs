@@ -1,6 +1,6 @@
-//! `backup`: a database file into another file, while whoever uses it goes on.
+//! `backup`: copies a database file into another file, while it stays in use.
 //!
-//! How is the store's; here it is asked for and shown.
+//! The store does it; here it is asked for and shown.
 
 use std::path::Path;
 
@@ -17,7 +17,8 @@ use crate::settings::{self, Where, environment};
 
 /// Makes a backup.
 ///
-/// Errors: [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
+/// # Errors
+/// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
 /// [`Failure::Unexpected`] for everything that failed.
 pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failure> {
     let Where::Database { config, .. } = settings::place(place, &environment)? else {
@@ -36,7 +37,7 @@ pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failu
     })?;
     let key = config
         .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(&config.db)));
+        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
     match screen.format {
         Format::Json => screen.json(
             &json!({
@@ -61,7 +62,7 @@ fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
     format!(
         "{file}: {} bytes in {:.2} s.\n\
          The ledger {} with {} entries and the root {}.\n\
-         Keep {key} in another place: it is not in the backup, which is of no use without it. To check the backup:\n  \
+         Keep {key} in another place: it is not in the backup, and the backup is useless without it. To check the backup:\n  \
          bookguard ledger verify --backup --db {file}{flag}",
         grouped(made.bytes),
         made.elapsed.as_secs_f64(),

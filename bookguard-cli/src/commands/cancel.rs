@@ -56,7 +56,8 @@ struct Expected<'a> {
 
 /// Asks a booking's policy.
 ///
-/// Errors: those of the call.
+/// # Errors
+/// Those of the call.
 pub async fn evaluate(target: &Target, args: EvaluateArgs, screen: &Screen) -> Result<(), Failure> {
     let mut request = at(&args.booking_id);
     add(&mut request, "asOf", args.as_of);
@@ -74,7 +75,8 @@ pub async fn evaluate(target: &Target, args: EvaluateArgs, screen: &Screen) -> R
 
 /// Cancels a booking, once whoever is at the terminal has seen what that comes to and agreed.
 ///
-/// Errors: [`Failure::Usage`] for a file that cannot be read and where nobody can be asked; those of the call.
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read and where nobody can be asked; those of the call.
 pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<(), Failure> {
     if args.dry_run {
         let answer = preview(target, args).await?;
@@ -109,7 +111,7 @@ pub async fn run(target: &Target, args: &CancelArgs, screen: &Screen) -> Result<
                 let Some(fresh) = to_agree_to(args, &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
-                crate::output::say("It has changed meanwhile, and nothing was done yet.");
+                crate::output::say("The result has changed in the meantime. Nothing was done yet.");
                 consent(&fresh, screen.style)?;
                 shown = Some(fresh);
             }
@@ -150,7 +152,7 @@ async fn preview(target: &Target, args: &CancelArgs) -> Result<Answer<PolicyEval
 
 fn consent(evaluation: &Evaluation, style: Style) -> Result<(), Failure> {
     let question = format!(
-        "{}\n\nThis cancels the booking for good, and is recorded in the ledger.",
+        "{}\n\nThis cancels the booking for good and records it in the ledger.",
         cancellation::evaluation(evaluation, style)
     );
     consent::ask(&question, false)
@@ -199,7 +201,8 @@ fn item(text: &str) -> Result<EvidenceItem, Failure> {
 
 /// Reads and decides resolutions.
 ///
-/// Errors: [`Failure::Usage`] for a refund that is no number; those of the call.
+/// # Errors
+/// [`Failure::Usage`] for a refund that is not a number; those of the call.
 pub async fn resolutions(
     target: &Target,
     command: ResolutionsCommand,

@@ -31,7 +31,8 @@ const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_
 
 /// Posts events until it is stopped.
 ///
-/// Errors: [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
+/// # Errors
+/// [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
 pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(), Failure> {
     let secret = match given_secret(args.secret_file.as_deref())? {
         Some(secret) => secret,
@@ -83,7 +84,7 @@ fn types(words: &[String]) -> Result<Vec<EventType>, Failure> {
         found.map(|(_, event_type)| *event_type).ok_or_else(|| {
             let all: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
             Failure::Usage(format!(
-                "--events: \"{}\" is no type of event; there are {}",
+                "--events: \"{}\" is not a type of event; the types are {}",
                 plain(word),
                 all.join(", ")
             ))
@@ -151,7 +152,7 @@ impl Poster {
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| {
             Failure::Usage(format!(
-                "--forward-to: \"{}\" is no address; give one such as http://127.0.0.1:3000/webhooks",
+                "--forward-to: \"{}\" is not an address; give one such as http://127.0.0.1:3000/webhooks",
                 plain(address)
             ))
         })?;

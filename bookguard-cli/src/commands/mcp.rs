@@ -33,7 +33,7 @@ const LINE_BYTES: usize = 8 * 1024 * 1024;
 const AT_ONCE: usize = 16;
 /// Those of them that are calls with `wait`, which may take half a minute each; further ones are refused.
 const WAITING: usize = 8;
-/// Bytes of a header's value: a text that is longer is no tool's name, and the message itself has it.
+/// Bytes of a header's value: a text that is longer is not a tool's name, and the message itself has it.
 const HEADER_BYTES: usize = 1024;
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -45,7 +45,8 @@ const INTERNAL_ERROR: i32 = -32603;
 
 /// Answers until the input ends.
 ///
-/// Errors: [`Failure::Unexpected`] when there are no threads to work with; [`Failure::Closed`] when nobody reads any more.
+/// # Errors
+/// [`Failure::Unexpected`] when threads cannot be started; [`Failure::Closed`] when nobody reads any more.
 pub async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
         Target::Local(local) => {
@@ -254,7 +255,7 @@ impl Bridge {
         let _waiting = match glance.waits().then(|| self.waiting.try_acquire()) {
             Some(Err(_)) => {
                 let message = format!(
-                    "{WAITING} calls are waiting already. Call again when one was answered, or without wait."
+                    "{WAITING} calls are already waiting. Call again when one of them is answered, or call without wait."
                 );
                 return Some(fault(id, INTERNAL_ERROR, &message, None));
             }
@@ -275,7 +276,7 @@ impl Bridge {
                     text
                 }
                 Some(_) => {
-                    let why = "The server answered another request than this one. Is there a proxy in between?";
+                    let why = "The answer belongs to another request. Is there a proxy in between?";
                     fault(id, INTERNAL_ERROR, why, None)
                 }
                 None => foreign(id, status, &body),
@@ -363,7 +364,7 @@ fn message(body: &[u8]) -> Option<(String, Value)> {
     is_answer.then(|| (text.replace(['\n', '\r'], " "), message.id))
 }
 
-/// Whether an answer to `to` is one to the request `id`: the same, or none where that can be no id.
+/// Whether an answer to `to` is one to the request `id`: the same, or none where that cannot be an id.
 fn answers(to: &Value, id: Option<&RawValue>) -> bool {
     let id = id.and_then(|id| serde_json::from_str::<Value>(id.get()).ok());
     match id.filter(|id| id.is_string() || id.is_i64()) {
@@ -494,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_come_from_the_protocol_is_an_error_of_it_with_the_request_s_id() {
+    fn answers_that_are_not_of_the_protocol_become_errors_with_the_requests_id() {
         let id: Box<RawValue> = serde_json::from_str(r#""a""#).unwrap();
         let refused = br#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
         for (status, body, code, message) in [

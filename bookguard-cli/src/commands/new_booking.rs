@@ -42,7 +42,8 @@ struct Party<'a> {
 
 /// The body of `POST /v1/bookings`.
 ///
-/// Errors: [`Failure::Usage`] for a file that cannot be read, an amount that is no number, a pair that is none.
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read, an amount that is not a number, a pair that is none.
 pub fn body(args: &NewBookingArgs) -> Result<Vec<u8>, Failure> {
     if let Some(file) = &args.json {
         return files::bytes(file, REQUEST_BYTES);
@@ -81,7 +82,8 @@ fn given(flag: &Option<String>) -> &str {
 
 /// An amount exactly as it was typed.
 ///
-/// Errors: [`Failure::Usage`] for what is no number.
+/// # Errors
+/// [`Failure::Usage`] for what is not a number.
 pub(super) fn digits(flag: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     number
@@ -89,7 +91,7 @@ pub(super) fn digits(flag: &str, text: &str) -> Result<Box<RawValue>, Failure> {
         .flatten()
         .ok_or_else(|| {
             Failure::Usage(format!(
-                "{flag} is \"{text}\", which is no number; write it like 1200 or 1200.50"
+                "{flag} is \"{text}\", which is not a number; write it like 1200 or 1200.50"
             ))
         })
 }

@@ -1,4 +1,4 @@
-//! The commands of policies. What needs nobody's data needs neither a database nor a server.
+//! The commands of policies. A command that needs no stored data needs neither a database nor a server.
 
 use bookguard_core::Error;
 use bookguard_core::features::policies::{

@@ -1,6 +1,6 @@
 //! `webhook-events prune`: deletes payloads and attempts of old events now, or counts what would be deleted.
 //!
-//! What may go is the core's to say; here it is asked for until there is no more, and counted.
+//! The core says what may go; here it is asked for until nothing is left, and counted.
 
 use bookguard_core::engine::command::Answer;
 use bookguard_core::features::retention::{Begin, look, old_before};
@@ -33,7 +33,8 @@ struct Pruning {
 
 /// Prunes events that are so old.
 ///
-/// Errors: [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
+/// # Errors
+/// [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
 /// what the core answers.
 pub async fn run(
     local: &Local,
@@ -81,7 +82,7 @@ async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, F
                 Answer::Fresh(events) => pruning.events += events,
                 Answer::Replayed(_) => {
                     return Err(Failure::Unexpected(
-                        "the writer answered something else than was asked".to_owned(),
+                        "the writer answered another request".to_owned(),
                     ));
                 }
             }
@@ -110,8 +111,8 @@ impl Pruning {
             false => ("were deleted", "were"),
         };
         let mut text = format!(
-            "Of {} events from before {} the payloads ({} bytes) and {} attempts {done}; that they happened, their hashes and the \
-             evidence stay.",
+            "Of {} events from before {} the payloads ({} bytes) and {} attempts {done}; the events themselves, their hashes \
+             and the evidence stay.",
             grouped(self.events),
             time(self.before),
             grouped(self.payload_bytes),
@@ -119,7 +120,7 @@ impl Pruning {
         );
         if self.waiting > 0 {
             text.push_str(&format!(
-                "\n{} more as old {kept} kept: they still wait to be delivered. Delete or enable their endpoints.",
+                "\n{} more of that age {kept} kept: they still wait to be delivered. Delete or enable their endpoints.",
                 grouped(self.waiting)
             ));
         }

@@ -1,4 +1,4 @@
-//! `webhook-events recover` and `recoveries`: what was not received delivered once more, and how far that is.
+//! `webhook-events recover` and `recoveries`: deliver again what was not received, and show how far that is.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 
 /// Begins a recovery, and waits for its end if that is wanted.
 ///
-/// Errors: those of the operation.
+/// # Errors
+/// Those of the operation.
 pub(super) async fn run(
     target: &Target,
     args: RecoverArgs,
@@ -41,7 +42,7 @@ pub(super) async fn run(
     screen.show(&answer, recoveries::recovery)?;
     if matches!(target, Target::Local(_)) && answer.output.status == RecoveryStatus::Running {
         output::say(&format!(
-            "The first {} events were looked at; the rest are when a server runs on this database, or at once with --wait.",
+            "The first {} events were examined. A server on this database examines the rest; --wait does it at once.",
             answer.output.reached_seq - answer.output.after_seq
         ));
     }

@@ -14,7 +14,8 @@ use crate::target::Target;
 
 /// Moves an event, or shows what would come of it.
 ///
-/// Errors: those of the call.
+/// # Errors
+/// Those of the call.
 pub async fn reschedule(
     target: &Target,
     args: RescheduleArgs,
@@ -36,7 +37,8 @@ pub async fn reschedule(
 
 /// Records an acceptance.
 ///
-/// Errors: those of the call.
+/// # Errors
+/// Those of the call.
 pub async fn accept(target: &Target, args: AcceptArgs, screen: &Screen) -> Result<(), Failure> {
     let mut body = json!({
         "party": args.party, "method": args.method, "at": args.at, "disclosureHash": args.disclosure_hash,

@@ -53,7 +53,8 @@ impl<'t> Following<'t> {
 
     /// The next events, waited for; sometimes none.
     ///
-    /// Errors: what waiting does not mend.
+    /// # Errors
+    /// What waiting does not mend.
     pub async fn next(&mut self) -> Result<Vec<Event>, Failure> {
         let mut pause = ASK_AGAIN.0;
         loop {

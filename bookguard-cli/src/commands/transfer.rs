@@ -1,4 +1,4 @@
-//! `transfer`: everything to another database, with a bar for whoever watches; and the way back when it came to nothing.
+//! `transfer`: moves everything to another database, with a progress bar; and undoes a move that failed.
 //!
 //! What may be moved and how is the store's; here it is asked for and shown.
 
@@ -22,7 +22,8 @@ use crate::settings::{self, environment};
 
 /// Moves a database, or takes a move back.
 ///
-/// Errors: [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
+/// # Errors
+/// [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
 /// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
 /// everything that failed.
 pub fn run(place: &GlobalArgs, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
@@ -54,12 +55,12 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     let config = settings::config(place, None, &environment)?;
     let at = config
         .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from)));
+        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from.file())));
     let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
     let key = key.ok_or_else(|| no_key(from, &at))?;
     let guard = config
         .guard_file
-        .unwrap_or_else(|| guard::default_path(at.path(), from));
+        .unwrap_or_else(|| guard::default_path(at.path(), from.file()));
     let guard = Guard::open(guard, config.report).map_err(Failure::Unexpected)?;
     let log = Log::new(key, guard);
     let mut bar = Bar::new();
@@ -76,7 +77,7 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
 
 fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
     Failure::Unexpected(format!(
-        "{from}: {at} is missing, and without it the ledger cannot go on anywhere; restore the file or name it with \
+        "{from}: {at} is missing, and the ledger cannot continue anywhere without it; restore the file or name it with \
          --ledger-key"
     ))
 }
@@ -117,7 +118,7 @@ fn told(
     let mut lines = Vec::new();
     if moved.again {
         lines.push(format!(
-            "An earlier move to {to} had come as far as marking {from}; this one went from the beginning."
+            "An earlier move to {to} had already marked {from}; this one started from the beginning."
         ));
     }
     lines.push(format!(
@@ -143,7 +144,7 @@ fn told(
         format!(" --ledger-key {}", absolute(path).display())
     });
     lines.push(format!(
-        "The ledger's key was not moved: it stays what it is, and whoever opens the database needs it, with the guard file \
+        "The ledger's key was not moved. It stays the same: every server on the new database needs it, with the guard file \
          beside it. Now:\n  \
          bookguard ledger verify --db {to}{key}\n  \
          bookguard serve --db {to}{key}"
@@ -162,15 +163,15 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
     let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
     if let Some(place) = &moved_to {
         let risk = if unseen {
-            " If it cannot be looked at, this goes on all the same: should it ever have been written, or ever be, one ledger \
-             has two histories, and partners will be shown both."
+            " If {place} cannot be examined, this continues all the same: if anything was ever written there, or ever is, one \
+             ledger has two histories, and partners will see both."
         } else {
             ""
         };
         consent::ask(
             &format!(
-                "The ledger of {database} was moved to {place}. If nothing was written there since, {database} takes writes again, \
-                 and {place} none from then on.{risk}"
+                "The ledger of {database} was moved to {place}. If nothing was written there since, {database} takes writes \
+                 again and {place} takes none.{risk}"
             ),
             args.yes,
         )?;
@@ -184,10 +185,10 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
             &json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen}).to_string(),
         ),
         Format::Table if opened.seen => output::print(&format!(
-            "{database} takes writes again; its ledger goes on here and not in {place}, where nothing was written."
+            "{database} takes writes again; its ledger continues here, not in {place}, where nothing was written."
         )),
         Format::Table => output::print(&format!(
-            "{database} takes writes again. {place} could not be looked at and is not closed: never serve it again."
+            "{database} takes writes again. {place} could not be examined and is not closed: never serve it again."
         )),
     }
 }

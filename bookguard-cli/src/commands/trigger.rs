@@ -1,7 +1,7 @@
 //! `trigger`: makes an event happen, for real, to a booking made for it.
 //!
 //! Nothing is simulated: the booking is recorded, protected or canceled as any other, and stays, marked as a trial by its
-//! metadata. Its talent and organizer are nobody.
+//! metadata. Its talent and organizer are made up.
 
 use bookguard_core::clock::Clock;
 use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};
@@ -21,7 +21,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Makes an event of this type and shows it.
 ///
-/// Errors: [`Failure::Usage`] for a type that is none, and every refusal of the operations behind it.
+/// # Errors
+/// [`Failure::Usage`] for a type that is none, and every refusal of the operations behind it.
 pub async fn run(target: &Target, event_type: EventType, screen: &Screen) -> Result<(), Failure> {
     let body = json!({
         "talent": { "id": "trial", "name": "Trial talent" },

@@ -45,7 +45,8 @@ impl From<&evidence::Check> for Check {
 
 /// `evidence verify`
 ///
-/// Errors: [`Failure::NotVerified`], after every check was shown.
+/// # Errors
+/// [`Failure::NotVerified`], after every check was shown.
 pub fn packet(packet: &Path, key: &str, screen: &Screen) -> Result<(), Failure> {
     let key = match key.strip_prefix('@') {
         Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
@@ -69,7 +70,8 @@ pub fn packet(packet: &Path, key: &str, screen: &Screen) -> Result<(), Failure> 
 
 /// `webhook verify`
 ///
-/// Errors: [`Failure::NotVerified`], after every check was shown.
+/// # Errors
+/// [`Failure::NotVerified`], after every check was shown.
 pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure> {
     let secrets = secrets(args.secret_file.as_deref())?;
     let body = files::bytes(&args.body, DOCUMENT_BYTES)?;
@@ -120,7 +122,8 @@ pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure>
 
 /// The first secret in the file, or in the environment; `None` when neither is there.
 ///
-/// Errors: [`Failure::Usage`] for a file that cannot be read or holds none.
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read or holds none.
 pub fn given_secret(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     if file.is_none() && environment("BOOKGUARD_WEBHOOK_SECRET").is_none() {
         return Ok(None);

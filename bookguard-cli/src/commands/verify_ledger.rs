@@ -16,7 +16,8 @@ use crate::text::plain;
 
 /// Checks the ledger of a database.
 ///
-/// Errors: [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
+/// # Errors
+/// [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
 pub fn run(service: &Service, backup: bool, screen: &Screen) -> Result<(), Failure> {
     let mut bar = Bar::new();
     let report =

@@ -92,7 +92,8 @@ impl Receiver {
 
     /// The next webhook.
     ///
-    /// Errors: [`Failure::NotVerified`] for one whose signatures do not hold, [`Failure::Unexpected`] when none comes.
+    /// # Errors
+    /// [`Failure::NotVerified`] for one whose signatures do not hold, [`Failure::Unexpected`] when none comes.
     pub async fn next(&mut self, patience: Duration) -> Result<Hook, Failure> {
         match tokio::time::timeout(patience, self.hooks.recv()).await {
             Ok(Some(Ok(hook))) => Ok(hook),
@@ -152,7 +153,7 @@ fn read(secret: &Secret, request: &Request, body: &[u8]) -> Result<Hook, String>
     )
     .map_err(|e| e.to_string())?;
     let envelope: Envelope =
-        serde_json::from_slice(body).map_err(|e| format!("its body is no event: {e}"))?;
+        serde_json::from_slice(body).map_err(|e| format!("its body is not an event: {e}"))?;
     Ok(Hook {
         event_id: envelope.event_id,
         event_type: envelope.r#type,

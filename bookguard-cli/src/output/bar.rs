@@ -1,4 +1,4 @@
-//! How far something is that takes minutes: a bar on standard error, for whoever watches a terminal.
+//! A progress bar on standard error, for work that takes minutes.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Bookings, their protection and their packets: how they are shown.
+//! How bookings, their protection and their packets are shown.
 
 use bookguard_core::evidence::Packet;
 use bookguard_core::features::bookings::{BookingCreated, Protected};
@@ -103,7 +103,7 @@ pub fn bookings(page: &Page<Booking>, style: Style) -> String {
 }
 
 fn value(booking: &Booking) -> String {
-    // A server that answers what is no amount is shown as it is.
+    // A server that answers what is not an amount is shown as it is.
     booking.value().map_or_else(
         || format!("{} {}", booking.currency, booking.booking_value),
         money,
@@ -152,7 +152,7 @@ pub fn evidence(packet: &Packet, style: Style) -> String {
         ("summary", Some(packet.summary.headline.clone())),
     ];
     format!(
-        "{}\n{timeline}\n\nThis is what the packet says, not the packet: keep that with --output json > packet.json",
+        "{}\n{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
         record(style, &fields)
     )
 }

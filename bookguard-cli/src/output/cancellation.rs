@@ -1,4 +1,4 @@
-//! What a cancellation would mean, and what one came to: how that is shown.
+//! How evaluations and resolutions are shown.
 
 use bookguard_core::features::evaluations::PolicyEvaluation;
 use bookguard_core::model::{Amount, Timestamp};

@@ -1,4 +1,4 @@
-//! Webhook events, their deliveries and attempts: how they are shown.
+//! How webhook events, their deliveries and attempts are shown.
 
 use bookguard_core::features::events::RetryResult;
 use bookguard_core::features::events::log::EventLog;

@@ -1,4 +1,4 @@
-//! Partners, API keys, webhook endpoints, health: how they are shown.
+//! How partners, API keys, webhook endpoints and health are shown.
 
 use bookguard_core::features::api_keys::NewApiKey;
 use bookguard_core::features::endpoints::EndpointKept;

@@ -1,4 +1,4 @@
-//! Policies: how they are shown.
+//! How policies are shown.
 
 use bookguard_core::FieldError;
 use bookguard_core::features::policies::{

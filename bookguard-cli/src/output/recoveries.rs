@@ -1,4 +1,4 @@
-//! Recoveries: how they are shown.
+//! How recoveries are shown.
 
 use bookguard_core::model::{Page, Recovery, RecoveryStatus};
 

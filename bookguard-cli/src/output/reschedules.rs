@@ -1,4 +1,4 @@
-//! Changes of date, the terms in words and who accepted them: how they are shown.
+//! How reschedules, terms in words and acceptances are shown.
 
 use bookguard_core::engine::command::Receipt;
 use bookguard_core::evidence::Acceptance;
@@ -26,7 +26,7 @@ pub fn rescheduled(moved: &Rescheduled, style: Style) -> String {
             "recorded",
             Some(match receipt {
                 Some(_) => time(moved.rescheduled_at),
-                None => "no, this is what would come of it".to_owned(),
+                None => "no, this is what would happen".to_owned(),
             }),
         ),
         ("log", receipt.map(|receipt| receipt.log_origin.clone())),

@@ -33,8 +33,8 @@ use crate::output::say;
 /// How long a test that is still running may hold up the end of the command.
 const LAST_ATTEMPT: Duration = Duration::from_secs(15);
 
-const UNSERVED: &str = "No server runs on this database, and only a server delivers webhooks: what is due is sent once one runs \
-     (bookguard serve).";
+const UNSERVED: &str = "No server runs on this database, and only a server delivers webhooks. Start one (bookguard serve), and \
+                        it sends what is due.";
 
 /// A database file that is worked on.
 pub struct Local {
@@ -50,7 +50,8 @@ pub struct Local {
 impl Local {
     /// Opens the database of `config`, acting for `partner_id` where one is needed.
     ///
-    /// Errors: [`Failure::Unexpected`] with what is wrong with the database or its key.
+    /// # Errors
+    /// [`Failure::Unexpected`] with what is wrong with the database or its key.
     pub fn open(
         config: Config,
         partner_id: Option<PartnerId>,
@@ -125,7 +126,8 @@ impl Local {
 
     /// Says so if no server runs on the database.
     ///
-    /// Errors: [`Failure::Refused`] when the database does not answer.
+    /// # Errors
+    /// [`Failure::Refused`] when the database does not answer.
     pub fn say_if_unserved(&self) -> Result<(), Failure> {
         if !self.has_server()? {
             say(UNSERVED);
@@ -152,7 +154,8 @@ impl Local {
 
     /// The Model Context Protocol, on this database and for the partner it acts for. Give it back before [`Self::close`].
     ///
-    /// Errors: [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
+    /// # Errors
+    /// [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
     pub fn mcp(&self) -> Result<LocalMcp, Failure> {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
@@ -162,7 +165,8 @@ impl Local {
 
     /// What the deliveries of the partner it acts for are signed with.
     ///
-    /// Errors: [`Failure::Usage`] when it acts for none.
+    /// # Errors
+    /// [`Failure::Usage`] when it acts for none.
     pub fn signing_secret(&self) -> Result<Secret, Failure> {
         let partner_id = self.session.partner_id()?;
         let service = &self.session.service;
@@ -191,9 +195,8 @@ impl Local {
             }
             Action::Write(writing) => self.write::<O>(writing).await?,
         };
-        super::read::<O>(json).map_err(|why| {
-            Failure::Unexpected(format!("an answer of our own cannot be read: {why}"))
-        })
+        super::read::<O>(json)
+            .map_err(|why| Failure::Unexpected(format!("our own answer cannot be read: {why}")))
     }
 
     async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
@@ -261,8 +264,8 @@ fn may_send(awaits: &Awaits, served: bool) -> Result<(), Failure> {
         Awaits::Outcome(_) => Ok(()),
         Awaits::Test(_) if served => Err(Error::conflict(
             "server_running",
-            "A server runs on this database, and a test is sent by the server, with its settings. Ask the server: repeat the \
-             command with --url and a key of the partner.",
+            "A server runs on this database, and the server sends tests, with its settings. Repeat the command with --url and \
+             a key of the partner.",
         )
         .into()),
         Awaits::Test(_) => {

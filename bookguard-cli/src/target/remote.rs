@@ -1,4 +1,4 @@
-//! One HTTP client for every operation: the route says where, the answer is read or its error is.
+//! One HTTP client for every operation: the route says where to send it, and the answer or its error is read.
 //!
 //! The key goes to the address that was named and nowhere else: redirects are not followed. Invariant: whatever
 //! answers (a proxy's page, half a body, no end of a body), the command ends with a sentence that says so.
@@ -37,7 +37,8 @@ pub struct Remote {
 impl Remote {
     /// The server at `address`, called with `key`.
     ///
-    /// Errors: [`Failure::Usage`] for what is no address.
+    /// # Errors
+    /// [`Failure::Usage`] for what is not an address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
         let client = http::client(|client| {
@@ -52,7 +53,7 @@ impl Remote {
         let key = key
             .map(|key| {
                 let mut value = HeaderValue::from_str(&key).map_err(|_| {
-                    Failure::Usage("the API key holds what no key holds".to_owned())
+                    Failure::Usage("the API key holds characters that no key has".to_owned())
                 })?;
                 value.set_sensitive(true);
                 Ok::<_, Failure>(value)
@@ -63,7 +64,8 @@ impl Remote {
 
     /// A secret of the key's own, which tells nothing of the key.
     ///
-    /// Errors: [`Failure::NoKey`].
+    /// # Errors
+    /// [`Failure::NoKey`].
     pub fn derived_secret(&self) -> Result<Secret, Failure> {
         let key = self.key.as_ref().and_then(|key| key.to_str().ok());
         let key = key.ok_or(Failure::NoKey)?;
@@ -101,11 +103,15 @@ impl Remote {
             builder = builder.header("idempotency-key", value);
         }
         let body = self.send(builder).await?;
-        super::read::<O>(body)
-            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Is the address right, and the server of this version?")))
+        super::read::<O>(body).map_err(|why| {
+            Failure::BadAnswer(format!(
+                "{url} did not answer as Bookguard does ({why}). Check the address, and \
+                 that the server runs this version."
+            ))
+        })
     }
 
-    /// A text that is no operation's, such as the checkpoint.
+    /// A text that does not belong to an operation, such as the checkpoint.
     pub async fn text(&self, path: &str) -> Result<String, Failure> {
         let url = self.address(path, &[], &[]).ok_or_else(unknown)?;
         let body = self.send(self.client.get(url.clone())).await?;
@@ -118,7 +124,8 @@ impl Remote {
 
     /// A message of the Model Context Protocol: a status, and a body that may be empty.
     ///
-    /// Errors: [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
     pub async fn message(
         &self,
         headers: HeaderMap,
@@ -135,7 +142,7 @@ impl Remote {
         Ok((status, self.body(response).await?))
     }
 
-    /// Fills a route's path; `None` when a parameter can be no id of Bookguard's, which could name another route.
+    /// Fills a route's path; `None` when a parameter cannot be an id of Bookguard's, which could name another route.
     fn address(&self, route: &str, path: &[String], query: &[(String, String)]) -> Option<Url> {
         let mut url = self.base.clone();
         let mut parameters = path.iter();
@@ -238,9 +245,9 @@ fn base_url(address: &str) -> Result<Url, Failure> {
             "\"{address}\" {why}; write the server's address like https://bookings.example.com"
         ))
     };
-    let url = Url::parse(address).map_err(|e| wrong(&format!("is no address ({e})")))?;
+    let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("is no http or https address"));
+        return Err(wrong("is not an http or https address"));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("has more than scheme, host, port and path"));
@@ -260,7 +267,7 @@ fn on_this_machine(url: &Url) -> bool {
     }
 }
 
-/// What can be no id is answered like an id that nobody has.
+/// What cannot be an id is answered like an id that nobody has.
 fn unknown() -> Failure {
     bookguard_core::Error::not_found("resource").into()
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::engine::change::{Change, Content, DeliveryState, EventRow, Sweep};
 use crate::evidence::{Acceptance, RescheduleRecord, TermsVersion};
-use crate::guard::Rollback;
 use crate::ledger::Hash;
+use crate::ledger::rollback::Rollback;
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointHealth, EndpointId,
     EventId, EventType, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,

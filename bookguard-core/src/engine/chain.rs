@@ -37,7 +37,8 @@ struct Place {
 impl Chain {
     /// The chain of a booking there is. The salts come from `seed`: rules roll no dice.
     ///
-    /// Errors: `internal`, when it is not known where the chain stands.
+    /// # Errors
+    /// `internal`, when it is not known where the chain stands.
     pub fn of(
         batch: &BatchState,
         state: &BookingState,
@@ -74,7 +75,8 @@ impl Chain {
 
     /// Appends a fact.
     ///
-    /// Errors: `internal`, for a value nothing can commit to.
+    /// # Errors
+    /// `internal`, for a value nothing can commit to.
     pub fn append(&mut self, kind: LeafKind, fields: Vec<Field>) -> Result<Entry, Error> {
         let fact = Fact::seal(kind, fields, || {
             let mut salt = [0; 32];
@@ -95,7 +97,8 @@ impl Chain {
 
 /// The first entry of a new booking.
 ///
-/// Errors: as [`Chain::append`].
+/// # Errors
+/// As [`Chain::append`].
 pub(crate) fn first(
     batch: &BatchState,
     booking_id: BookingId,
@@ -116,7 +119,8 @@ pub(crate) fn first(
 
 /// The next entry of a booking's chain, of a fact that was committed to already.
 ///
-/// Errors: as [`Chain::of`] and [`Chain::append`].
+/// # Errors
+/// As [`Chain::of`] and [`Chain::append`].
 pub(crate) fn next(
     batch: &BatchState,
     booking_id: BookingId,

@@ -1,4 +1,4 @@
-//! The rulebook: what each command causes, or why it is refused. Pure: no clock, no dice, no I/O.
+//! Decides a command on the state of its batch: what it causes, or why it is refused. Pure: no clock, no randomness, no I/O.
 //!
 //! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
 
@@ -60,6 +60,10 @@ fn key_reused() -> Error {
     Error::new(
         Kind::KeyReused,
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another request in the last 24 hours. Send a new key, or exactly the first request again.",
+        "This Idempotency-Key was used with another request in the last 24 hours. Send a new key, or repeat the first request \
+         exactly.",
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! Names of leases. A lease is named by the node that holds it and a random number, so that what a node held is known
-//! when it is gone, and a result that comes late is told from one that counts.
+//! Names of leases. The name holds the node and a random number, so that the leases of a dead node are known, and a late
+//! result can be told from one that counts.
 
 use std::ops::RangeInclusive;
 

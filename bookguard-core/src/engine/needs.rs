@@ -1,4 +1,4 @@
-//! What the commands of one batch have to see: plain values, which the store turns into statements.
+//! The rows that the commands of one batch need: plain values, which the store turns into statements.
 //!
 //! A command that needs another row says so here; the store knows no command.
 

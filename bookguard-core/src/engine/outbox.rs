@@ -1,4 +1,4 @@
-//! What the writer hands to the courier in memory, right after the commit that made it, and what the courier hands back.
+//! Deliveries that the writer hands to the courier in memory, right after the commit that made them, and those handed back.
 //!
 //! Bounded per endpoint, per partner and in all; what finds no room stays in the store, due at once, and is claimed when there
 //! is. How much room an endpoint has depends on how it fares: those that fare well, those nobody knows yet and those in trouble

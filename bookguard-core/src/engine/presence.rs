@@ -1,5 +1,4 @@
-//! Which nodes are there: so that what a node held is delivered by others within seconds of its death, long before its
-//! leases end.
+//! Which nodes are alive, so that others deliver what a dead node held within seconds, long before its leases end.
 //!
 //! The database's server knows first, because a node's connection ends with it; an engine that has such a server keeps
 //! a [`NodeRegistry`]. Nothing is written for it. A node that is missed for [`GONE_AFTER`] counts as gone. A wrong guess costs a
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_missed_long_enough_and_still_holds_something_is_gone() {
+    fn a_node_missed_long_enough_is_gone_while_it_holds_something() {
         let mut watch = Watch::default();
         let start = Instant::now();
         let mut look = |ms: u64, present: &[i64], holders: &[i64]| -> Option<Vec<u32>> {

@@ -1,6 +1,6 @@
-//! Who waits for something to happen to what, and how they are woken.
+//! Tasks that wait for something to happen to a key, and how they are woken.
 //!
-//! What happens to something nobody waits for costs one look at a counter. Invariant: nothing that is told after
+//! An event nobody waits for costs one look at a counter. Invariant: nothing that is told after
 //! [`Waiting::on`] returned is missed by that waiter.
 
 use std::collections::HashMap;

@@ -22,16 +22,17 @@ use crate::engine::needs::Needs;
 use crate::engine::outbox::Outbox;
 use crate::engine::waiting::Waiting;
 use crate::error::Error;
-use crate::guard::PublishedHead;
+use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
 use crate::model::{EventId, PartnerId, Quota};
+use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::load::begin;
-use crate::store::{Seal, tree};
+use crate::store::tree;
 use pace::Pace;
 use queue::{Queued, queued};
 
@@ -237,7 +238,7 @@ impl Writer {
         let deliveries = deliveries(&work, &changes);
         let writes = Writes::collect(&changes, &work.partners, &self.deps.seal)?;
         let written = work.written.ms();
-        let signer = self.deps.log.signer(&work.origin)?;
+        let signer = (self.deps.log.signer(&work.origin)).map_err(StoreError::Corrupt)?;
         let append = (!leaves.is_empty()).then(|| self.sign(&signer, head, to, written));
         let append = append.as_ref().map(|(checkpoint, keep)| Append {
             from: head,

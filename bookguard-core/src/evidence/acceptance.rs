@@ -1,7 +1,7 @@
 //! An acceptance of a booking's terms as the ledger records it: the members of `terms.accepted`.
 //!
-//! It names the text by its hash; the text itself is made anew from the terms that were in force. Where and with what a party
-//! accepted may be personal data, so both are values of their own that can be erased.
+//! It names the text by its hash; the text itself is recomputed from the terms in force. The network address and the program
+//! may be personal data, so both are separate values that can be erased.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -42,7 +42,8 @@ pub struct Acceptance {
 impl Acceptance {
     /// From an entry's names and values.
     ///
-    /// Errors: the parser's.
+    /// # Errors
+    /// The parser's.
     pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
         serde_json::from_value(Value::Object(fields))
     }

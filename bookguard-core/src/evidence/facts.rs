@@ -29,7 +29,8 @@ pub struct Fact {
 impl Fact {
     /// Commits to `fields`. `salt` yields fresh random bytes each time.
     ///
-    /// Errors: a value that canonical JSON cannot keep exactly (a number beyond 2^53).
+    /// # Errors
+    /// A value that canonical JSON cannot keep exactly (a number beyond 2^53).
     pub fn seal(
         kind: LeafKind,
         fields: Vec<Field>,

@@ -74,11 +74,12 @@ impl FrozenTerms {
 
     /// The terms of `booking`. `policy` is the one `adopted` is the hash of.
     ///
-    /// Errors: a sentence when the three do not go together, or a figure is no amount.
+    /// # Errors
+    /// A sentence when the three do not go together, or a figure is not an amount.
     pub fn thaw(self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
         let fault = |what: &str| format!("booking {} has {what}", booking.booking_id);
         if !self.has_sound_offsets() {
-            return Err(fault("wall clocks that are none"));
+            return Err(fault("invalid wall clocks"));
         }
         let policy = match (policy, self.source, self.adopted) {
             (Some(document), Some(policy_source), Some(policy_hash)) => Some(Adopted {
@@ -91,10 +92,10 @@ impl FrozenTerms {
         };
         let value = booking
             .value()
-            .ok_or_else(|| fault("a value that is no amount"))?;
+            .ok_or_else(|| fault("a value that is not an amount"))?;
         let paid = match &booking.amount_paid {
             Some(paid) => Amount::parse(&paid.to_string(), booking.currency)
-                .map_err(|_| fault("an amount paid that is no amount"))?,
+                .map_err(|_| fault("an amount paid that is not an amount"))?,
             None => value,
         };
         let schedule = self
@@ -113,7 +114,7 @@ impl FrozenTerms {
             claim_until: seconds(self.until),
             assumptions: self.assumed,
             schedule: schedule
-                .ok_or_else(|| fault("a schedule with a figure that is no amount"))?,
+                .ok_or_else(|| fault("a schedule with a figure that is not an amount"))?,
             offsets: self.offsets,
         })
     }

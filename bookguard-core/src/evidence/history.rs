@@ -1,4 +1,4 @@
-//! The order in which a booking's facts can follow each other, told once for all who read them.
+//! The order in which a booking's facts can follow each other, defined once for all readers.
 //!
 //! ```text
 //! created → (protected | rescheduled | accepted)* → (canceled → resolved → decided?)?
@@ -69,7 +69,8 @@ impl<T> Ending<T> {
 impl<T> History<T> {
     /// Sorts facts, oldest first.
     ///
-    /// Errors: the first fact that cannot stand where it does, or what is missing, in a sentence.
+    /// # Errors
+    /// The first fact that cannot stand where it does, or what is missing, in a sentence.
     pub fn of(facts: impl IntoIterator<Item = (LeafKind, T)>) -> Result<Self, String> {
         let mut facts = facts.into_iter();
         let created = match facts.next() {
@@ -77,7 +78,7 @@ impl<T> History<T> {
             Some((kind, _)) => {
                 return Err(format!("The first entry is {kind}, not booking.created."));
             }
-            None => return Err("There is no entry at all.".to_owned()),
+            None => return Err("There are no entries.".to_owned()),
         };
         let mut so_far = SoFar {
             history: Self {

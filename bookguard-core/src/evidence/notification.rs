@@ -123,7 +123,7 @@ impl Notification {
         let class = match &self.error {
             None => None,
             Some(word) => match FailureClass::ALL.iter().find(|c| c.as_str() == word) {
-                None => return Some("its failure is none that this version of Bookguard knows"),
+                None => return Some("this version of Bookguard does not know its failure"),
                 class => class,
             },
         };
@@ -136,10 +136,10 @@ impl Notification {
             return Some("its outcome is not that of its last attempt");
         }
         if !digests.into_iter().flatten().all(|hex| is_digest(hex)) {
-            return Some("a digest in it is none");
+            return Some("one of its digests is not a digest");
         }
         (self.status_code.is_none() && self.response_sha256.is_some())
-            .then_some("it has the digest of an answer that there was not")
+            .then_some("it has the digest of an answer that never came")
     }
 }
 
@@ -180,7 +180,8 @@ impl Causes<'_> {
 /// Checks that `next` can be recorded after `before`, all of one booking. `causes` are those recorded before it: its event
 /// tells of one of them.
 ///
-/// Errors: what is wrong with it, in a sentence.
+/// # Errors
+/// What is wrong with it, in a sentence.
 pub fn follows(
     before: &[Notification],
     next: &Notification,
@@ -209,13 +210,11 @@ pub fn follows(
         if known.is_of(next.event_id, next.endpoint_id)
             && (known.delivered() || !next.delivered() || known.attempts >= next.attempts)
         {
-            return refused(
-                "only a delivery that was given up ends once more, when it is accepted",
-            );
+            return refused("only a delivery that was given up can end again, by being accepted");
         }
     }
     if causes.count(next.event_type, next.event_id.made_at()) <= others.len() {
-        return refused("nothing that was recorded before it is what the event tells");
+        return refused("nothing recorded before it is what the event tells");
     }
     Ok(())
 }

@@ -207,7 +207,8 @@ pub fn evaluate(
 impl Packet {
     /// Signs the packet; its `signature` is replaced.
     ///
-    /// Errors: a number that canonical JSON cannot keep exactly.
+    /// # Errors
+    /// A number that canonical JSON cannot keep exactly.
     pub fn seal(&self, signer: &Signer) -> Result<SealedPacket, Error> {
         let fault = |e: &dyn fmt::Display| {
             Error::internal(format!(
@@ -277,7 +278,8 @@ impl SealedPacket {
 
     /// What it says. Proves nothing: see [`verify`](super::verify()).
     ///
-    /// Errors: the parser's, when it is no packet.
+    /// # Errors
+    /// The parser's, when it is not a packet.
     pub fn read(&self) -> serde_json::Result<Packet> {
         serde_json::from_str(self.text())
     }

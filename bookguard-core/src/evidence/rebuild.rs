@@ -1,8 +1,8 @@
-//! The booking that a booking's ledger entries say, rebuilt from their disclosed values alone.
+//! Rebuilds a booking from the disclosed values of its ledger entries alone.
 //!
 //! Packet verification compares it with the booking a packet shows, the check of a database with the booking's row.
-//! That the values are the ones committed to is for the caller to have checked. Invariant: a fact this program does not
-//! know all fields of is refused, never read in part.
+//! The caller has checked that the values are the committed ones. Invariant: a fact with a field this program does not
+//! know is refused, never read in part.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +94,8 @@ impl Ended {
 
 /// Rebuilds a booking from its facts, oldest first. `policy` is what the booking shows of the policy named by hash.
 ///
-/// Errors: every way in which the facts do not make a booking, each a sentence.
+/// # Errors
+/// Every way in which the facts do not make a booking, each a sentence.
 pub fn rebuild(
     facts: &[DisclosedFact],
     policy: Option<PolicySummary>,
@@ -154,7 +155,8 @@ pub fn rebuild(
 
 /// Reads how the deliveries of a booking's events ended; `told` is when it was recorded and protected, and how it ended.
 ///
-/// Errors: the first way in which they cannot all be the booking's.
+/// # Errors
+/// The first way in which they cannot all be the booking's.
 pub fn notifications(
     settled: &[SettledFact<&DisclosedFact>],
     booking_id: BookingId,
@@ -205,7 +207,8 @@ fn notification(fact: &DisclosedFact, booking_id: BookingId) -> Result<Notificat
 
 /// Reads an acceptance by itself: what a booking is under does not change by it.
 ///
-/// Errors: every way in which the fact is none, each a sentence.
+/// # Errors
+/// Every way in which the fact is none, each a sentence.
 pub fn acceptance(fact: &DisclosedFact) -> Result<Acceptance, Vec<String>> {
     let mut faults = Vec::new();
     check_names(fact, (&ACCEPTED, &[]), &ACCEPTED_MAYBE, &mut faults);
@@ -380,7 +383,7 @@ fn end(booking: &mut Booking, ending: &Ending<&DisclosedFact>) -> Result<Ended, 
 /// The resolution that took the place of one that was left open.
 fn decided_of(fact: &DisclosedFact, pending: &Resolution) -> Result<Resolution, String> {
     let decided = resolution_of(fact)?;
-    let refused = || "The second resolution is no decision of what the first left open.".to_owned();
+    let refused = || "The second resolution does not decide what the first left open.".to_owned();
     let decision = decided.decision.clone().ok_or_else(refused)?;
     not_after(fact, "decidedAt", decision.decided_at)?;
     let expected = pending.decided_as(decision, decided.resolution_id, decided.evaluation.clone());

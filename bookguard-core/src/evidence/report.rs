@@ -1,4 +1,4 @@
-//! What came of verifying a packet: every check, in words for somebody who decides a dispute and is no engineer.
+//! The result of verifying a packet: every check, in words for somebody who decides a dispute and is not an engineer.
 
 use std::fmt;
 

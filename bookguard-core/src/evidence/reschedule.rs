@@ -1,7 +1,7 @@
 //! A change of an event's date as the ledger records it: the members of `booking.rescheduled`.
 //!
-//! The latest one says all that a booking is under from then on. What it was under before, the entries before it say:
-//! nothing is taken back.
+//! The latest one says everything that applies to the booking from then on. Earlier entries say what applied before; none
+//! is taken back.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,7 +43,8 @@ impl RescheduleRecord {
 
     /// From an entry's names and values.
     ///
-    /// Errors: the parser's.
+    /// # Errors
+    /// The parser's.
     pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
         serde_json::from_value(Value::Object(fields))
     }
@@ -75,7 +76,8 @@ pub struct TermsVersion {
 impl TermsVersion {
     /// The terms in full, of a booking at any stage. `policy` is the one they name by hash.
     ///
-    /// Errors: as [`FrozenTerms::thaw`].
+    /// # Errors
+    /// As [`FrozenTerms::thaw`].
     pub fn thaw(&self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
         let booking = Booking {
             event_date: self.event_date,

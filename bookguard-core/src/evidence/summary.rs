@@ -206,7 +206,7 @@ fn outlook(evaluation: &Evaluation, at: Timestamp) -> Moment {
 fn result(resolution: &Resolution, at: Timestamp) -> Moment {
     let standing = match (resolution.status, &resolution.decision) {
         (ResolutionStatus::Final, _) => "The booking is settled by its policy.".to_owned(),
-        (ResolutionStatus::PendingReview, _) => "A person has still to decide.".to_owned(),
+        (ResolutionStatus::PendingReview, _) => "A person still has to decide.".to_owned(),
         (ResolutionStatus::Decided, decision) => match decision {
             Some(decision) => format!("A person decided it on {}.", decision.decided_at),
             None => "A person decided it.".to_owned(),

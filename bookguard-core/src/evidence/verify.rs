@@ -97,7 +97,7 @@ impl Verification {
     /// Records a check; whether it held.
     fn check(&mut self, name: &'static str, place: &str, outcome: Outcome) -> bool {
         let passed = outcome.is_ok();
-        // What is wrong with a packet may quote it, and a packet that is no packet holds anything.
+        // What is wrong with a packet may quote it, and a packet that is not a packet holds anything.
         let detail = outcome.unwrap_or_else(|why| cut(&why, DETAIL_CHARS));
         self.report.checks.push(Check {
             name,
@@ -121,7 +121,7 @@ impl Verification {
 fn read(bytes: &[u8]) -> Result<(Packet, Value), String> {
     if bytes.len() > PACKET_BYTES {
         return Err(format!(
-            "The file has {} bytes; a packet has at most {PACKET_BYTES}. This is something else.",
+            "The file has {} bytes; a packet has at most {PACKET_BYTES}. This is not a packet.",
             bytes.len()
         ));
     }
@@ -168,7 +168,7 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
     let text = key.open(&packet.signature).map_err(|e| refused(&e))?;
     if text != expected {
         return Err(refused(
-            &"its content has another digest than the one signed",
+            &"its content does not have the digest that was signed",
         ));
     }
     // Lines of other keys are nobody's word here, so there must be none: text, empty line, one signature.
@@ -177,7 +177,7 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
         .get(expected.len() + 1..)
         .unwrap_or_default();
     if line.lines().count() != 1 {
-        return Err(refused(&"there is more under it than one signature"));
+        return Err(refused(&"it carries more than one signature"));
     }
     Ok("The packet as a whole is signed by the ledger's key: not one character was changed since it was issued.".to_owned())
 }
@@ -185,7 +185,8 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
 fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {
     if packet.log.vkey != key.to_string() {
         return Err(format!(
-            "The packet is of ledger {} with another key than the one given ({}). Check that the key is the right service's.",
+            "The packet belongs to ledger {} with a key other than the one given ({}). Check that you have the key of the \
+             right service.",
             shorten(&packet.log.origin),
             key.name()
         ));

@@ -14,6 +14,7 @@ use super::reschedules::sides;
 use crate::engine::batch::BookingState;
 use crate::entropy;
 use crate::error::Error;
+use crate::evidence::StoredEntry;
 use crate::evidence::facts::NOTIFICATION;
 use crate::evidence::{Acceptance, Notification, RescheduleRecord, TermsVersion};
 use crate::input::{self, Declaration, Draft, Form, Node, Value};
@@ -27,7 +28,6 @@ use crate::policy::{
     Actor, PastReschedule, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
 };
 use crate::session::{Access, Session};
-use crate::store::read::StoredEntry;
 
 /// `GET /v1/bookings/{bookingId}/disclosure`
 pub struct GetDisclosure;
@@ -87,9 +87,9 @@ impl Operation for GetDisclosure {
         tag: "Bookings",
         summary: "The terms of a booking in words",
         description: "Plain English with the booking's own deadlines, local and UTC, and its own amounts: show it where the terms are \
-                      accepted, and record that with its `disclosureHash`. The same frozen terms give the same text and hash for ever, \
-                      so anybody can make them anew from the evidence packet. When the event is moved, the text is another; the former \
-                      ones stay in `former`, with the acceptances they had.",
+                      accepted, and record that with its `disclosureHash`. The same frozen terms always give the same text and \
+                      hash, so anybody can recreate them from the evidence packet. When the event is moved, the text changes; \
+                      earlier texts stay in `former`, with their acceptances.",
     };
     type Output = BookingDisclosure;
 
@@ -166,9 +166,9 @@ impl Operation for AcceptTerms {
         tag: "Bookings",
         summary: "Record that a party accepted a booking's terms",
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
-                      of every evidence packet from then on. Another text than the one in force is 409 `disclosure_changed` with the \
-                      `disclosureHash` that is; the same party, method, instant and text again answer with what is recorded. `ip` and \
-                      `userAgent` are values of their own in the ledger, which can be erased.",
+                      of every evidence packet from then on. A text other than the one in force is 409 `disclosure_changed`, \
+                      with the `disclosureHash` in force; the same party, method, instant and text again answer with what is \
+                      recorded. `ip` and `userAgent` are separate values in the ledger, which can be erased.",
     };
     type Output = Accepted;
 
@@ -249,7 +249,10 @@ fn address(v: &mut Value<'_, '_>) -> Option<String> {
         Ok(address) => Some(address.to_string()),
         Err(_) => v.fault(
             "invalid_address",
-            format!("\"{}\" is no network address", input::shorten(&text)),
+            format!(
+                "\"{}\" is not a valid network address",
+                input::shorten(&text)
+            ),
             "Send IPv4 or IPv6 without port or brackets, such as 203.0.113.7 or 2001:db8::7.",
         ),
     }
@@ -267,7 +270,8 @@ pub(super) struct TermsHistory<'s> {
 }
 
 impl<'s> TermsHistory<'s> {
-    /// Errors: `internal` for an entry that cannot be read.
+    /// # Errors
+    /// `internal` for an entry that cannot be read.
     pub fn of<'e>(
         state: &'s BookingState,
         entries: impl Iterator<Item = &'e StoredEntry>,
@@ -309,7 +313,8 @@ impl<'s> TermsHistory<'s> {
 
     /// The terms before each change of date, then the ones in force, each with what had been reached before.
     ///
-    /// Errors: `internal` for terms that cannot be read.
+    /// # Errors
+    /// `internal` for terms that cannot be read.
     fn terms(&self) -> Result<Vec<(Terms, &[PastReschedule])>, Error> {
         let current = &self.state.terms;
         let policy = current.policy.as_ref().map(|policy| &policy.document);
@@ -324,7 +329,8 @@ impl<'s> TermsHistory<'s> {
 
     /// The terms in words, in the same order.
     ///
-    /// Errors: as [`Self::terms`].
+    /// # Errors
+    /// As [`Self::terms`].
     pub fn in_words(&self) -> Result<Vec<TermsDisclosure>, Error> {
         let terms = self.terms()?;
         let told = terms

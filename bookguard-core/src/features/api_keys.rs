@@ -142,7 +142,7 @@ fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
     if words.is_empty() {
         return v.fault(
             "empty",
-            "is empty; a key that may do nothing is of no use",
+            "is empty; a key without scopes is useless",
             "Name a scope, or leave \"scopes\" out.",
         );
     }
@@ -201,7 +201,8 @@ impl Operation for RevokeApiKey {
         refusals: &[404, 409],
         tag: "API keys",
         summary: "Revoke an API key",
-        description: "Works within five seconds on every node. Revoking a revoked key changes nothing and answers the same. \
+        description: "Takes effect on every node within five seconds. Revoking a revoked key changes nothing and answers the \
+                      same. \
             A key can revoke only keys whose scopes it holds, itself included, and not the last active key with `api-keys:write`: \
             without one, the partner could not make another.",
     };

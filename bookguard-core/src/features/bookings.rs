@@ -66,8 +66,8 @@ impl Operation for CreateBooking {
         tag: "Bookings",
         summary: "Record a booking",
         description: "Freezes the cancellation policy, writes `booking.created` to the ledger and sends it to the webhook endpoints, all \
-                      in one transaction. Send an Idempotency-Key to repeat safely. Beyond the partner's quota it is refused with \
-                      `quota_exceeded`.",
+                      in one transaction. Send an Idempotency-Key to repeat safely. A booking beyond the partner's quota is \
+                      refused with `quota_exceeded`.",
     };
     type Output = BookingCreated;
 
@@ -255,8 +255,8 @@ pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
     EventDate::parse(&text).or_else(|| {
         v.fault(
             "invalid_date",
-            format!("\"{}\" is no date-time", input::shorten(&text)),
-            "Send RFC 3339 with an offset (2027-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
+            format!("\"{}\" is not a valid date-time", input::shorten(&text)),
+            "Send RFC 3339 with an offset (2031-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
         )
     })
 }
@@ -434,7 +434,7 @@ impl Operation for GetBooking {
         refusals: &[404],
         tag: "Bookings",
         summary: "One booking",
-        description: "Carries an ETag; send it as If-None-Match to be told 304 while nothing changed.",
+        description: "Carries an ETag; send it as If-None-Match to get 304 while nothing changed.",
     };
     type Output = Booking;
 
@@ -479,8 +479,8 @@ impl Operation for ListBookings {
         refusals: &[],
         tag: "Bookings",
         summary: "List bookings",
-        description: "Newest first. Stable while bookings are added. A page of a filter that matches little may hold fewer rows than \
-                      asked for, or none; go on while `hasMore` is true.",
+        description: "Newest first. Stable while bookings are added. With a filter that matches little, a page may hold fewer \
+                      rows than asked for, or none; continue while `hasMore` is true.",
     };
     type Output = Page<Booking>;
 
@@ -531,7 +531,7 @@ pub(super) fn query_instant(
             name,
             "invalid_date",
             "is not an RFC 3339 date-time",
-            "Send one such as 2027-06-20T19:00:00Z; write + as %2B.",
+            "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
         ));
     }
     found

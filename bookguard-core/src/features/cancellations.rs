@@ -57,12 +57,13 @@ impl Operation for CancelBooking {
         refusals: &[404, 409],
         tag: "Cancellation",
         summary: "Cancel a booking",
-        description: "Computes what the cancellation comes to from the policy frozen with the booking and records it: `booking.canceled` and \
+        description: "Computes the result from the policy frozen with the booking and records it: `booking.canceled` and \
                       `resolution.created` in the ledger and one `resolution.created` event, all in one transaction. The service moves no \
-                      money. `expected` guards what you have shown somebody: another result is refused with 409 `quote_changed` and the \
-                      fresh `evaluation`. The same `canceledBy`, `reason` and `effectiveAt` again answer with the resolution there is; \
-                      anything else about a canceled booking is 409 `booking_already_canceled` with its `resolutionId`. Where a person must \
-                      decide, the booking is canceled all the same, with a resolution in status `pending_review`.",
+                      money. Send as `expected` what you have shown somebody: any other result is refused with 409 \
+                      `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason` and `effectiveAt` \
+                      answers with the existing resolution; anything else about a canceled booking is 409 \
+                      `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
+                      canceled, with a resolution in status `pending_review`.",
     };
     type Output = Resolution;
 
@@ -100,8 +101,8 @@ impl Operation for GetResolution {
         refusals: &[404],
         tag: "Cancellation",
         summary: "One resolution",
-        description: "What a cancellation came to, exactly as the ledger records it. `supersededBy` names the decision that stands in the \
-                      place of one that was left to a person.",
+        description: "The result of a cancellation, exactly as the ledger records it. `supersededBy` names the decision that \
+                      replaced a resolution left to a person.",
     };
     type Output = Resolution;
 
@@ -147,10 +148,10 @@ impl Operation for DecideResolution {
         refusals: &[404, 409],
         tag: "Cancellation",
         summary: "Decide a resolution that was left to a person",
-        description: "Records what goes back of what was paid; the rest is kept. Makes a new resolution that `supersedes` the pending one, \
-                      with an entry in the ledger and a `resolution.created` event of its own. Decided once: the very same decision \
-                      again answers with what is recorded, another one is 409 `resolution_already_decided`; a resolution that the policy \
-                      alone gave is 409 `resolution_final`.",
+        description: "Records how much of what was paid goes back; the rest is kept. Creates a new resolution that \
+                      `supersedes` the pending one, with its own ledger entry and `resolution.created` event. A resolution is \
+                      decided once: repeating the same decision answers with what is recorded, another one is 409 \
+                      `resolution_already_decided`. A resolution that the policy alone gave is 409 `resolution_final`.",
     };
     type Output = Resolution;
 
@@ -375,14 +376,14 @@ fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
     })
 }
 
-const INSTANT: &str = "2027-06-01T09:00:00Z";
+const INSTANT: &str = "2031-06-01T09:00:00Z";
 
 pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     let text = v.format("date-time").example(INSTANT).string()?;
     Timestamp::parse(&text).or_else(|| {
         v.fault(
             "invalid_date",
-            format!("\"{}\" is no instant", input::shorten(&text)),
+            format!("\"{}\" is not a valid instant", input::shorten(&text)),
             format!("Send RFC 3339 with an offset, such as {INSTANT}."),
         )
     })
@@ -405,7 +406,7 @@ pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
     }
     v.fault(
         "bad_digest",
-        format!("\"{}\" is no SHA-256", input::shorten(&text)),
+        format!("\"{}\" is not a valid SHA-256", input::shorten(&text)),
         "Send \"sha256:\" and 64 lower-case hex digits.",
     )
 }

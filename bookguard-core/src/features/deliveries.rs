@@ -1,4 +1,4 @@
-//! The way of an event: born with its deliveries, leased, attempted, settled, retried.
+//! The life of a delivery: created with its event, leased, attempted, settled, retried.
 
 use std::sync::Arc;
 
@@ -472,3 +472,6 @@ pub fn reclaim_all(service: &Service) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,10 +56,11 @@ impl Operation for CreateEndpoint {
         refusals: &[409],
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
-        description: "Every later event of a type it takes is posted there, signed. The address must be one webhooks may go to: \
-                      https, and no private or special-purpose network, unless the operator allows it; and no other endpoint of yours may \
-                      have it. Until its receiver has accepted one, the endpoint gets one delivery at a time, and six in a minute at most: \
-                      see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own signing secret.",
+        description: "Every later event of a type it takes is posted there, signed. The address must be https and not in a \
+                      private or special-purpose network, unless the operator allows it, and none of your other endpoints may \
+                      have it. Until its receiver has accepted a delivery, the endpoint gets one at a time, at most six a \
+                      minute: see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own \
+                      signing secret.",
     };
     type Output = EndpointKept;
 
@@ -265,9 +266,10 @@ impl Operation for GetEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
-        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which. It says `failing` after \
-                      ten failures in a row, and `suspended` after five days of nothing but failure: then what is for it waits, and \
-                      from `nextProbeAt` on one delivery tries whether it is back. The first that arrives, or `\"enabled\": true`, resumes it.",
+        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which. \
+                      `status` is `failing` after ten failures in a row, and `suspended` after five days of nothing but \
+                      failures: then its deliveries wait, and from `nextProbeAt` on a single delivery tests whether it is \
+                      back. The first one that succeeds, or `\"enabled\": true`, resumes it.",
     };
     type Output = Endpoint;
 
@@ -301,7 +303,7 @@ impl Operation for DeleteEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "Delete a webhook endpoint",
-        description: "Deliveries that still wait for it are given up and show as failed. The answer is the endpoint as it was.",
+        description: "Its waiting deliveries are given up and show as failed. The answer is the endpoint as it was.",
     };
     type Output = Endpoint;
 

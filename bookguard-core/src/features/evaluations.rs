@@ -1,4 +1,4 @@
-//! What a cancellation would mean, asked before anybody cancels; afterwards, what it meant.
+//! What a cancellation would cost, before anybody cancels; and afterwards, what it did cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -77,9 +77,9 @@ impl Operation for EvaluatePolicy {
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "What a cancellation would mean",
-        description: "Computed from the policy frozen with the booking. Changes nothing. `evaluationStatus` says how far to rely on it, \
-                      `resolutionPath` what would happen to the money. A canceled booking answers with what was recorded, whatever is \
-                      asked: `final`, or `review_required` while a person has to decide.",
+        description: "Computed from the policy frozen with the booking; changes nothing. `evaluationStatus` says how far to \
+                      rely on it, `resolutionPath` what would happen to the money. A canceled booking always answers with what \
+                      was recorded: `final`, or `review_required` while a person has to decide.",
     };
     type Output = PolicyEvaluation;
 

@@ -1,4 +1,4 @@
-//! Webhook events: what happened, where it was delivered, and delivering it once more by hand.
+//! Webhook events: what happened, where it was delivered, and retries by hand.
 
 pub mod log;
 pub(crate) mod rule;
@@ -220,9 +220,10 @@ impl Operation for GetEvent {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One event with every attempt to deliver it",
-        description: "Each attempt tells how far it came, why it failed and what was answered. Of events older than the server's \
-                      `retention_days` (90 unless set otherwise) the payload and the attempts are deleted once nothing of them waits: \
-                      `payload` is null and `signature` absent then, `prunedAt` says since when, and `bodySha256` what the body was.",
+        description: "Each attempt says how far it came, why it failed and what was answered. Once an event is older than the \
+                      server's `retention_days` (90 by default) and nothing of it waits, its payload and attempts are deleted: \
+                      `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` identifies the \
+                      body.",
     };
     type Output = EventWithAttempts;
 
@@ -284,8 +285,7 @@ impl Operation for RetryEvent {
         summary: "Deliver an event once more, now",
         description: "Attempts every open delivery of the event at once and waits up to ten seconds for the outcome; `pending` means \
                       that it is not known yet. An endpoint that has not accepted anything yet gets one delivery at a time, ten \
-                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. Automatic attempts go on as scheduled when this one fails too. An event that had no \
-                      endpoint is delivered to those that exist now. An event whose payload was deleted because it was old (`prunedAt`) \
+                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. If this attempt fails too, automatic attempts continue as scheduled. An event that had no endpoint is delivered to the current ones. An event whose payload was deleted because it was old (`prunedAt`) \
                       answers 409 `event_pruned`.",
     };
     type Output = RetryResult;

@@ -1,5 +1,5 @@
-//! The evidence packet of a booking, made from one moment of the store, and handed out again while a packet made anew would
-//! tell the same. Invariant: what is handed out tells of every entry and every attempt that the store held when it was asked for.
+//! The evidence packet of a booking, made from one snapshot of the store, and reused while a new packet would say the same.
+//! Invariant: a packet shows every entry and every attempt that the store held when it was asked for.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::acceptances::TermsHistory;
 use crate::engine::batch::BookingState;
 use crate::error::Error;
+use crate::evidence::StoredEntry;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
@@ -25,7 +26,7 @@ use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
-use crate::store::read::{Reader, StoredChain, StoredEntry};
+use crate::store::read::{Reader, StoredChain};
 use crate::store::{StoreError, StoredHead};
 
 /// `GET /v1/bookings/{bookingId}/evidence`
@@ -43,9 +44,10 @@ impl Operation for GetEvidence {
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
-        description: "What is recorded about the booking by now, in one signed document that anybody can verify offline with the ledger's public key. \
-                      Keep its bytes as they are: the signature covers every one of them. While nothing happens to the booking and its deliveries, \
-                      a packet made within the last minute is answered again, and its `ETag` stays the same: ask with `If-None-Match`.",
+        description: "Everything recorded about the booking so far, in one signed document that anybody can verify offline \
+                      with the ledger's public key. Keep its bytes unchanged: the signature covers every one of them. While \
+                      nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
+                      its `ETag` stays the same: ask with `If-None-Match`.",
     };
     type Output = SealedPacket;
 

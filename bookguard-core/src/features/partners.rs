@@ -410,8 +410,8 @@ impl Operation for GetPartner {
         refusals: &[],
         tag: "Partners",
         summary: "The partner this key belongs to",
-        description: "Any valid key may ask. The answer also says what the partner may have and what it has: beyond a quota, what is new is \
-                      refused with `quota_exceeded`; bookings that are there can always be protected and canceled.",
+        description: "Any valid key may ask. The answer includes the partner's quota and usage. Beyond the quota, new things \
+                      are refused with `quota_exceeded`; existing bookings can always be protected and canceled.",
     };
     type Output = PartnerAccount;
 
@@ -444,8 +444,8 @@ impl Operation for UpdatePartner {
         refusals: &[],
         tag: "Partners",
         summary: "Choose default policies and a time zone",
-        description: "For bookings recorded from now on that do not say it themselves; those there are keep their frozen terms. What is \
-                      left out stays, null removes.",
+        description: "They apply to bookings recorded from now on that do not name their own; existing bookings keep their \
+                      frozen terms. A field that is left out stays as it is; null removes it.",
     };
     type Output = PartnerAccount;
 
@@ -470,7 +470,8 @@ impl PartnerUpdate {
 
     /// Reads the body of [`UpdatePartner`].
     ///
-    /// Errors: those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
+    /// # Errors
+    /// Those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
     /// event type.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)

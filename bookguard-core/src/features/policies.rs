@@ -1,4 +1,4 @@
-//! A partner's own policies and their versions. The library, and what is to be said about a policy before it is used, are in
+//! A partner's own policies and their versions. The library, and the check of a policy before it is used, are in
 //! `policies/check.rs`.
 
 mod check;
@@ -136,11 +136,12 @@ impl Operation for PutPolicy {
         refusals: &[409],
         tag: "Policies",
         summary: "Put a policy of your own",
-        description: "Makes a new version, which never changes; bookings recorded from now on that name the policy, or for which it is \
-                      the default, take it, and those there are keep their frozen terms. What says the same as the latest version \
-                      makes none and answers that one. `policyId` and `version` may be left out; a `version` that is sent must be the \
-                      latest (the one you changed) or the next, else 409 `policy_version_conflict`. Ids of the library are not \
-                      yours to take: 409 `policy_id_reserved`.",
+        description: "Creates a new version, which never changes. Bookings recorded from now on that name the policy, or for \
+                      which it is the default, take it; existing bookings keep their frozen terms. A policy that says the same \
+                      as the latest version creates none and answers that one. `policyId` and `version` may be left out; a \
+                      `version` that is sent must be the \
+                      latest (the one you changed) or the next, else 409 `policy_version_conflict`. The ids of the library are \
+                      reserved: 409 `policy_id_reserved`.",
     };
     type Output = PolicyVersion;
 

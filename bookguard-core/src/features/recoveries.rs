@@ -1,4 +1,4 @@
-//! Recoveries: what a receiver missed while it was away, delivered once more without asking for each event.
+//! Recoveries: deliver again what a receiver missed, without asking for each event.
 
 pub(crate) mod rule;
 
@@ -52,16 +52,13 @@ impl Operation for RecoverEvents {
         query: &[],
         refusals: &[409],
         tag: "Webhooks",
-        summary: "Deliver once more what was not received in some time",
+        summary: "Deliver again what was not received in a period",
         description: "Goes through the events of that time in their order. One that `failed` is attempted again where it failed, at once \
                       and with its whole schedule of attempts before it, however old it is; where no endpoint is left that it failed at, \
                       and for one that had `no_endpoints`, it goes to the endpoints that take it now and have not had it. With \
                       `endpointId` only deliveries to that endpoint count, so an event it never got has `no_endpoints` for it: what \
                       happened before an endpoint was made, or while it was disabled, is sent to it after all.\n\n\
-                      The answer is where the recovery stands, `finished` at once when there is little to look at; a longer one goes on \
-                      by itself, also after a restart, and `GET /v1/webhook-recoveries/{recoveryId}` tells how far it is. What it makes \
-                      due is delivered as the endpoints take it, the oldest first. It counts as no manual retry. With `\"dryRun\": true` \
-                      nothing is delivered, and the numbers are those that it would come to. One recovery of a partner runs at a time, \
+                      The answer says how far the recovery is: `finished` at once when there is little to examine; a longer one continues by itself, also after a restart, and `GET /v1/webhook-recoveries/{recoveryId}` shows its progress. What it makes due is delivered as the endpoints take it, oldest first. It does not count as a manual retry. With `\"dryRun\": true` nothing is delivered, and the numbers say what would be. One recovery of a partner runs at a time, \
                       and 100 begin in 24 hours.",
     };
     type Output = Recovery;
@@ -117,7 +114,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Errors: those of [`input`], `invalid_range` and `endpoint_unknown`.
+    /// # Errors
+    /// Those of [`input`], `invalid_range` and `endpoint_unknown`.
     fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
         let (asked, endpoint_id) = input::read(body, |form| Self::form(form, now))?;
         let endpoint_id =
@@ -155,7 +153,7 @@ impl Asked {
             form.fault_at(
                 "since",
                 "invalid_range",
-                format!("is not before {until}, where the time to recover ends"),
+                format!("is not before {until}, the end of the time to recover"),
                 "Send a \"since\" that is before \"until\" and before now.",
             );
         }
@@ -202,7 +200,7 @@ impl Operation for GetRecovery {
         refusals: &[404],
         tag: "Webhooks",
         summary: "How far a recovery is",
-        description: "Poll it until `status` is `finished`. What it made due may still be on its way then: the events tell.",
+        description: "Poll it until `status` is `finished`. What it made due may still be on its way then: see the events.",
     };
     type Output = Recovery;
 
@@ -232,7 +230,7 @@ impl Operation for ListRecoveries {
         refusals: &[],
         tag: "Webhooks",
         summary: "List recoveries",
-        description: "Newest first, those that only counted among them.",
+        description: "Newest first, dry runs included.",
     };
     type Output = Page<Recovery>;
 
@@ -284,7 +282,8 @@ pub fn next_steps(
 
 /// As [`next_steps`], on a reader of its own. Blocks.
 ///
-/// Errors: `unavailable`.
+/// # Errors
+/// `unavailable`.
 pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
     let mut reader = service.reader()?;
     next_steps(service, &mut reader).map_err(|e| service.fault(&e))
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_until_now_both_statuses_every_endpoint_and_for_real() {
+    fn omitted_members_of_a_recovery_have_their_defaults() {
         let since = Timestamp::parse("2027-01-01T00:00:00Z").unwrap();
         let now = Timestamp::parse(NOW).unwrap();
         let least = Asked {

@@ -54,11 +54,11 @@ impl Operation for RescheduleBooking {
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Move a booking's event to another date",
-        description: "Needs the agreement of organizer and talent. The schedule is compiled anew from the policy frozen with the booking, \
-                      and `booking.rescheduled` with the new terms is written to the ledger; the terms that were in force before stay \
-                      there. Under a policy with `keep_reached_tier` the organizer's cancellation costs from now on at least what it \
-                      would have cost when the event was moved. The latest change again answers with what is recorded; the date that \
-                      the event has already is 409 `event_date_unchanged`. `dryRun` shows what would come of it and changes nothing. \
+        description: "Needs the agreement of organizer and talent. The schedule is compiled again from the policy frozen with \
+                      the booking, and `booking.rescheduled` with the new terms is written to the ledger; the earlier terms \
+                      stay there. Under a policy with `keep_reached_tier` the organizer's cancellation costs from now on at \
+                      least what it \
+                      would have cost when the event was moved. Repeating the latest change answers with what is recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the result and changes nothing. \
                       No webhook event is sent.",
     };
     type Output = Rescheduled;

@@ -73,7 +73,8 @@ pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
 
 /// Looks at events made before `before`, the oldest first. Blocks.
 ///
-/// Errors: `unavailable` when the store does not answer.
+/// # Errors
+/// `unavailable` when the store does not answer.
 pub fn look(service: &Service, before: Timestamp, begin: Begin) -> Result<PrunableEvents, Error> {
     let mut reader = service.reader()?;
     let sweep = reader.sweep().map_err(|e| service.fault(&e))?;

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::PublishedHead;
 use crate::entropy;
 use crate::ledger::Hash;
+use crate::ledger::rollback::PublishedHead;
 use crate::private;
 
 /// Bytes of a slot: a disk's sector, which is written whole or not at all.

@@ -38,7 +38,8 @@ impl LedgerKeySource {
 
     /// The path of a key's file, from a place that others can read and that must therefore not hold the key itself.
     ///
-    /// Errors: [`KeyNotFile`].
+    /// # Errors
+    /// [`KeyNotFile`].
     pub fn file(path: PathBuf) -> Result<Self, KeyNotFile> {
         if looks_like_key(&path.to_string_lossy()) {
             return Err(KeyNotFile);

@@ -63,7 +63,7 @@ impl Leaf {
     /// Reads a leaf; the version before anything else.
     ///
     /// # Errors
-    /// [`LeafError::Version`] for another version, [`LeafError::Json`] for what is no leaf,
+    /// [`LeafError::Version`] for another version, [`LeafError::Json`] for what is not a leaf,
     /// [`LeafError::Canonical`] for one that [`Leaf::encode`] would spell differently, or as that refuses.
     pub fn parse(bytes: &[u8]) -> Result<Self, LeafError> {
         if bytes.len() > MAX_LEAF_BYTES {

@@ -263,7 +263,7 @@ pub enum KeyError {
     Name,
     /// Another signature type than Ed25519.
     Kind(u8),
-    /// The bytes are no usable Ed25519 public key.
+    /// The bytes are not a usable Ed25519 public key.
     Point,
     /// The id is not the one of this name and key.
     Id,

@@ -78,7 +78,7 @@ impl Scopes {
         }
     }
 
-    /// From words; `Err` names the first word that is no scope.
+    /// From words; `Err` names the first word that is not a scope.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let mut scopes = Self {
             words: Vec::with_capacity(words.len()),
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Scopes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let words = Vec::<String>::deserialize(deserializer)?;
         Self::parse(&words)
-            .map_err(|word| serde::de::Error::custom(format_args!("\"{word}\" is no scope")))
+            .map_err(|word| serde::de::Error::custom(format_args!("\"{word}\" is not a scope")))
     }
 }
 

@@ -16,7 +16,8 @@ impl Currency {
 
     /// Reads the three-letter code, upper case.
     ///
-    /// Errors: `currency_unknown`, `currency_has_no_minor_unit` (metals, test codes and the like).
+    /// # Errors
+    /// `currency_unknown`, `currency_has_no_minor_unit` (metals, test codes and the like).
     pub fn parse(code: &str) -> Result<Self, AmountError> {
         let currency =
             iso_currency::Currency::from_code(code).ok_or(AmountError::CurrencyUnknown)?;
@@ -56,7 +57,7 @@ impl<'de> Deserialize<'de> for Currency {
     }
 }
 
-/// Why a number is no amount of a currency.
+/// Why a number is not an amount of a currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmountError {
     /// Not a number as JSON writes one.

@@ -1,4 +1,4 @@
-//! How the nouns that poem-openapi derives nothing for appear in the OpenAPI document.
+//! OpenAPI schemas of the nouns for which poem-openapi has no derive.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use super::id::{Noun, id_pattern};
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
-use crate::evidence::{FrozenTerms, Packet, SealedPacket};
-use crate::ledger::{Disclosure, EventBody};
 use crate::limits;
-use crate::policy::{Assumption, PolicySource, Rule};
 
-fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> ParseResult<T> {
+pub(crate) fn from_serde<T: serde::de::DeserializeOwned + Type>(
+    value: Option<Value>,
+) -> ParseResult<T> {
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
 }
 
@@ -21,26 +20,26 @@ fn from_serde<T: serde::de::DeserializeOwned + Type>(value: Option<Value>) -> Pa
 /// (`component`) once among the components.
 macro_rules! noun_type {
     ($noun:ty, component $name:literal, $schema:expr) => {
-        noun_type!(@ $noun, $name, MetaSchemaRef::Reference($name.to_owned()), |registry: &mut Registry| {
+        noun_type!(@ $noun, $name, poem_openapi::registry::MetaSchemaRef::Reference($name.to_owned()), |registry: &mut poem_openapi::registry::Registry| {
             registry.create_schema::<Self, _>($name.to_owned(), $schema);
         });
     };
     ($noun:ty, $name:expr, $schema:expr $(, for $generics:ident)?) => {
-        noun_type!(@ $noun, $name, MetaSchemaRef::Inline(Box::new($schema)), |_: &mut Registry| {} $(, for $generics)?);
+        noun_type!(@ $noun, $name, poem_openapi::registry::MetaSchemaRef::Inline(Box::new($schema)), |_: &mut poem_openapi::registry::Registry| {} $(, for $generics)?);
     };
     (@ $noun:ty, $name:expr, $reference:expr, $register:expr $(, for $generics:ident)?) => {
-        impl$(<$generics: Noun>)? Type for $noun {
+        impl$(<$generics: Noun>)? poem_openapi::types::Type for $noun {
             const IS_REQUIRED: bool = true;
             type RawValueType = Self;
             type RawElementValueType = Self;
-            fn name() -> Cow<'static, str> {
+            fn name() -> std::borrow::Cow<'static, str> {
                 $name.into()
             }
-            fn schema_ref() -> MetaSchemaRef {
+            fn schema_ref() -> poem_openapi::registry::MetaSchemaRef {
                 $reference
             }
-            fn register(registry: &mut Registry) {
-                let register: fn(&mut Registry) = $register;
+            fn register(registry: &mut poem_openapi::registry::Registry) {
+                let register: fn(&mut poem_openapi::registry::Registry) = $register;
                 register(registry);
             }
             fn as_raw_value(&self) -> Option<&Self::RawValueType> {
@@ -50,18 +49,19 @@ macro_rules! noun_type {
                 Box::new(self.as_raw_value().into_iter())
             }
         }
-        impl$(<$generics: Noun>)? ToJSON for $noun {
-            fn to_json(&self) -> Option<Value> {
+        impl$(<$generics: Noun>)? poem_openapi::types::ToJSON for $noun {
+            fn to_json(&self) -> Option<serde_json::Value> {
                 serde_json::to_value(self).ok()
             }
         }
-        impl$(<$generics: Noun>)? ParseFromJSON for $noun {
-            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-                from_serde(value)
+        impl$(<$generics: Noun>)? poem_openapi::types::ParseFromJSON for $noun {
+            fn parse_from_json(value: Option<serde_json::Value>) -> poem_openapi::types::ParseResult<Self> {
+                $crate::model::openapi::from_serde(value)
             }
         }
     };
 }
+pub(crate) use noun_type;
 
 noun_type!(Id<N>, format!("{}_id", N::PREFIX), MetaSchema {
     pattern: Some(id_pattern(N::PREFIX)),
@@ -161,15 +161,6 @@ noun_type!(Amount, component "Amount", |registry| {
         ..MetaSchema::new("object")
     }
 });
-noun_type!(
-    Rule,
-    "policy_rule",
-    MetaSchema {
-        example: Some("organizer.tiers[0]".into()),
-        ..MetaSchema::new("string")
-    }
-);
-
 /// Every code the reader takes.
 fn currencies() -> Vec<Value> {
     let letters = || (b'A'..=b'Z').map(char::from);
@@ -222,102 +213,6 @@ impl<T: Type> Type for Page<T> {
     }
 }
 
-noun_type!(FrozenTerms, component "FrozenTerms", |registry| {
-    Assumption::register(registry);
-    PolicySource::register(registry);
-    let integer = || inline(MetaSchema::new_with_format("integer", "int64"));
-    let array = |description, items| MetaSchema {
-        description: Some(description),
-        items: Some(Box::new(items)),
-        ..MetaSchema::new("array")
-    };
-    let text = |description| MetaSchema {
-        description: Some(description),
-        ..MetaSchema::new("string")
-    };
-    let source = MetaSchema {
-        nullable: true,
-        description: Some("Where the policy came from; null without one."),
-        ..MetaSchema::ANY
-    };
-    let until = MetaSchema {
-        description: Some("The last second in which a cancellation may be claimed, seconds since 1970."),
-        ..MetaSchema::new_with_format("integer", "int64")
-    };
-    let spans = "The organizer's schedule: rule, first second, last second, and refund and penalty in minor units, null where a person decides.";
-    MetaSchema {
-        description: Some("The terms a booking is under, as the ledger commits to them; the policy is elsewhere, by its hash."),
-        properties: vec![
-            ("adopted", inline(text("Hash of the policy; absent without one."))),
-            ("assumed", inline(array("What was taken for granted.", Assumption::schema_ref()))),
-            ("date", inline(text("The event's date as it was said."))),
-            ("offsets", inline(array("Seconds the wall clock was ahead of UTC at the deadlines.", integer()))),
-            ("schedule", inline(array(spans, inline(MetaSchema {
-                min_items: Some(5),
-                max_items: Some(5),
-                items: Some(Box::new(inline(MetaSchema::ANY))),
-                ..MetaSchema::new("array")
-            })))),
-            ("source", PolicySource::schema_ref().merge(source)),
-            ("until", inline(until)),
-            ("zone", inline(text("The wall clock that counts: an IANA name, or an offset from UTC."))),
-        ],
-        required: vec!["assumed", "date", "offsets", "schedule", "source", "until", "zone"],
-        ..MetaSchema::new("object")
-    }
-});
-noun_type!(EventBody, component "LedgerEvent", |_| MetaSchema {
-    description: Some("`bookguard.event/1`: the kind of fact, and a digest of each of its values."),
-    properties: vec![
-        ("kind", inline(MetaSchema::new("string"))),
-        (
-            "sd",
-            inline(MetaSchema {
-                description: Some("By name: HMAC-SHA256 under the value's salt, unpadded base64url."),
-                additional_properties: Some(Box::new(inline(MetaSchema::new("string")))),
-                ..MetaSchema::new("object")
-            }),
-        ),
-        ("v", inline(MetaSchema::new("string"))),
-    ],
-    required: vec!["kind", "sd", "v"],
-    ..MetaSchema::new("object")
-});
-noun_type!(Disclosure, component "DisclosedValue", |_| MetaSchema {
-    description: Some("A value of a ledger entry, with the salt of its digest."),
-    properties: vec![
-        ("name", inline(MetaSchema::new("string"))),
-        ("salt", inline(MetaSchema::new("string"))),
-        ("value", inline(MetaSchema::ANY)),
-    ],
-    required: vec!["name", "salt", "value"],
-    ..MetaSchema::new("object")
-});
-
-/// Documented as the packet whose text it is.
-impl Type for SealedPacket {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-    fn name() -> Cow<'static, str> {
-        <Packet as Type>::name()
-    }
-    fn schema_ref() -> MetaSchemaRef {
-        Packet::schema_ref()
-    }
-    fn register(registry: &mut Registry) {
-        Packet::register(registry);
-    }
-    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
-        Some(self)
-    }
-    fn raw_element_iter<'a>(
-        &'a self,
-    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
-        Box::new(self.as_raw_value().into_iter())
-    }
-}
-
-fn inline(schema: MetaSchema) -> MetaSchemaRef {
+pub(crate) fn inline(schema: MetaSchema) -> MetaSchemaRef {
     MetaSchemaRef::Inline(Box::new(schema))
 }

@@ -1,7 +1,7 @@
 //! How much a partner may bring in, and how much it has.
 //!
-//! Only what is new is ever refused. Everything counted stands in the partner's row, where the writer has it anyway, and can be
-//! counted again from the rows it counts.
+//! Only new things are ever refused. The counts are in the partner's row, which the writer has loaded anyway, and can be
+//! recounted from the rows they count.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Recoveries: events of a time that are to be delivered once more, and how far that has come.
+//! Recoveries: events of a period that are delivered again, and how far that is.
 //!
-//! What one does about an event is the rulebook's. Invariant: what was asked for never changes, and numbers only grow.
+//! The rule in `features/recoveries` decides what to do about each event. Invariant: what was asked for never changes, and numbers only grow.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a review can come to: each way the open question can be answered, with its sums.
+//! The possible results of a review: each answer to the open question, with its sums.
 
 use super::evaluate::Inquiry;
 use super::evaluation::Alternative;

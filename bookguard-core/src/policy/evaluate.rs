@@ -1,8 +1,8 @@
-//! Evaluates frozen terms: what a cancellation by someone, for some reason, at some instant comes to.
+//! Evaluates frozen terms: the result of a cancellation by someone, for some reason, at some instant.
 //!
 //! A pure function of its arguments. It leaves to its caller the clock, the parsing of amounts and what follows from
-//! the answer. Invariant: what no machine can know is answered with `review_required` and the alternatives, never with
-//! a guess. The steps, by number in the comments:
+//! the answer. Invariant: if a person must decide, the answer is `review_required` with the alternatives, never a
+//! guess. The steps, by number in the comments:
 //!
 //! 1. Value and paid are amounts of one currency already: [`Terms::freeze`] saw to that.
 //! 2. A canceled booking answers with its resolution; the same cancellation repeats it, another is refused.

@@ -1,4 +1,4 @@
-//! What is odd about a policy that may still be used: the order of its tiers and the warnings.
+//! Warnings about a policy that may still be used, such as the order of its tiers.
 //!
 //! Errors are faults of reading; here is only what needs the whole document. Nothing here changes an evaluation.
 

@@ -5,7 +5,7 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// How a share that is no whole number of minor units is rounded.
+/// How a share that is not a whole number of minor units is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rounding {

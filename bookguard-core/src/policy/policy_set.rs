@@ -1,7 +1,6 @@
-//! A partner's policy set: its own policies and what it decided about them, as of one moment; and which policy a booking takes.
+//! A partner's policy set: its policies and settings as of one moment; and which policy a booking takes.
 //!
-//! Invariant: versions are immutable and stay, so whatever a policy set gives has been a policy of the partner's, even when the
-//! policy set is old by the time it is used.
+//! Invariant: versions are immutable and permanent, so a policy from an outdated set is still one of the partner's.
 
 use std::collections::BTreeMap;
 

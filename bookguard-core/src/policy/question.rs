@@ -1,4 +1,4 @@
-//! What evaluation is asked: about which booking, by whom, for what reason, at which instant.
+//! The question for an evaluation: which booking, by whom, for what reason, at which instant.
 
 use serde::{Deserialize, Serialize};
 

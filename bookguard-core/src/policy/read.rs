@@ -329,7 +329,7 @@ fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
     }
     value.fault(
         "policy_id_mismatch",
-        format!("\"{text}\" is another policy than the one addressed"),
+        format!("\"{text}\" is not the policy in the path"),
         format!("Send \"{id}\", or leave it out."),
     )
 }

@@ -1,7 +1,7 @@
-//! Changes of an event's date, and what they leave behind: the step reached before the event was moved.
+//! Reschedules, and what they leave behind: the step reached before the event was moved.
 //!
-//! Invariant: what was reached is read from the schedule that was in force and disclosed then, and never computed anew, so
-//! that neither the new date nor a later edition of the time-zone tables changes it.
+//! Invariant: the step reached is read from the schedule that was in force and disclosed then, never recomputed, so that
+//! neither the new date nor a later edition of the time-zone tables changes it.
 
 use serde::{Deserialize, Serialize};
 

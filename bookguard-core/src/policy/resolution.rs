@@ -1,4 +1,4 @@
-//! A resolution: what a cancellation came to, once and for all, or what a person has still to decide.
+//! A resolution: the final result of a cancellation, or what a person still has to decide.
 //!
 //! A pure function of cancellation and evaluation, and later of a decision, so that a verifier makes it anew. Serde on it is
 //! the HTTP JSON; the ledger records the same, and the ledger alone keeps it.

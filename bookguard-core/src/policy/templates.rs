@@ -105,7 +105,7 @@ pub(super) fn known(document: &Value) -> Option<&'static Policy> {
     library.policies.get(index)
 }
 
-/// Lower case, with runs of anything that is no letter or digit as one underscore: "Live Music" and "live-music" agree.
+/// Lower case, with runs of anything that is not a letter or digit as one underscore: "Live Music" and "live-music" agree.
 pub fn normalise_event_type(event_type: &str) -> String {
     let mut out = String::with_capacity(event_type.len());
     for c in event_type.chars() {

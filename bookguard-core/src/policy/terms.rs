@@ -76,7 +76,7 @@ pub struct Booked<'a> {
     pub created_at: Timestamp,
 }
 
-/// What to do with a date that is no instant when nobody named a zone.
+/// What to do with a date that is not an instant when nobody named a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingZone {
     /// Refuse it with `time_zone_required`.

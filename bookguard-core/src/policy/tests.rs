@@ -243,7 +243,7 @@ fn a_booking_can_be_evaluated_in_the_second_of_its_creation() {
 }
 
 #[test]
-fn whoever_names_no_instant_is_never_before_the_booking_whatever_a_clock_says() {
+fn without_an_instant_a_cancellation_is_never_before_the_booking() {
     let terms = Terms::freeze(
         template("firm"),
         &booked("2026-06-20T19:00:00Z"),

@@ -120,7 +120,7 @@ impl Zone {
 
 fn instant(local: NaiveDateTime, offset: FixedOffset) -> Timestamp {
     let seconds = i64::from(offset.local_minus_utc());
-    // Floored, because the last instant there is, to which later ones are held, is no whole second.
+    // Floored, because the last instant there is, to which later ones are held, is not a whole second.
     Timestamp::from_ms(local.and_utc().timestamp_millis() - seconds * 1000).floor_to_second()
 }
 

@@ -9,7 +9,7 @@ fn failed(outage: &mut Option<Outage>, error: &StoreError, now: Instant) -> bool
 }
 
 #[test]
-fn a_state_is_told_once_for_each_reason_and_once_when_it_has_been_over_for_a_second() {
+fn an_outage_is_reported_once_per_reason_and_once_when_it_is_over() {
     let began = Instant::now();
     let mut outage = None;
     assert!(failed(&mut outage, &StoreError::Full, began));

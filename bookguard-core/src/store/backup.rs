@@ -42,7 +42,8 @@ pub enum BackupError {
 /// Copies the database into `to`, which must not be there. It holds one moment: everything that was committed before, and
 /// nothing of what came later. The ledger's key is not in it. `progress` is told how many of how many pages are copied.
 ///
-/// Errors: as [`BackupError`] says.
+/// # Errors
+/// As [`BackupError`] says.
 pub fn backup(
     database: &Database,
     to: &Path,
@@ -106,7 +107,7 @@ fn exists(to: &Path) -> BackupError {
     refused(
         "file_exists",
         format!(
-            "{} is there already and is left as it is; name a new file",
+            "{} already exists and was not touched; name a new file",
             to.display()
         ),
     )
@@ -136,7 +137,8 @@ fn cannot_keep(to: &Path, error: &StoreError) -> BackupError {
 
 fn full(to: &Path) -> String {
     format!(
-        "there is no room for {}: the disk is full; free some space or name a file on another disk. Nothing is left of this one",
+        "there is no room for {}: the disk is full; free some space or name a file on another disk. The partial file was \
+         removed",
         to.display()
     )
 }

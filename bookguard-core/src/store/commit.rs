@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
-use super::seal::Seal;
 use super::{endpoints, keys, policies, recoveries, retention};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -15,6 +14,7 @@ use crate::model::{
     PartnerSettings, Quota, Usage,
 };
 use crate::policy::Resolution;
+use crate::seal::Seal;
 use crate::webhook::Attempt;
 
 /// A key that no request has: others are digests.

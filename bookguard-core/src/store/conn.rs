@@ -298,7 +298,8 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another process has held the database's write turn for too long; see which other bookguard uses it"),
+            Self::Busy => f.write_str("another process has held the write lock of the database for too long; find out which \
+                                       other bookguard uses it"),
             Self::Full => f.write_str("the disk is full; free some space, nothing has to be repaired"),
             Self::ReadOnly => f.write_str("the database cannot be written; check the permissions of the file and its folder"),
             Self::Unreadable(what) => write!(
@@ -314,8 +315,8 @@ impl fmt::Display for StoreError {
             ),
             Self::Moved(to) => write!(
                 f,
-                "its ledger was moved to {to}: what is here can be read and nothing is written; serve that database, or, if \
-                 the move came to nothing, end it with `bookguard transfer --reopen`"
+                "its ledger was moved to {to}. This database can still be read, but takes no writes; serve that database or, \
+                 if the move failed, undo it with `bookguard transfer --reopen`"
             ),
             Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
             Self::Unreachable(what) | Self::Failed(what) => f.write_str(what),

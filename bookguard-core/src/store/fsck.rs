@@ -30,11 +30,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::Store;
 use super::conn::{Conn, Row, Statement, StoreError};
-use super::{Seal, Store};
-use crate::guard::{PublishedHead, Rollback};
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
 use crate::model::{EndpointId, EventId, Timestamp};
+use crate::seal::Seal;
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
@@ -73,7 +74,7 @@ impl fmt::Display for Guarded {
         match (&self.seen, &self.rollback, &self.behind) {
             (None, ..) => write!(
                 f,
-                "no guard file ({file}): whether entries were lost cannot be said"
+                "no guard file ({file}): it is not known whether entries were lost"
             ),
             (_, Some(rollback), _) => write!(f, "ledger_rolled_back: {rollback}"),
             (_, _, Some(behind)) => write!(f, "a backup of an earlier moment: {behind}"),
@@ -149,7 +150,8 @@ impl LedgerReport {
 
 /// Checks the whole database; of a `backup` it is no finding that it lacks what came after it. `progress` is told how many of how many steps are done, a few times a second at most.
 ///
-/// Errors: when the database cannot be read at all; damage of any other kind is in the report.
+/// # Errors
+/// When the database cannot be read at all; damage of any other kind is in the report.
 pub(crate) fn verify(
     store: &Store,
     seal: &Seal,
@@ -294,7 +296,7 @@ impl Check<'_> {
     /// Damage that ends one part of the check is a finding, and the next part goes on.
     fn guard(&mut self, place: &str, part: Result<(), StoreError>) -> Result<(), StoreError> {
         if let Err(StoreError::Corrupt(what)) = part {
-            let detail = format!("what is stored cannot be read any further: {what}");
+            let detail = format!("the rest cannot be read: {what}");
             self.findings.add("file", place, detail);
             return Ok(());
         }

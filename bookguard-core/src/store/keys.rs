@@ -7,9 +7,9 @@
 
 use super::commit::json;
 use super::conn::{Row, Statement, StoreError};
-use super::seal::Seal;
 use crate::engine::command::NewKey;
 use crate::model::{ApiKey, ApiKeyId, PartnerId, Timestamp};
+use crate::seal::Seal;
 
 /// Asks for rows of keys in the columns that [`read`] takes; what follows the table's name is to be added.
 macro_rules! keys_where {

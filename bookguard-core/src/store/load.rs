@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
-use super::seal::Seal;
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
@@ -28,6 +27,7 @@ use crate::model::{
     Usage,
 };
 use crate::policy::Resolution;
+use crate::seal::Seal;
 
 /// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
 /// `growing`, also the answer to [`tree::growing`].

@@ -96,7 +96,8 @@ const MIGRATOR: Role = Role {
     repeats: false,
 };
 
-/// Errors: what is wrong with an address, before anybody is asked.
+/// # Errors
+/// What is wrong with an address, before anybody is asked.
 pub(super) fn check(url: &PostgresUrl) -> Result<(), StoreError> {
     Address::parse(url).map(drop)
 }

@@ -297,7 +297,7 @@ fn several_that_open_in_the_same_moment_all_do() {
 
 /// Which endpoints are loaded is said in SQL, and what becomes of them in a rule: both mean the same ones.
 #[test]
-fn endpoints_that_a_clock_put_off_which_was_ahead_are_found_and_mended_and_no_others() {
+fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
     use crate::engine::command::{Envelope, Reclaim};
     use crate::engine::decide::{Decision, decide};
     use crate::features::deliveries::ReclaimDeliveries;

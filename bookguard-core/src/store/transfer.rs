@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use super::conn::{Arg, Conn, Statement, StoreError};
 use super::{Database, Store, StoredHead, head};
 use crate::error::Error;
-use crate::guard::{PublishedHead, Rollback};
 use crate::ledger::Hash;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
 pub use back::{Reopened, reopen};
 use table::TABLES;
@@ -115,7 +115,8 @@ enum Trouble {
 /// stored in a database. `progress` is told how many of how many rows are done, each counted when it is copied and when it is
 /// compared.
 ///
-/// Errors: as [`TransferError`] says.
+/// # Errors
+/// As [`TransferError`] says.
 pub fn transfer(
     from: &Database,
     to: &Database,
@@ -126,7 +127,7 @@ pub fn transfer(
     if same(from, to) {
         return Err(refused(
             "same_database",
-            format!("{from} is both what to move and where to; name an empty database to move to"),
+            format!("{from} is both source and target; name an empty database as the target"),
         ));
     }
     let source = Store::open(from, false).map_err(|e| failed(from, &e))?;
@@ -164,7 +165,8 @@ pub fn transfer(
 
 /// Where a database's log was moved to; `None` when it is in use here.
 ///
-/// Errors: [`TransferError::Failed`].
+/// # Errors
+/// [`TransferError::Failed`].
 pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
     let stored = Store::open(database, false).and_then(|store| store.head());
     let stored = stored.map_err(|e| failed(database, &e))?;
@@ -185,13 +187,14 @@ fn may_go(
             ),
         ));
     };
-    let signer = (errand.log.signer(&stored.origin)).map_err(|e| failed(from, &e))?;
+    let signer = (errand.log.signer(&stored.origin))
+        .map_err(|why| failed(from, &StoreError::Corrupt(why)))?;
     if signer.verifier().to_string() != stored.vkey {
         return Err(refused(
             "wrong_ledger_key",
             format!(
-                "the ledger of {from} (log {}) was signed with another key than the one given; without its own it cannot go \
-                 on anywhere, so give the key made with it as --ledger-key",
+                "the ledger of {from} (log {}) was signed with a key other than the one given, and cannot continue without its \
+                 own; give the key made with it as --ledger-key",
                 stored.origin
             ),
         ));
@@ -207,8 +210,8 @@ fn moved_elsewhere(from: &Database, before: &str) -> TransferError {
     refused(
         "ledger_moved",
         format!(
-            "the ledger of {from} was moved to {before} and goes on there: move that one. If it came to nothing there, take it \
-             back first: `bookguard transfer --reopen --from {from}`"
+            "the ledger of {from} was moved to {before} and continues there: move that one. If that move failed, undo it \
+             first: `bookguard transfer --reopen --from {from}`"
         ),
     )
 }
@@ -432,8 +435,8 @@ fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {
              command again; or, to stay, `bookguard transfer --reopen --from {from}`"
         )),
         Trouble::Committing(error) => TransferError::Failed(format!(
-            "{to}: {error}. Whether everything or nothing is there is not known; {from} is whole, and is marked as moved and \
-             takes no writes. Run the same command again: if it says that {to} is not empty, everything is there. To stay \
+            "{to}: {error}. It is not known whether {to} holds everything or nothing. {from} is complete, but marked as moved, \
+             and takes no writes. Run the same command again: if it says that {to} is not empty, everything is there. To stay \
              instead, only if nothing is there: `bookguard transfer --reopen --from {from}`"
         )),
     }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_secret_signs_first_until_the_new_one_takes_over_and_not_at_all_from_then_on() {
+    fn the_old_secret_signs_first_until_the_new_one_takes_over() {
         let keyring = Keyring::new(vec![dated("new", 100, 500), dated("old", 0, 0)], vec![]);
         for (at, expected) in [
             (100, "old new"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_rotations_each_takes_over_in_its_time_and_a_later_one_at_once_ends_them_all() {
+    fn each_rotation_takes_over_in_time_and_an_immediate_one_ends_them_all() {
         let first = vec![dated("a", 0, 0), dated("b", 100, 500), dated("c", 200, 700)];
         let keyring = Keyring::new(first.clone(), vec![]);
         for (at, expected) in [(200, "a b c"), (500, "b c"), (700, "c")] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_of_its_own_secret_goes_over_from_the_partners_and_then_knows_only_its_own() {
+    fn an_endpoints_own_secret_takes_over_from_the_partners() {
         let partners = vec![dated("p", 0, 0), dated("q", 50, 5_000)];
         let changed = Keyring::new(partners.clone(), vec![dated("e", 100, 500)]);
         assert_eq!(signing(&changed, 499), "p q e");

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_charged_uses_no_attempt_up_and_brings_none_back() {
+    fn uncounted_attempts_neither_use_up_nor_return_attempts() {
         let schedule = Schedule::default();
         let uncharged = |class, status, asked| Attempt {
             uncharged: true,

@@ -42,11 +42,11 @@ const TAGS: [(&str, &str); 9] = [
     ("Bookings", "Record, read, protect and evaluate bookings."),
     (
         "Cancellation",
-        "Cancel bookings, read what that came to, and decide what was left to a person.",
+        "Cancel bookings, read the resolutions, and decide those that were left to a person.",
     ),
     (
         "Evidence",
-        "What was recorded of a booking, in one packet that anybody can check offline.",
+        "What was recorded about a booking, in one packet that anybody can check offline.",
     ),
     (
         "Policies",
@@ -54,7 +54,7 @@ const TAGS: [(&str, &str); 9] = [
     ),
     (
         "Webhooks",
-        "Where events are sent, what was sent, and sending it once more.",
+        "Where events are sent, what was sent, and how to send it again.",
     ),
     (
         LEDGER,
@@ -68,7 +68,7 @@ pub(crate) fn document(table: &[Entry]) -> String {
         "title": "Bookguard",
         "version": INTERFACE_VERSION,
         "description": DESCRIPTION,
-        "contact": {"name": "Whoever runs the service"},
+        "contact": {"name": "The operator of the service"},
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
     let tags = TAGS.map(|(name, description)| json!({"name": name, "description": description}));

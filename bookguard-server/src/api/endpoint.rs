@@ -22,8 +22,9 @@ use poem::http::header::{
 use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
-use super::incoming;
-use crate::app::{Admitted, App, Payer, Tab, Turned};
+use crate::app::{Admitted, App, Tab, Turned};
+use crate::incoming;
+use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 use crate::watch;

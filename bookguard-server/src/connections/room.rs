@@ -1,4 +1,4 @@
-//! Who is connected, and who makes room when it is full.
+//! The open connections, and which of them makes room when the server is full.
 //!
 //! A connection waits between two requests, and before its first: nothing is lost when it ends then, and HTTP clients
 //! expect it. So a full server ends those that have waited longest. One address has only a share of the room, and beyond
@@ -316,8 +316,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_the_reserve_an_address_has_a_share_and_trusted_proxies_have_no_limit_of_their_own()
-    {
+    async fn one_address_gets_a_share_of_the_reserve_and_trusted_proxies_are_not_limited() {
         let room = Room::new(LIMITS);
         let proxied: Vec<Held> = (0..4).map(|_| room.admit(None).unwrap()).collect();
         for held in &proxied {

@@ -202,7 +202,7 @@ fn check_name(url: &Url) -> Result<(), RefusedAddress> {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.split('.').any(str::is_empty) {
         return Err(RefusedAddress::invalid(format!(
-            "the host `{name}` has nothing between two dots, or before the first; it is no name that resolves"
+            "the host `{name}` has nothing between two dots, or before the first; it cannot be resolved"
         )));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! One delivery, from the queue to the settled outcome: sign, send, settle; or back to the store, unsent.
 //!
-//! Whose turn it is is the dispatcher's; the attempt itself is `sender`'s. Invariant: the dispatcher hears of every
+//! The dispatcher decides whose turn it is; `sender` makes the attempt. Invariant: the dispatcher hears of every
 //! delivery that its place is free and that it is done, in this order, even if the task that carried it panics.
 
 use std::sync::atomic::{AtomicBool, Ordering};

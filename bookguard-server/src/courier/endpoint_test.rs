@@ -37,7 +37,8 @@ impl EndpointTests {
 
     /// Begins a test.
     ///
-    /// Errors: `test_running`, `busy`.
+    /// # Errors
+    /// `test_running`, `busy`.
     pub(super) fn begin(self: &Arc<Self>, test: TestDelivery) -> Result<EndpointTest, Error> {
         let mut under_test = self.lock();
         if under_test.contains(&test.endpoint_id) {

@@ -1,9 +1,9 @@
-//! Whose turn it is: the deliveries one node holds, queued per endpoint, and how many of them may be in flight.
+//! The fair queue: the deliveries one node holds, queued per endpoint, and how many of them may be in flight.
 //!
-//! Pure: no clock, no I/O; the dispatcher asks and tells. Endpoints that fare well, new ones, and those in trouble work from a pool of
-//! places each (`pool`); which one it is, and how many places an endpoint may have, is said by its `record`, which outlives its queue
+//! Pure: no clock, no I/O; the dispatcher asks and tells. Healthy endpoints, new ones, and troubled ones each work from a pool of
+//! places (`pool`); which one it is, and how many places an endpoint may have, is said by its `record`, which outlives its queue
 //! (`memory`). Invariants: no endpoint has more in flight than its share, no partner more than its own of a pool, and no pool more than its
-//! places; so dead endpoints, however many, take no place that one that fares well could have. Of an endpoint with a rate limit no attempt
+//! places; so dead endpoints, however many, take no place from healthy ones. Of an endpoint with a rate limit no attempt
 //! begins sooner after the last than that allows, however long nothing was sent; partners take turns, and so do the endpoints of one;
 //! of an endpoint's turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise; no more is held for an
 //! endpoint than it takes, at the pace of its last attempts, within half a lease.

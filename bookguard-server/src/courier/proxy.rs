@@ -1,8 +1,8 @@
-//! The operator's own proxy, through which webhooks go where nothing else leads out.
+//! The operator's own proxy, for webhooks in a network without another way out.
 //!
 //! Every connection is a tunnel (`CONNECT`, RFC 9110 section 9.3.6) to an address that was resolved and checked here, never to a
 //! name: a proxy that resolved the name itself could be led elsewhere than where was looked. So http goes through a tunnel too.
-//! What the proxy does wrong is no receiver's fault, and a refusal to open a tunnel counts as that: why it refuses cannot be told
+//! What the proxy does wrong is not the receiver's fault, and a refusal to open a tunnel counts as that: why it refuses cannot be told
 //! apart. Once a tunnel stands, what breaks is judged as without a proxy. Invariants: its credentials are sent to it and shown
 //! to nobody; its own address is the operator's and held to no rule.
 
@@ -46,10 +46,11 @@ impl Proxy {
     pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "write it like http://user:password@proxy.example:3128";
         let wrong = |what: &str| format!("webhook_proxy {what}; {FORM}");
-        let url = Url::parse(text).map_err(|e| wrong(&format!("is no address ({e})")))?;
+        let url = Url::parse(text).map_err(|e| wrong(&format!("is not an address ({e})")))?;
         if url.scheme() != "http" {
             return Err(wrong(
-                "is no http address: the way to the proxy is plain, what goes through it is as secure as its receiver makes it",
+                "is not an http address: the connection to the proxy is plain, and what passes through it is encrypted by the \
+                 receiver's own https",
             ));
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
@@ -87,7 +88,9 @@ impl Proxy {
                 what: format!("opened no connection ({status})"),
                 whole: false,
             }),
-            None => Err(ProxyFault::whole("answered what is no HTTP".to_owned())),
+            None => Err(ProxyFault::whole(
+                "answered something other than HTTP".to_owned(),
+            )),
         }
     }
 

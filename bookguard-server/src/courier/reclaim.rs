@@ -1,7 +1,7 @@
-//! Takes back what nodes held that are gone, long before its leases end, and lets the others notice the end of this one.
+//! Takes back the deliveries of dead nodes long before their leases end, and lets other nodes notice the end of this one.
 //!
-//! A task of its own: whatever else the courier waits for, a node that did not answer to its name in time would be taken for
-//! gone. A list of nodes that cannot be reached keeps nothing else from going on.
+//! A task of its own, because a node that does not answer to its name in time counts as gone, whatever else the courier
+//! waits for. A registry that cannot be reached blocks nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! What must be known of an endpoint before anything is sent to it: whether it still takes deliveries, at which address,
-//! and the secrets its deliveries are signed with.
+//! What a delivery needs to know of its endpoint: whether it still takes deliveries, its address, and its signing secrets.
 //!
 //! Another node may have deleted or changed the endpoint since the delivery was queued here. What is read is remembered for
 //! [`KNOWN_MS`], a failure to read it too, so that sending costs hardly any database work. What is signed how is
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_remembered_for_three_seconds_and_not_when_the_clock_was_set_back() {
+    fn an_endpoint_is_cached_for_three_seconds_unless_the_clock_is_set_back() {
         let mut known = Receivers::default();
         let at = Timestamp::from_ms;
         let first = known.of(endpoint(1), at(10_000));

@@ -201,8 +201,7 @@ async fn the_dead_endpoints_of_other_partners_delay_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_dead_courier_held_is_claimed_by_another_after_the_lease_and_its_late_outcome_changes_nothing()
- {
+async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends() {
     let mut bench = Bench::new().await;
     let receiver = Receiver::start(&[OK]).await;
     bench.endpoint(&receiver.url).await;
@@ -361,7 +360,7 @@ async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothi
 }
 
 #[tokio::test]
-async fn who_waits_for_an_outcome_waits_no_longer_than_its_patience() {
+async fn waiting_for_an_outcome_ends_with_its_deadline() {
     let mut bench = Bench::new().await;
     let receiver = Receiver::start(&[Reply::Hang]).await;
     bench.endpoint(&receiver.url).await;

@@ -11,8 +11,8 @@ use poem::http::StatusCode;
 use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use poem::{Body, EndpointExt as _, Request, Response};
 
-use crate::api::incoming::{accepts, decode};
 use crate::app::App;
+use crate::incoming::{accepts, decode};
 use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";
@@ -66,7 +66,8 @@ fn endpoint(
             {
                 Ok(Some(response)) => response,
                 Ok(None) => {
-                    let message = "The log has no such tile, or has not grown that far. See /v1/ledger/checkpoint for its size.";
+                    let message = "The log has no such tile, or has not grown that far yet. See /v1/ledger/checkpoint for its \
+                                   size.";
                     Refusal::http(StatusCode::NOT_FOUND, "tile_not_found", message).respond()
                 }
                 Err(error) => Refusal::from(error).respond(),

@@ -14,8 +14,9 @@ use bookguard_core::service::RegistrationMode;
 use bookguard_core::session::Access;
 
 use super::links::link;
-use super::{SUMMARY, openapi_json, rules};
+use super::{SUMMARY, rules};
 use crate::api::Entry;
+use crate::api::openapi_json;
 use crate::mcp;
 
 /// How either text is made: from the operations, the public address and who may register.

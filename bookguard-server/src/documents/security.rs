@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_is_about_to_expire_and_never_good_for_a_year_and_changes_once_a_day() {
+    fn security_txt_is_never_about_to_expire_and_changes_once_a_day() {
         let start = Timestamp::parse("2026-11-21T00:00:00Z").unwrap();
         let at = |ms| text(&said(), "http://127.0.0.1", start.plus_ms(ms));
         assert_eq!(at(0), at(DAY_MS - 1));

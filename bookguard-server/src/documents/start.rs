@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use super::SUMMARY;
 use super::document::Document;
 use super::links::{self, LINKS};
-use crate::api::{INTERFACE_VERSION, incoming};
+use crate::api::INTERFACE_VERSION;
+use crate::negotiation::wish;
 
 /// The program's version, which is not the interface's.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,7 +35,7 @@ pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
 
 /// Whether a page is wanted more than JSON: browsers name it, programs take whatever comes.
 fn wants_page(asked: &HeaderMap) -> bool {
-    incoming::wish(asked, "text/html") > incoming::wish(asked, "application/json")
+    wish(asked, "text/html") > wish(asked, "application/json")
 }
 
 fn page(security: bool) -> Document {

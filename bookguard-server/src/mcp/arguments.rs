@@ -34,7 +34,8 @@ impl Parts {
     /// Splits the arguments. What is neither in the path nor the query is the body's, or the query's where there is no
     /// body: the operation itself refuses what it does not know.
     ///
-    /// Errors: `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's.
+    /// # Errors
+    /// `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's.
     pub(super) fn split(route: &Route, remembered: bool, arguments: &str) -> Result<Self, Error> {
         let mut path: Vec<(&str, Option<String>)> =
             path_parameters(route).map(|name| (name, None)).collect();
@@ -59,7 +60,7 @@ impl Parts {
                     faults.push(fault(
                         &name,
                         "duplicate_key",
-                        "is there more than once",
+                        "appears more than once",
                         "Send it once.",
                     ));
                     continue;
@@ -133,7 +134,7 @@ fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldErr
             fault(
                 name,
                 "invalid_string",
-                "holds an escape that is no Unicode character",
+                "holds an escape that is not a Unicode character",
                 fix,
             )
         }),
@@ -178,7 +179,7 @@ fn address(
         uri.push('/');
         if segment.starts_with('{') {
             let value = values.next().unwrap_or_default();
-            // What can be no id names nothing, and still has to stand for a segment.
+            // What cannot be an id names nothing, and still has to stand for a segment.
             let named = (1..=ID_BYTES).contains(&value.len());
             let value = if named { value.as_str() } else { "-" };
             let _ = write!(uri, "{}", utf8_percent_encode(value, NON_ALPHANUMERIC));

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::MESSAGE_BYTES;
 use super::large_messages::LargeMessage;
-use crate::api::incoming;
+use crate::incoming;
 use crate::refusal::Refusal;
 
 /// How long a message that is no larger than other requests may take.

@@ -19,9 +19,9 @@ use super::MESSAGE_BYTES;
 use super::arguments::Parts;
 use super::tools::{IDEMPOTENCY_KEY, TABLE};
 use super::verification::VerifyEvidence;
-use crate::api::{self, Entry, endpoint::Served, incoming};
+use crate::api::{self, Entry, endpoint::Served};
 use crate::app::{App, Tab, Turned};
-use crate::documents;
+use crate::incoming;
 use crate::readers::ReadClass;
 use crate::refusal::{REQUEST_ID, Refusal};
 use crate::router::{Router, Routes};
@@ -94,7 +94,7 @@ impl Tools {
     /// As they are listed. Made when first asked for: a server that no model uses does not hold their schemas.
     pub(super) fn definitions(&self) -> Vec<Definition> {
         let made = self.definitions.get_or_init(|| {
-            let document = documents::read_openapi();
+            let document = api::read_openapi();
             TABLE.iter().map(|tool| tool.define(&document)).collect()
         });
         made.clone()
@@ -150,9 +150,7 @@ impl Tools {
         let large = body.len() > BODY_BYTES;
         let read = move || match serde_json::from_str(&body) {
             Ok(said) => Ok((body, said)),
-            Err(e) => Err(Error::internal(format!(
-                "an answer of ours is no JSON: {e}"
-            ))),
+            Err(e) => Err(Error::internal(format!("our own answer is not JSON: {e}"))),
         };
         let read = match large {
             true => self.app.read(tab, ReadClass::Long, read).await,
@@ -188,7 +186,8 @@ impl Tools {
 
     /// Counts what comes to no operation, which would have counted it.
     ///
-    /// Refuses: as an operation refuses whoever calls it.
+    /// # Errors
+    /// As an operation refuses whoever calls it.
     async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut request = Request::default();
         request.headers_mut().clone_from(headers);
@@ -204,7 +203,7 @@ fn request(route: &Route, parts: Parts, headers: &HeaderMap) -> Result<Request, 
     let uri = Uri::try_from(parts.uri).map_err(|_| {
         Error::invalid(
             "query_too_long",
-            "The arguments are longer than any of them can be.",
+            "The arguments are longer than any valid arguments.",
         )
     })?;
     let mut request = Request::builder()
@@ -222,7 +221,7 @@ fn request(route: &Route, parts: Parts, headers: &HeaderMap) -> Result<Request, 
         }
     }
     if let Some(key) = parts.idempotency_key {
-        // One that can be no header is one the core refuses.
+        // One that cannot be a header is one the core refuses.
         let value = HeaderValue::try_from(key).unwrap_or(HeaderValue::from_static(""));
         to.insert("idempotency-key", value);
     }

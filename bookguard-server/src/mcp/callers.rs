@@ -37,7 +37,8 @@ impl Callers {
         }
     }
 
-    /// Refuses: `host_not_allowed`, `origin_not_allowed`.
+    /// # Errors
+    /// `host_not_allowed`, `origin_not_allowed`.
     pub(super) fn check(
         &self,
         headers: &HeaderMap,

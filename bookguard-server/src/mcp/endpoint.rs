@@ -29,8 +29,9 @@ use super::callers::Callers;
 use super::large_messages::{LargeMessage, LargeMessages};
 use super::message::{Ask, Fault, Message, read};
 use super::{PATH, PROTOCOL_VERSIONS};
-use crate::api::incoming;
-use crate::app::{App, Payer, Tab};
+use crate::app::{App, Tab};
+use crate::incoming;
+use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 

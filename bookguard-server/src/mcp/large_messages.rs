@@ -1,7 +1,7 @@
-//! The places of large messages: how many of a partner's are in memory at a time, and how many bytes of all.
+//! Limits large messages: how many of one partner, and how many bytes of all, are in memory at a time.
 //!
-//! Whoever announces a large message holds nothing: bytes are counted when they are there. Invariant: what was taken is given back
-//! when its holder is dropped, whatever became of it.
+//! Announcing a large message reserves nothing: bytes are counted as they arrive. Invariant: everything taken is given back
+//! when its holder is dropped.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,14 +35,15 @@ pub(super) struct LargeMessage<'p> {
 }
 
 impl LargeMessages {
-    /// A place for a message of this partner's, of which nothing is there yet.
+    /// A permit for a message of this partner, of which nothing has arrived yet.
     ///
-    /// Refuses: `unavailable` when it has its share.
+    /// # Errors
+    /// `unavailable` when it has its share.
     pub(super) fn take(&self, partner: PartnerId) -> Result<LargeMessage<'_>, Refusal> {
         let mut taken = self.taken();
         let own = taken.messages.entry(partner).or_default();
         if *own >= EACH {
-            let message = "Large messages of yours are being read already. Send the next when one of them was answered.";
+            let message = "Large messages of yours are already being read. Send the next when one of them is answered.";
             return Err(Error::unavailable(message).into());
         }
         *own += 1;
@@ -61,7 +62,8 @@ impl LargeMessages {
 impl LargeMessage<'_> {
     /// Counts the bytes that are there by now.
     ///
-    /// Refuses: `unavailable` when all messages together are too large.
+    /// # Errors
+    /// `unavailable` when all messages together are too large.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
         let mut taken = self.large_messages.taken();
         let all = taken.bytes - self.bytes + bytes;
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_without_bytes_is_in_nobody_s_way_and_what_was_taken_comes_back() {
+    fn an_empty_permit_blocks_nobody_and_everything_taken_is_returned() {
         let large_messages = LargeMessages::default();
         let partner = |n| PartnerId::from_bytes([n; 16]);
         let code = |refused: Refusal| refused.code().to_owned();

@@ -9,8 +9,9 @@ use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 
 use super::endpoint::McpEndpoint;
-use crate::app::{App, Payer};
+use crate::app::App;
 use crate::courier::Courier;
+use crate::payer::Payer;
 use crate::refusal::Refusal;
 
 /// A service that answers messages in this process.
@@ -19,7 +20,8 @@ pub struct LocalMcp(McpEndpoint);
 impl LocalMcp {
     /// An endpoint whose every caller is the session's. Drop it before the service is closed.
     ///
-    /// Errors: a sentence for the operator when the system gives no threads.
+    /// # Errors
+    /// A sentence for the operator when the system gives no threads.
     pub fn new(session: Session, courier: Arc<Courier>, report: fn(&str)) -> Result<Self, String> {
         let app = App::operated(session, courier, report)?;
         Ok(Self(McpEndpoint::new(Arc::new(app), None)))

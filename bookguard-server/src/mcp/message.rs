@@ -95,7 +95,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 
 /// Reads a message.
 ///
-/// Errors: -32700 for what is no JSON, -32600 for what is no single JSON-RPC 2.0 message, -32602 for parameters that are
+/// # Errors
+/// -32700 for what is not JSON, -32600 for what is not a single JSON-RPC 2.0 message, -32602 for parameters that are
 /// no object, or not those of a tool's call.
 pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
     let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
@@ -148,7 +149,7 @@ fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Resul
         return Err(invalid("\"jsonrpc\" is not \"2.0\"."));
     }
     let method = words(envelope.method).ok_or_else(|| {
-        invalid("\"method\" is missing or no string. This server asks nothing, so there is nothing to answer it either.")
+        invalid("\"method\" is missing or not a string. This server sends no requests, so it expects no answers.")
     })?;
     let params = envelope.params.map(RawValue::get);
     if params.is_some_and(|params| !params.starts_with('{')) {
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_with_the_protocol_s_number_and_the_id_where_there_is_one() {
+    fn malformed_messages_get_the_protocols_error_code_and_the_id_if_there_is_one() {
         let one = Some("1".to_owned());
         for (text, id, code) in [
             ("", None, -32700),

@@ -286,7 +286,7 @@ fn inward(schema: &mut Value, wanted: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::openapi;
+    use crate::api::openapi;
 
     fn defined() -> Vec<Definition> {
         TABLE.iter().map(|tool| tool.define(openapi())).collect()

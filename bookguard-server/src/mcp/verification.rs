@@ -1,5 +1,5 @@
 //! The tool that verifies an evidence packet. It is the core's offline verification, asked over the wire by a program that
-//! cannot run it; it is no operation of the HTTP interface, and reached by no path but the tool.
+//! cannot run it; it is not an operation of the HTTP interface, and reached by no path but the tool.
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::{self, Report};
@@ -128,7 +128,7 @@ fn read(body: &[u8]) -> Result<(Subject, Option<String>), Error> {
     input::read(body, subject)
 }
 
-/// A packet as the service writes it: JSON that went through a client may stand in another order. What is no JSON without
+/// A packet as the service writes it: JSON that went through a client may stand in another order. What is not JSON without
 /// ambiguity stays as it is, and does not verify.
 fn one_spelling(packet: String) -> Vec<u8> {
     let value = jcs::parse(&packet).ok();

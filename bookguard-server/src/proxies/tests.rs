@@ -66,7 +66,7 @@ fn x_forwarded_for() {
         // Only proxies: the first of them asks for itself.
         (PROXY, &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         (PROXY, &["127.0.0.1"], "127.0.0.1"),
-        // What is met and is no address makes the peer count.
+        // What is met and is not an address makes the peer count.
         (PROXY, &[], PROXY),
         (PROXY, &[""], PROXY),
         (PROXY, &["203.0.113.5,"], PROXY),

@@ -43,7 +43,7 @@ fn whoever_has_had_a_turn_is_behind_those_who_have_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_caller_s_long_work_keeps_no_other_from_a_thread_and_has_a_bound() {
+async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
     let readers = Arc::new(Readers::start().unwrap());
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));

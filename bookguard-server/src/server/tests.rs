@@ -46,7 +46,7 @@ async fn register(server: &Server) -> String {
 fn booking() -> Value {
     json!({
         "talent": {"id": "t1", "name": "T"}, "organizer": {"id": "o1", "name": "O"}, "eventType": "concert",
-        "eventDate": "2027-06-20T19:00:00Z", "bookingValue": 1200.5
+        "eventDate": "2031-06-20T19:00:00Z", "bookingValue": 1200.5
     })
 }
 

@@ -17,7 +17,7 @@ use crate::process::{Process, Target};
 use crate::receiver::{Receiver, Watcher, booking_id};
 
 /// The booking of every request: what the interface requires, and nothing else.
-pub const BOOKING: &str = r#"{"talent":{"id":"tal_81723","name":"The Night Owls"},"organizer":{"id":"org_5521","name":"Acme Events GmbH"},"eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50,"currency":"USD"}"#;
+pub const BOOKING: &str = r#"{"talent":{"id":"tal_81723","name":"The Night Owls"},"organizer":{"id":"org_5521","name":"Acme Events GmbH"},"eventType":"concert","eventDate":"2031-06-20T19:00:00-04:00","bookingValue":1200.50,"currency":"USD"}"#;
 
 /// How long deliveries may take to come to an end before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(120);

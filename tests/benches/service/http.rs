@@ -113,7 +113,7 @@ pub fn request(method: &str, path: &str, key: Option<&str>, body: Option<&str>) 
     text.into_bytes()
 }
 
-/// One call outside of any measurement; its answer as JSON, an error when it is no success.
+/// One call outside of any measurement; its answer as JSON, an error when it is not a success.
 pub fn call(
     addr: SocketAddr,
     method: &str,

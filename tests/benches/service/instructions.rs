@@ -13,7 +13,8 @@ const ATTACH: Duration = Duration::from_millis(500);
 
 /// The event this machine can count: with the system's instructions, or those of programs alone.
 ///
-/// Errors: why it cannot, in perf's words.
+/// # Errors
+/// Why it cannot, in perf's words.
 pub fn event() -> Result<&'static str, String> {
     let mut why = "perf is not installed".to_owned();
     for event in ["instructions", "instructions:u"] {

@@ -124,7 +124,7 @@ async fn two_keys_that_end_each_other_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_different_requests_under_one_key_one_happens_and_the_others_are_told() {
+async fn only_one_of_several_requests_under_one_key_happens() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
         let acme = nodes.server.partner("Acme").await;
@@ -311,8 +311,7 @@ async fn protecting_and_canceling_at_once_come_one_after_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_happens_to_a_booking_at_once_happens_in_some_order_that_everybody_can_recompute()
-{
+async fn simultaneous_changes_of_a_booking_have_one_order_that_anybody_can_recompute() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
         let acme = nodes.server.partner("Acme").await;

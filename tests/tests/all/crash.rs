@@ -182,7 +182,7 @@ async fn delivered_in_the_end(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_server_held_goes_out_as_soon_as_it_is_started_again() {
+async fn a_restarted_server_sends_what_it_held_when_it_was_killed() {
     on_every_engine(async |engine| {
         let killed = Killed::in_the_middle(engine, 1).await;
         let server = Serving::start(&killed.database, &["--dev"]).await;

@@ -117,7 +117,7 @@ const BEFORE: usize = 4_000;
 const ENDPOINTS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_ten_thousand_deliveries_a_kill_loses_none_and_repeats_only_what_was_in_flight() {
+async fn a_kill_loses_none_of_ten_thousand_deliveries_and_repeats_only_those_in_flight() {
     let _machine = MACHINE.lock().await;
     on_every_engine(async |engine| killed_in_the_middle(engine).await).await;
 }

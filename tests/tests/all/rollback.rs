@@ -126,7 +126,7 @@ fn stop_and_code((code, _): (Option<i32>, String)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() {
+async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
@@ -193,7 +193,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
             "{alone}"
         );
         assert!(
-            said.ends_with("whether entries were lost cannot be said"),
+            said.ends_with("it is not known whether entries were lost"),
             "{alone}"
         );
 
@@ -231,7 +231,7 @@ async fn what_was_put_back_is_read_and_not_written_until_the_loss_is_accepted() 
             .to_owned();
         let said = server.stderr();
         assert_eq!(times(&said, "is whole again"), 1, "{said}");
-        assert!(said.contains(&format!("goes on as {origin}")), "{said}");
+        assert!(said.contains(&format!("continues as {origin}")), "{said}");
         let receipt = &acme.protect(&new).await["receipt"];
         assert_eq!(receipt["logOrigin"], origin.as_str());
         assert_eq!(
@@ -361,7 +361,7 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
         first.put_back();
         only_reads(&acme, &kept).await;
         assert!(
-            server.stderr().contains("and published was log"),
+            server.stderr().contains("was published"),
             "{}",
             server.stderr()
         );
@@ -428,7 +428,9 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         // Who had followed the other branch learns from the log itself that it goes on under a new name.
         let stranger = Serving::start(&database, &other).await;
         assert!(
-            stranger.stderr().contains(&format!("goes on as {origin}")),
+            stranger
+                .stderr()
+                .contains(&format!("continues as {origin}")),
             "{}",
             stranger.stderr()
         );
@@ -491,7 +493,7 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
         }
         for node in nodes {
             assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
-            assert!(node.stderr().contains(&format!("goes on as {origin}")));
+            assert!(node.stderr().contains(&format!("continues as {origin}")));
             stop_and_code(node.terminate().await);
         }
         database.verify(7).await;

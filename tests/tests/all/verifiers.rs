@@ -141,7 +141,7 @@ fn common(genuine: &Case) -> Vec<Case> {
     ]
 }
 
-/// What is no header of ours at all.
+/// What is not a header of ours at all.
 fn malformed(genuine: &Case) -> Vec<Case> {
     let (old, none) = ((false, true), (false, false));
     let standard = |header: &'static str, value: &'static str| {

@@ -7,7 +7,7 @@
 //! | `documents` | what is served beside the operations |
 //! | `pages` | what people and programs find there before they know an operation |
 //! | `bodies` | what is said to a booking's JSON that is wrong, field by field |
-//! | `objects` | what is said to bodies that are no JSON object, and to the other operations' bodies |
+//! | `objects` | what is said to bodies that are not JSON objects, and to the other operations' bodies |
 //! | `policies` | what is said to policies that are none, and to what a partner cannot decide |
 //! | `cancellations` | what is said to cancellations and decisions that cannot be |
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |

@@ -148,7 +148,7 @@ fn however_many_endpoints_are_dead_there_is_room_for_others() {
 }
 
 #[test]
-fn a_partner_alone_has_a_sixth_and_those_that_come_first_leave_half_to_others() {
+fn one_partner_has_a_sixth_and_the_first_ones_leave_half_to_others() {
     for size in [64, 256, 1_024] {
         let mut alone = 0;
         while alone < partner_share(size, alone) {

@@ -12,7 +12,7 @@ use crate::engine::command::{Answer, CommandOutcome, Envelope, Head};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::store::Seal;
+use crate::seal::Seal;
 use crate::store::commit::Answered;
 
 /// A command in the writer's queue.

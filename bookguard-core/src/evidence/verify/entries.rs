@@ -80,8 +80,8 @@ impl Verification {
 
 /// Reads the leaf, its version before anything else, and proves it.
 fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
-    let bytes = decode(&entry.leaf)
-        .ok_or("The record's leaf is not the base64 of any bytes; it was changed.")?;
+    let bytes =
+        decode(&entry.leaf).ok_or("The record's leaf is not valid base64; it was changed.")?;
     let leaf = Leaf::parse(&bytes)
         .map_err(|e| format!("The record cannot be read as a ledger entry: {e}."))?;
     let proof = TlogProof::parse(&entry.proof)
@@ -110,7 +110,7 @@ fn committed(entry: &PacketEntry, link: &Link) -> Result<Proven, String> {
         .map_err(|_| "The record's content is not the one the ledger committed to.")?;
     let kind: LeafKind = entry.body.kind.parse().map_err(|_| {
         format!(
-            "\"{}\" is no kind of record that this version of Bookguard knows.",
+            "\"{}\" is not a kind of record that this version of Bookguard knows.",
             shorten(&entry.body.kind)
         )
     })?;
@@ -178,7 +178,7 @@ fn disclosed(entry: &PacketEntry) -> Outcome {
 /// That the entries are one booking's, from its first on, without gap or repeat, under one head of the ledger.
 fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
     let Some((first, _)) = links.first() else {
-        return Err("The packet has no record at all.".to_owned());
+        return Err("The packet has no records.".to_owned());
     };
     let mut before: Option<&Link> = None;
     for (seq, (link, _)) in (0_u64..).zip(links) {
@@ -187,7 +187,7 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         }
         if link.leaf.seq != seq {
             return Err(format!(
-                "Where record {seq} of the booking belongs stands record {}: one is missing, repeated or moved.",
+                "Record {} stands where record {seq} of the booking belongs: one is missing, repeated or moved.",
                 link.leaf.seq
             ));
         }
@@ -208,7 +208,7 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         }
         if before.is_some_and(|before| before.leaf.t > link.leaf.t) {
             return Err(format!(
-                "Record {seq} has an earlier time than the record before it, which the ledger gives to none."
+                "Record {seq} has an earlier time than the record before it, which the ledger never gives."
             ));
         }
         if packet.created_at.ms() < link.leaf.t {

@@ -52,7 +52,8 @@ fn recomputed(rebuilt: &Rebuilt, ended: &Ended, terms: &Terms) -> Outcome {
             sums(&anew)
         ));
     };
-    let refused = || "The decision recorded in the ledger lacks what was decided.".to_owned();
+    let refused =
+        || "The decision recorded in the ledger does not say what was decided.".to_owned();
     let decision = decided.decision.clone().ok_or_else(refused)?;
     let anew = ended
         .resolved

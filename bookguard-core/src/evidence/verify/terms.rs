@@ -96,8 +96,8 @@ pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Ve
     terms_versions.push(former);
     if clocks_changed {
         let said = format!(
-            "Deadlines and amounts are what the policy gives for this booking, but for a change of the clocks in {zone} since; the \
-             ones agreed on then count."
+            "Deadlines and amounts are what the policy gives for this booking, except for a later change of the clocks in \
+             {zone}; the ones agreed on then count."
         );
         return Ok((said, terms_versions));
     }

@@ -500,7 +500,7 @@ fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_re
 }
 
 #[test]
-fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_recorded_them() {
+fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
     let honest = Fixture::new();
     let sums = |minor| Amount::from_minor(minor, Currency::USD).unwrap();
     let given = "not what policy and facts give";
@@ -519,7 +519,7 @@ fn amounts_that_policy_and_facts_do_not_give_are_noticed_even_when_the_service_r
             Lie::Early,
             12,
             "booking",
-            "nothing that was recorded before it is what the event tells",
+            "nothing recorded before it is what the event tells",
         ),
         (
             Lie::Text,
@@ -590,7 +590,7 @@ fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
 }
 
 #[test]
-fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
+fn accepted_texts_are_shown_and_recomputed_from_the_terms() {
     let fixture = Fixture::new();
     let moved = fixture.rescheduled();
     let texts = &moved.terms_disclosures;
@@ -673,7 +673,7 @@ fn what_was_accepted_is_shown_in_words_and_made_anew_from_the_terms() {
 }
 
 #[test]
-fn how_notifications_ended_is_shown_as_recorded_and_told_in_the_summary() {
+fn notifications_are_shown_as_recorded_and_in_the_summary() {
     let fixture = Fixture::new();
     let packet = fixture.notified();
     let kinds: Vec<&str> = packet
@@ -832,7 +832,7 @@ fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
 }
 
 #[test]
-fn an_erased_value_is_listed_and_absent_and_a_booking_that_shows_it_all_the_same_fails() {
+fn a_booking_that_shows_an_erased_value_does_not_verify() {
     let fixture = Fixture::new();
     let erase = |p: &mut Packet| {
         for entry in &mut p.entries {

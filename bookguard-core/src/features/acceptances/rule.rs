@@ -50,8 +50,8 @@ impl Command for AcceptTerms {
             return Err(Error::conflict(
                 "disclosure_changed",
                 format!(
-                    "What was accepted is not the text of the terms booking {} is under now. Get its disclosure, show it, and send the \
-                     disclosureHash of what was shown.",
+                    "The accepted text is not the text of the terms that booking {} is under now. Get its disclosure, show it, \
+                     and send the disclosureHash of what was shown.",
                     self.booking_id
                 ),
             )
@@ -142,3 +142,6 @@ fn answer(batch: &BatchState, leaf: (u64, Hash), acceptance: &Acceptance) -> Acc
         receipt: Receipt::of(&batch.origin, leaf),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,3 +94,6 @@ pub(crate) fn key_added(partner_id: PartnerId, key: &NewKey) -> Change {
         key: Box::new(key.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests;

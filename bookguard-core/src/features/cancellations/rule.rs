@@ -103,8 +103,8 @@ impl Command for DecideResolution {
             return Err(Error::conflict(
                 "resolution_final",
                 format!(
-                    "Resolution {} is final: the policy alone gave it, and there is nothing to asked. Only resolutions in status pending_review \
-                     are decided.",
+                    "Resolution {} is final: the policy alone gave it, and there is nothing to decide. Only resolutions with \
+                     status pending_review can be decided.",
                     latest.resolution_id
                 ),
             )
@@ -232,18 +232,18 @@ fn guard(
     };
     let message = match recorded {
         Some(resolution) => format!(
-            "The booking is canceled already, and that came to something else than was expected: {comes_to}. Nothing was changed. Read \
+            "The booking is already canceled, and the result is not the one expected: {comes_to}. Nothing was changed. Read \
              its resolution, {}.",
             resolution.resolution_id
         ),
         None => format!(
-            "The cancellation would not come to what was expected: now it is {comes_to}. Nothing was changed. Look at \"evaluation\" and \
-             cancel again, expecting that."
+            "The cancellation would not have the expected result: now it is {comes_to}. Nothing was changed. Look at \
+             \"evaluation\" and cancel again, expecting that."
         ),
     };
     Err(Error::conflict("quote_changed", message).showing(Obstacle {
         resolution_id: recorded.map(|resolution| resolution.resolution_id),
-        evaluation: Some(evaluation.clone()),
+        evaluation: serde_json::to_string(evaluation).ok(),
         ..Obstacle::default()
     }))
 }
@@ -259,7 +259,7 @@ fn already_decided(latest: &Resolution) -> Error {
     Error::conflict(
         "resolution_already_decided",
         format!(
-            "The cancellation was decided already, by resolution {}, and is decided once. Read that resolution.",
+            "The cancellation was already decided, by resolution {}, and can be decided only once. Read that resolution.",
             latest.resolution_id
         ),
     )
@@ -320,3 +320,6 @@ fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Err
         }])
     })
 }
+
+#[cfg(test)]
+mod tests;

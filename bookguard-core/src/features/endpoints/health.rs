@@ -180,3 +180,6 @@ pub(crate) fn claimable(
 fn probe_pause(since: Timestamp, at: Timestamp) -> i64 {
     ((at.ms() - since.ms()) / PROBE_SHARE).clamp(PROBE_MS, PROBE_MAX_MS)
 }
+
+#[cfg(test)]
+mod tests;

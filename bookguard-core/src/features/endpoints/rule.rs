@@ -73,7 +73,8 @@ fn refuse_duplicate(endpoints: &[Endpoint], url: &str) -> Result<(), Error> {
     Err(Error::conflict(
         "duplicate_endpoint",
         format!(
-            "Webhook endpoint {id} has this address already. Change that one with PATCH /v1/webhook-endpoints/{id}, or delete it first."
+            "Webhook endpoint {id} already has this address. Change that one with PATCH /v1/webhook-endpoints/{id}, or delete \
+             it first."
         ),
     ))
 }
@@ -311,3 +312,6 @@ fn secret_owner(
     }
     Ok(*endpoint_id.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

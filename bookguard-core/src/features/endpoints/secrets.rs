@@ -108,7 +108,7 @@ impl Operation for RotateEndpointSecret {
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Replace an endpoint's own signing secret",
-        description: "As the rotation of the partner's, for an endpoint with a secret of its own.",
+        description: "Like the rotation of the partner's secret, for an endpoint with its own secret.",
     };
     type Output = RotatedSecret;
 

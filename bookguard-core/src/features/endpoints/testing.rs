@@ -1,6 +1,6 @@
 //! A test of a webhook endpoint: one real delivery, now, and what came of it.
 //!
-//! What is sent is no event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
+//! What is sent is not an event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
 //! about the endpoint. Sending it is the courier's.
 
 use std::sync::Arc;
@@ -36,8 +36,7 @@ impl Operation for TestEndpoint {
         tag: "Webhooks",
         summary: "Send an endpoint a test, now",
         description: "Posts `{\"eventId\",\"type\":\"endpoint.test\",\"bookingId\":null,\"timestamp\",\"status\":\"pending\",\
-                      \"payload\":{\"partnerId\",\"endpointId\"}}` there, signed and checked as every delivery is, and answers what came \
-                      of that one attempt, after fifteen seconds at most. It works for a disabled endpoint too, is listed \
+                      \"payload\":{\"partnerId\",\"endpointId\"}}` there, signed and checked as every delivery is, and answers the result of that one attempt, within fifteen seconds. It works for a disabled endpoint too, is listed \
                       nowhere, and changes nothing about the endpoint, not even if it answers 410. One test of an endpoint at a time.",
     };
     type Output = AttemptRecord;

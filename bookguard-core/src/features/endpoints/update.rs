@@ -49,10 +49,12 @@ impl Operation for UpdateEndpoint {
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Change a webhook endpoint, or bring it back",
-        description: "What is left out stays, null removes. Another address counts within three seconds on every node, also for \
-                      deliveries that wait or are queued already; its receiver must accept a delivery first (`unverifiedSince`), and no other endpoint of yours may have it. While an endpoint is disabled no new event is for it, and what \
-                      waits for it goes on waiting; `\"enabled\": true` brings it back, also after an answer 410 or when it is suspended, and what waits is \
-                      delivered. A delivery that was itself answered 410 stays given up; retry its event to send it again. \
+        description: "A field that is left out stays as it is; null removes it. A new address takes effect on every node \
+                      within three seconds, also for deliveries that already wait; its receiver must accept a delivery first \
+                      (`unverifiedSince`), and no other endpoint of yours may have it. A disabled endpoint gets no new events, \
+                      and its waiting deliveries keep waiting; `\"enabled\": true` brings it back, also after an answer 410 or \
+                      a suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
+                      to send it again. \
                       `\"ownSecret\": true` answers the endpoint's own secret, which takes over from the partner's after a day: see \
                       `switchesAt` and the rotation of secrets.",
     };
@@ -99,7 +101,8 @@ impl EndpointChanges {
 
     /// Reads the body of an endpoint's change; `judge` says where webhooks may go.
     ///
-    /// Errors: those of [`input`], and `judge`'s.
+    /// # Errors
+    /// Those of [`input`], and `judge`'s.
     pub fn read(
         body: &[u8],
         judge: &dyn Fn(&str) -> Result<String, AddressRefused>,

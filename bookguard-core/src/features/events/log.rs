@@ -49,7 +49,8 @@ impl Operation for ListEvents {
         query: &[
             QueryParam {
                 name: "after",
-                description: "Only events with a greater `seq`: the `nextAfter` of the answer before, 0 for all, `latest` for those to come.",
+                description: "Only events with a greater `seq`: the `nextAfter` of the previous answer, 0 for all, `latest` \
+                              for future ones only.",
                 form: QueryForm::Place,
             },
             QueryParam {
@@ -77,10 +78,11 @@ impl Operation for ListEvents {
         refusals: &[],
         tag: "Webhooks",
         summary: "All events in their order, a log to read from",
-        description: "Oldest first, by `seq`, which numbers a partner's events without a gap: whoever has read to 7 and sees 9 has missed 8. \
-                      Events are here whether or not any endpoint took them. Read from `after=0`, go on with `nextAfter`, and with \
-                      `wait=30` once `hasMore` is false: the answer comes with the next event, or empty after that time. A page of a \
-                      filter that matches little may hold fewer events than asked for, or none; go on while `hasMore` is true. Old \
+        description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
+                      missed 8. Events are here whether or not any endpoint took them. Read from `after=0`, continue with \
+                      `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or empty \
+                      after that time. With a filter that matches little, a page may hold fewer events than asked for, or \
+                      none; continue while `hasMore` is true. Old \
                       events stay in the log when their payload is deleted (`prunedAt`).",
     };
     type Output = EventLog;

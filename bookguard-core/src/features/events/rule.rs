@@ -252,3 +252,6 @@ impl Retry<'_> {
         Ok((!changes.is_empty()).then_some(changes))
     }
 }
+
+#[cfg(test)]
+mod tests;

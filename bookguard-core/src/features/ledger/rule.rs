@@ -6,9 +6,9 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::ContinueLog;
 use crate::ledger::LeafKind;
-use crate::log::{Continuation, FoundLog};
 use crate::model::Timestamp;
 
 impl Command for ContinueLog {
@@ -23,7 +23,7 @@ impl Command for ContinueLog {
             return Err(Error::conflict(
                 "nothing_to_accept",
                 format!(
-                    "There is no loss to accept: log {} holds all that was published of it.",
+                    "There is no loss to accept: log {} holds everything that was published of it.",
                     batch.origin
                 ),
             ));
@@ -62,3 +62,6 @@ impl Command for ContinueLog {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

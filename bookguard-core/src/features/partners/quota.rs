@@ -87,3 +87,6 @@ impl Command for SetQuota {
         Ok((change.into_iter().collect(), account))
     }
 }
+
+#[cfg(test)]
+mod tests;

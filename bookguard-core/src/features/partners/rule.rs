@@ -61,3 +61,6 @@ impl Command for ApprovePartner {
         Ok((changes, self.reply.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,8 +94,9 @@ impl Operation for ValidatePolicy {
         refusals: &[],
         tag: "Policies",
         summary: "Check a policy",
-        description: "Answers 200 for whatever is JSON and says whether it is a policy: every error with its place and fix, warnings, and \
-                      what it means in plain English. Keeps nothing. The form of policies is at `/policy.schema.json` too.",
+        description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \
+                      and what the policy means in plain English. Stores nothing. The JSON Schema of policies is at \
+                      `/policy.schema.json`.",
     };
     type Output = PolicyCheck;
 
@@ -108,7 +109,8 @@ impl Operation for ValidatePolicy {
 impl PolicyCheck {
     /// Checks a policy's JSON text, as a booking may hold it.
     ///
-    /// Errors: `invalid_json` for what is no JSON.
+    /// # Errors
+    /// `invalid_json` for what is not JSON.
     pub fn of(text: &[u8]) -> Result<Self, Error> {
         match input::read(text, Policy::read) {
             Ok(policy) => Ok(Self {

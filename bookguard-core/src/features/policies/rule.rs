@@ -45,7 +45,8 @@ impl Command for PutPolicy {
             return Err(Error::conflict(
                 "too_many_policy_versions",
                 format!(
-                    "The partner has put {} versions of policies, the most allowed. Versions are kept for good; name one of those there are.",
+                    "The partner has put {} versions of policies, the most allowed. Versions are kept for good; name an \
+                     existing one.",
                     versions
                 ),
             ));
@@ -116,3 +117,6 @@ fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
     };
     Error::conflict("policy_version_conflict", message)
 }
+
+#[cfg(test)]
+mod tests;

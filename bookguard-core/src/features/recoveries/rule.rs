@@ -93,8 +93,8 @@ fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Res
         let refused = Error::conflict(
             "recovery_running",
             format!(
-                "Recovery {} is under way: it has looked at the events up to {} of {}. Begin another when it is finished; GET \
-                 /v1/webhook-recoveries/{} tells.",
+                "Recovery {} is under way: it has examined the events up to {} of {}. Begin another when it is finished; see \
+                 GET /v1/webhook-recoveries/{}.",
                 running.recovery_id, running.reached_seq, running.through_seq, running.recovery_id
             ),
         );
@@ -108,8 +108,8 @@ fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Res
         return Err(Error::conflict(
             "too_many_recoveries",
             format!(
-                "The partner began {begun} recoveries in the last 24 hours, the most allowed. Each looks at as many events as there \
-                 are: ask for a longer time at once."
+                "The partner began {begun} recoveries in the last 24 hours, the most allowed. One recovery examines any number \
+                 of events: ask for a longer time at once."
             ),
         ));
     }
@@ -333,3 +333,6 @@ fn find<'p>(partner: &'p PartnerState, endpoint_id: &EndpointId) -> Option<&'p E
     let mut endpoints = partner.endpoints.iter();
     endpoints.find(|endpoint| endpoint.endpoint_id == *endpoint_id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -205,17 +205,14 @@ fn new_date(state: &BookingState, terms: &Terms, agreed_at: Timestamp) -> Result
         return Err(Error::conflict(
             "event_date_unchanged",
             format!(
-                "The event of booking {} starts at {} already, on the clocks of {}. Send another eventDate.",
+                "The event of booking {} already starts at {}, on the clocks of {}. Send another eventDate.",
                 state.booking.booking_id, former.anchor, former.time_zone
             ),
         ));
     }
     if terms.anchor <= agreed_at {
-        let message = format!(
-            "{} is not after the instant at which it was agreed on ({agreed_at})",
-            terms.anchor
-        );
-        let fix = "Send a date that was still to come.";
+        let message = format!("{} is not after the agreement ({agreed_at})", terms.anchor);
+        let fix = "Send a date after the agreement.";
         return Err(fault("/eventDate", "event_date_passed", message, fix));
     }
     Ok(())
@@ -291,3 +288,6 @@ fn answer(
         receipt: Some(Receipt::of(&batch.origin, latest_reschedule.leaf)),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,3 +83,6 @@ fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Optio
     }
     Some(changes)
 }
+
+#[cfg(test)]
+mod tests;

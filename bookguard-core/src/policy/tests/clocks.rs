@@ -27,7 +27,7 @@ fn terms(zone: &str, event: &str, before: &str) -> Terms {
 }
 
 #[test]
-fn a_deadline_stands_on_the_wall_clock_of_the_event_however_that_is_changed() {
+fn a_deadline_follows_the_events_wall_clock_through_clock_changes() {
     for (zone, event, before, start, deadline, shown) in [
         // A day of 23 hours, and one of 25.
         (

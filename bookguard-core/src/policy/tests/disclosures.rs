@@ -102,7 +102,7 @@ fn local_times_are_those_of_the_clock_as_it_was_when_the_terms_were_frozen() {
 }
 
 #[test]
-fn what_was_reached_before_a_move_is_in_the_words_and_in_the_figures() {
+fn the_step_reached_before_a_move_is_in_words_and_figures() {
     let firm = Some(("firm", PolicySource::Named));
     let terms = frozen(firm, "2026-06-20T19:00", NEW_YORK);
     let moved = terms

@@ -83,7 +83,7 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
         Err(why) => {
             let place = match row.id::<crate::model::id::noun::Booking>(0) {
                 Ok(id) => format!("booking {id}"),
-                Err(_) => "a booking with an id that is none".to_owned(),
+                Err(_) => "a booking with an invalid id".to_owned(),
             };
             findings.add("booking", place, format!("its row cannot be read: {why}"));
             return;
@@ -184,7 +184,7 @@ fn told<'a>(
                 findings.add(
                     "booking",
                     place("body"),
-                    "it is spelled in another way than Bookguard does",
+                    "Bookguard does not spell it this way",
                 );
             }
             for (name, row, ledger) in differences {

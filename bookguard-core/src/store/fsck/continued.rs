@@ -5,8 +5,9 @@
 
 use super::entry;
 use super::{Check, Findings};
+use crate::evidence::Continuation;
 use crate::ledger::{Hash, VerifierKey};
-use crate::log::{Continuation, Log};
+use crate::log::Log;
 use crate::store::conn::{Row, StoreError};
 use crate::store::read;
 use crate::store::read::own_entries;
@@ -34,7 +35,7 @@ impl Names {
 
     /// The key that the log's checkpoints of this size verify under.
     pub fn key_at(&self, size: u64, log: &Log, head: &str) -> Result<VerifierKey, StoreError> {
-        let signer = log.signer(self.at(size).unwrap_or(head))?;
+        let signer = (log.signer(self.at(size).unwrap_or(head))).map_err(StoreError::Corrupt)?;
         Ok(signer.verifier().clone())
     }
 
@@ -84,7 +85,10 @@ fn belongs(
 ) -> Result<(), StoreError> {
     let found = &continuation.found;
     let before = names.last().unwrap_or(&found.head.origin).to_owned();
-    let under = |name: &str| Ok::<_, StoreError>(log.signer(name)?.verifier().to_string());
+    let under = |name: &str| {
+        let signer = log.signer(name).map_err(StoreError::Corrupt)?;
+        Ok::<_, StoreError>(signer.verifier().to_string())
+    };
     for (value, said, implied) in [
         ("foundOrigin", &found.head.origin, before),
         ("foundVkey", &found.vkey, under(&found.head.origin)?),

@@ -216,7 +216,7 @@ fn attempts(
             Ok(attempt) => {
                 if !spelled(row, 3, &attempt) {
                     notes.fault(format!(
-                        "attempt {number} is spelled in another way than Bookguard does"
+                        "attempt {number} is not spelled as Bookguard spells it"
                     ));
                 }
                 if let Some(why) = contradiction(&attempt) {

@@ -44,7 +44,8 @@ impl Opened<'_> {
 
 /// Opens a row of idx, booking_id, seq, leaf, kind, salt, facts, salts.
 ///
-/// Errors: why the entry does not hold.
+/// # Errors
+/// Why the entry does not hold.
 pub(super) fn open(row: &Row) -> Result<Opened<'_>, String> {
     let unreadable = |error: StoreError| error.to_string();
     let bytes = row.blob(3).map_err(unreadable)?;
@@ -64,7 +65,7 @@ pub(super) fn open(row: &Row) -> Result<Opened<'_>, String> {
         leaf,
         kind: kind
             .parse()
-            .map_err(|_| format!("\"{kind}\" is no kind of entry"))?,
+            .map_err(|_| format!("\"{kind}\" is not a kind of entry"))?,
         facts,
     })
 }
@@ -128,7 +129,7 @@ fn pairs(text: &str) -> Result<Facts<'_>, String> {
             Pair::Erased(name) => (name, None),
         };
         if facts.iter().any(|(earlier, _)| *earlier == name) {
-            return Err(format!("its value {name} stands there twice"));
+            return Err(format!("its value {name} appears twice"));
         }
         facts.push((name, value));
     }
@@ -191,7 +192,7 @@ fn spelled_anew(row: &Row, leaf: &Leaf) -> Result<(), String> {
         .and_then(|text| serde_json::from_str(text).ok());
     let spelled = pairs.and_then(|pairs| serde_json::to_string(&pairs).ok());
     if spelled.as_deref() != row.text(6).ok() {
-        return Err("its values are spelled in another way than Bookguard does".to_owned());
+        return Err("Bookguard does not spell its values this way".to_owned());
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::continued::Names;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
-use crate::guard::RollbackCause;
+use crate::ledger::rollback::RollbackCause;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};
@@ -339,8 +339,9 @@ impl Check<'_> {
             "ledger_rolled_back",
             "head",
             format!(
-                "{rollback} (root {} according to {}). A server reads this database and refuses every write. If it is a backup, say \
-                 --backup; else bring back the database that holds them, or accept the loss with `bookguard ledger \
+                "{rollback} (root {} according to {}). A server reads this database and refuses every write. If it is a \
+                 backup, add --backup; otherwise bring back the database that holds them, or accept the loss with `bookguard \
+                 ledger \
                  accept-rollback`",
                 rollback.seen.root,
                 self.log.guard().path().display()

@@ -77,7 +77,7 @@ impl Check<'_> {
         }
         // No id is empty, and none is met that is.
         if self.count(count)? != met {
-            let detail = "a row has an id that is none";
+            let detail = "a row has an invalid id";
             self.findings.add("row", format!("table {table}"), detail);
         }
         Ok(())
@@ -359,7 +359,7 @@ impl Check<'_> {
             after = last.text(0)?.to_owned();
         }
         if self.count("SELECT COUNT(*) FROM policy")? != met {
-            let detail = "a row has a hash that is none";
+            let detail = "a row has an invalid hash";
             self.findings.add("policy", "table policy", detail);
         }
         Ok(())

@@ -438,7 +438,7 @@ fn next(value: &Value, step: u8) -> Value {
 }
 
 #[test]
-fn a_row_edited_behind_the_services_back_is_named_with_booking_and_field() {
+fn a_manipulated_row_is_named_with_booking_and_field() {
     let mut bench = Bench::new();
     for (sql, field, row, ledger) in [
         (

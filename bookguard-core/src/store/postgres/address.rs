@@ -38,7 +38,8 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Errors: [`StoreError::Failed`] with what is wrong in the address, never with what may be a password.
+    /// # Errors
+    /// [`StoreError::Failed`] with what is wrong in the address, never with what may be a password.
     pub fn parse(url: &PostgresUrl) -> Result<Self, StoreError> {
         let wrong = |why: &str| {
             StoreError::Failed(format!(
@@ -86,7 +87,7 @@ impl Address {
             _ => return Err(wrong("its sslmode must be disable or verify-full")),
         };
         if tls.is_none() && roots.is_some() {
-            return Err(wrong("sslrootcert has no use without sslmode=verify-full"));
+            return Err(wrong("sslrootcert needs sslmode=verify-full"));
         }
         // Hosts that are named among the parameters too belong to addresses there, and stay together.
         let uris = one_by_one(&uri);

@@ -54,7 +54,7 @@ impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         if let Some(refusal) = error.as_db_error() {
             let code = refusal.code();
-            // Class 57P: the server ends the session, whatever was asked; 08: what it heard was no message.
+            // Class 57P: the server ends the session, whatever was asked; 08: what it heard was not a message.
             if code.code().starts_with("57P")
                 || code.code().starts_with("08")
                 || code.code() == "25P03"
@@ -79,7 +79,7 @@ impl From<tokio_postgres::Error> for Fault {
                     .is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied);
                 if denied && shown == "database does not allow writes" {
                     return Self::Unreached(
-                        "has no server that takes writes at present: all that answer are standbys"
+                        "has no server that takes writes at present: every server that answers is a standby"
                             .to_owned(),
                     );
                 }

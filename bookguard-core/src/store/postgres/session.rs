@@ -263,7 +263,7 @@ impl Found {
         let refuse = |wrong: bool, why: &str| if wrong { Err(why.to_owned()) } else { Ok(()) };
         if self.version < OLDEST {
             return Err(format!(
-                "is PostgreSQL {}, and 15 is the oldest that will do; upgrade the server",
+                "is PostgreSQL {}, and Bookguard needs 15 or later; upgrade the server",
                 self.version / 10_000
             ));
         }

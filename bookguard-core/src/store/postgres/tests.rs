@@ -237,7 +237,7 @@ fn what_was_checked_of_a_server_stays_so_for_the_session() {
 }
 
 #[test]
-fn a_server_that_accepts_and_says_nothing_does_not_keep_from_the_next() {
+fn a_silent_database_server_does_not_block_the_next_one() {
     let Some(postgres) = TestServer::shared() else {
         return;
     };

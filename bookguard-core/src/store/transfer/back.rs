@@ -38,7 +38,8 @@ impl From<StoreError> for Open {
 /// where its address needs a password, which no mark holds. `unseen` says that somebody answers for a place that cannot be
 /// looked at.
 ///
-/// Errors: [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
+/// # Errors
+/// [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
 /// [`TransferError::Failed`].
 pub fn reopen(
     database: &Database,
@@ -164,7 +165,7 @@ fn explain(open: Open, database: &Database, target: &Database) -> TransferError 
         Open::Written(why) => refused(
             "target_written",
             format!(
-                "the ledger of {database} goes on in {target}, where something was written since it was moved: {why}. {database} \
+                "the ledger of {database} continues in {target}, where something was written since the move: {why}. {database} \
                  stays closed, or one ledger would have two histories. Serve {target}; to bring everything back, move it to an \
                  empty database"
             ),
@@ -172,10 +173,10 @@ fn explain(open: Open, database: &Database, target: &Database) -> TransferError 
         Open::Unseen(error) => refused(
             "target_not_seen",
             format!(
-                "whether anything was written in {target} since {database} was moved there cannot be said, because it cannot be \
-                 looked at: {error}. {database} stays closed. Bring {target} back within reach, or name it with --to if its \
+                "it is not known whether anything was written in {target} since {database} was moved there, because it cannot \
+                 be examined: {error}. {database} stays closed. Bring {target} back within reach, or name it with --to if its \
                  address needs a password or parameters. If it is gone for good, --risk-two-histories opens {database} all the \
-                 same: should it ever have been written, what it answered is lost and one ledger has two histories"
+                 same: if {target} was ever written, its answers are lost and one ledger has two histories"
             ),
         ),
         Open::Failed(Trouble::Source(error)) => failed(database, &error),

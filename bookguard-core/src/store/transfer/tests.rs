@@ -22,7 +22,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("old.db");
         fixture::everything(&db);
-        let key = LedgerKey::load(&key_file::default_path(&db.as_path().into()));
+        let key = LedgerKey::load(&key_file::default_path(Some(&db)));
         Self {
             folder,
             key: key.unwrap().unwrap(),
@@ -84,7 +84,7 @@ fn code(refused: Result<Transferred, TransferError>) -> String {
 }
 
 #[test]
-fn everything_arrives_and_the_log_goes_on_in_one_place_only() {
+fn a_move_carries_everything_and_the_log_continues_in_one_place() {
     let bench = Bench::new();
     let before = rows(&bench.db("old.db"));
     let empty: Vec<&str> = (TABLES.iter().zip(&before))
@@ -309,7 +309,7 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
 }
 
 #[test]
-fn a_database_that_lost_what_was_published_goes_nowhere_and_what_was_moved_is_remembered() {
+fn a_rolled_back_database_is_not_moved_and_a_moved_one_remembers_its_head() {
     let bench = Bench::new();
     let copy = |name: &str| {
         let path = |name: &str| bench.folder.path().join(name);
@@ -490,7 +490,7 @@ fn fail_everywhere(
 }
 
 #[test]
-fn a_failure_at_any_step_leaves_nothing_behind_and_never_two_that_go_on() {
+fn a_move_that_fails_at_any_step_leaves_exactly_one_ledger() {
     let bench = Bench::new();
     // A target that can be asked again tells what its commit came to.
     let (unclear, steps) = fail_everywhere(&bench, 0, false, false);
@@ -508,7 +508,7 @@ fn a_failure_at_any_step_leaves_nothing_behind_and_never_two_that_go_on() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn a_commit_that_was_lost_from_sight_is_waited_for_before_anything_is_said_of_it() {
+fn an_unknown_commit_is_awaited_before_it_is_reported() {
     let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {
         return;
     };
@@ -610,13 +610,13 @@ fn a_source_that_was_moved_elsewhere_while_its_turn_was_waited_for_stays_there()
 }
 
 #[test]
-fn a_source_somebody_writes_all_the_time_is_waited_for_only_so_long() {
+fn the_wait_for_a_busy_source_is_bounded() {
     let bench = Bench::new();
     let mut other = (Store::open(&bench.db("old.db"), false).unwrap().writer()).unwrap();
     other.begin(&[]).unwrap();
     let refused = bench.go("old.db", "new.db").unwrap_err();
     assert!(
-        matches!(&refused, TransferError::Failed(why) if why.contains("write turn")),
+        matches!(&refused, TransferError::Failed(why) if why.contains("write lock")),
         "{refused:?}"
     );
     other.rollback();

@@ -313,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_signed_verifies_and_no_single_bit_of_it_may_change(
+    fn a_signed_text_verifies_and_any_changed_bit_fails(
         key: [u8; 32], body in prop::collection::vec(any::<u8>(), 1..64), at: usize, bit in 0..8u8,
     ) {
         let secret = Secret::from_bytes(key);

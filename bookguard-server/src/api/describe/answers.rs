@@ -19,8 +19,8 @@ const SHARED: [(u16, &str, &str); 13] = [
     (
         400,
         "BadRequest",
-        "The request is not as it must be; `details` names every fault. A message without exactly one Host, or with more than \
-         one Content-Type, is refused so too.",
+        "The request is not valid; `details` names every fault. So is a message without exactly one Host, or with more than \
+         one Content-Type.",
     ),
     (401, "Unauthorized", "x-api-key is missing or invalid."),
     (403, "Forbidden", "The key is valid but may not do this."),
@@ -34,7 +34,7 @@ const SHARED: [(u16, &str, &str); 13] = [
         "NotAcceptable",
         "The Accept header excludes the media type of the answer.",
     ),
-    (409, "Conflict", "The state of things does not allow it."),
+    (409, "Conflict", "The current state does not allow it."),
     (413, "ContentTooLarge", "The body is larger than 64 KiB."),
     (
         415,
@@ -47,11 +47,15 @@ const SHARED: [(u16, &str, &str); 13] = [
         "The Idempotency-Key was used before with another request.",
     ),
     (429, "TooManyRequests", "Too many requests."),
-    (500, "InternalServerError", "A fault of the service."),
+    (
+        500,
+        "InternalServerError",
+        "An internal error of the service.",
+    ),
     (
         503,
         "ServiceUnavailable",
-        "Not now; nothing is known to be lost. Repeat with the same Idempotency-Key.",
+        "Not available now; nothing acknowledged is lost. Repeat with the same Idempotency-Key.",
     ),
 ];
 
@@ -242,8 +246,8 @@ fn refusals(entry: &Entry) -> Vec<u16> {
 
 fn success_text(status: u16) -> &'static str {
     match status {
-        201 => "Done; the answer is what was made.",
-        202 => "Accepted; the answer is how far it has come, and it goes on by itself.",
+        201 => "Created; the answer is the new object.",
+        202 => "Accepted; the answer says how far it is, and the work continues by itself.",
         _ => "Done.",
     }
 }

@@ -6,6 +6,7 @@ use bookguard_core::features::cancellations::SHA256;
 use bookguard_core::input::Node;
 use bookguard_core::limits;
 use bookguard_core::policy::{Actor, POLICY_ID_PATTERN};
+use bookguard_core::session::unauthorized;
 use serde_json::{Value, json};
 
 const HEX: &str = "^[0-9a-f]{64}$";
@@ -44,11 +45,7 @@ pub(super) fn constants() -> [(&'static str, &'static str, Value); 5] {
         ("Health", "status", "ok".into()),
         ("Protected", "protected", true.into()),
         ("Unauthorized", "error", "Unauthorized".into()),
-        (
-            "Unauthorized",
-            "message",
-            "Missing or invalid x-api-key".into(),
-        ),
+        ("Unauthorized", "message", unauthorized().message.into()),
     ]
 }
 

@@ -42,7 +42,7 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     ];
     let answered = reached(answers.chain(refusals), &registry);
     let named = registry.schemas.iter();
-    // What is only ever part of another is no component.
+    // What is only ever part of another is not a component.
     let named = named.filter(|(name, _)| answered.contains(*name));
     let types = named.map(|(name, schema)| {
         let mut node = whole(schema);

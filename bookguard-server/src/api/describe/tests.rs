@@ -9,7 +9,7 @@ use boon::{Compiler, Draft, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::documents::openapi;
+use crate::api::openapi;
 
 /// A validator of others, with the document's schemas.
 struct Judge {

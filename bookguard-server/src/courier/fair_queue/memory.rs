@@ -1,4 +1,4 @@
-//! What is known of endpoints while nothing is held for them. Bounded: when it is full, the half that was not used for longest is
+//! Records of endpoints while nothing is held for them. Bounded: when it is full, the half that was not used for longest is
 //! forgotten. Those in trouble have a memory of their own, so that no number of them makes one that fares well new again.
 
 use std::collections::HashMap;

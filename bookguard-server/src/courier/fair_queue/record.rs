@@ -1,5 +1,5 @@
-//! How an endpoint has fared lately, and what follows: from which pool it works, how much may be in flight and held for it, and
-//! how long an attempt may take.
+//! The recent health of an endpoint, and what follows: its pool, how much may be in flight and held for it, and how long an
+//! attempt may take.
 //!
 //! Pure. An endpoint is new until its first attempt has ended. It is in trouble once it times out twice in a row, is slow on average, or
 //! refuses ten times in a row; one that is new is with the first of these. A delivery it accepts in good time makes it good.

@@ -105,7 +105,7 @@ fn partners(turns: &[Turn]) -> Vec<PartnerId> {
 }
 
 #[test]
-fn no_endpoint_has_more_in_flight_than_its_share_and_a_place_that_becomes_free_is_used() {
+fn no_endpoint_exceeds_its_share_in_flight_and_free_places_are_used() {
     let mut queue = proven();
     fill(&mut queue, 1, 20, 0);
     let turns = take_all(&mut queue);
@@ -277,7 +277,7 @@ fn clearing_forgets_the_queued_and_keeps_count_of_what_is_in_flight() {
 }
 
 #[test]
-fn of_a_slow_endpoint_no_more_is_held_than_it_takes_in_time() {
+fn no_more_is_held_for_a_slow_endpoint_than_it_takes_in_time() {
     let mut queue = proven();
     fill(&mut queue, 1, 200, 0);
     take_all(&mut queue);
@@ -324,7 +324,7 @@ fn limited(queue: &mut FairQueue, to: u16, count: usize, per_second: u32) {
 }
 
 #[test]
-fn a_rate_limit_spaces_attempts_however_many_wait_and_however_long_none_was_sent() {
+fn a_rate_limit_spaces_attempts_even_after_a_pause() {
     let mut queue = proven();
     prove(&mut queue, 0, 2);
     let start = Instant::now();
@@ -351,7 +351,7 @@ fn a_rate_limit_spaces_attempts_however_many_wait_and_however_long_none_was_sent
 }
 
 #[test]
-fn a_limit_is_kept_while_nothing_is_held_and_falls_with_the_first_delivery_that_has_none() {
+fn a_rate_limit_outlives_an_empty_queue_and_ends_with_the_first_delivery_without_one() {
     let mut queue = proven();
     let start = Instant::now();
     limited(&mut queue, 1, 1, 1);
@@ -365,7 +365,7 @@ fn a_limit_is_kept_while_nothing_is_held_and_falls_with_the_first_delivery_that_
 }
 
 #[test]
-fn of_a_limited_endpoint_no_more_is_held_than_may_begin_in_time() {
+fn no_more_is_held_for_a_limited_endpoint_than_may_begin_in_time() {
     let mut queue = proven();
     limited(&mut queue, 1, 300, 2);
     assert_eq!(begun(&mut queue, Instant::now(), 0), 1);

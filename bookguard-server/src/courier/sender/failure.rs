@@ -132,7 +132,7 @@ impl Failure {
         )
     }
 
-    /// What came is no answer of HTTP/1, or one with too large a head.
+    /// What came is not an answer of HTTP/1, or one with too large a head.
     fn not_understood(error: &hyper::Error, phase: Phase) -> Self {
         if error.is_parse_too_large() {
             let detail = format!(

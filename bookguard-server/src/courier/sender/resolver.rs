@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_private_name_and_an_unknown_one_are_one_to_the_partner_and_two_to_the_operator() {
+    async fn only_the_operator_can_tell_a_private_name_from_an_unknown_one() {
         let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
         // A label of more than 63 characters: every resolver refuses it without asking anybody.
         let unknown = format!("{}.invalid", "a".repeat(64));

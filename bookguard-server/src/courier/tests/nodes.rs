@@ -72,7 +72,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
 }
 
 #[tokio::test]
-async fn what_a_killed_node_held_goes_out_from_another_and_only_what_it_had_sent_comes_twice() {
+async fn another_node_sends_a_killed_nodes_deliveries_and_only_those_in_flight_repeat() {
     on_every_engine(async |mut bench| {
         let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_NEW_ENDPOINT];
         replies.push(OK);

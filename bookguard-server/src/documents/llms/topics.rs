@@ -19,7 +19,7 @@ frozen when the booking is recorded: no later version of a policy changes them.
 `POST /v1/policies/validate` says what is wrong with a policy and what it means in plain English, before anybody uses it. `PUT \
 /v1/policies/{policyId}` keeps it; each change is a version that stays. `GET /v1/bookings/{bookingId}/policy-evaluation` computes what a \
 cancellation comes to at a moment and records nothing; `?matrix=true` shows every actor. `POST …/cancel` computes the same from the same terms \
-and records it, once. What no machine can know is left to `POST /v1/resolutions/{resolutionId}/decide`.
+and records it, once. If a person must decide, the resolution waits for `POST /v1/resolutions/{resolutionId}/decide`.
 
 The library's policies, and the event types that get them when nobody chose (`*` is all others):
 ";

@@ -110,13 +110,13 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
             database.file().to_owned(),
             path("mine"),
             5,
-            "is there already",
+            "already exists",
         ),
         (
             database.file().to_owned(),
             database.file().to_owned(),
             5,
-            "is there already",
+            "already exists",
         ),
         (
             database.file().to_owned(),

@@ -137,7 +137,7 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("full"), "{ran:?}");
     filler.remove();
-    // Whatever was left behind is no hindrance.
+    // Whatever was left behind does not matter.
     assert_eq!(Serving::of(start()).await.terminate().await.0, Some(0));
     database.verify(0).await;
 }

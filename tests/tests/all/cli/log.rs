@@ -187,7 +187,7 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
             (
                 &["listen", "--forward-to", "localhost"][..],
                 2,
-                "is no address",
+                "is not an address",
             ),
             (
                 &[
@@ -198,7 +198,7 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
                     "x",
                 ],
                 2,
-                "is no type",
+                "is not a type",
             ),
             (
                 &[

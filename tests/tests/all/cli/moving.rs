@@ -182,7 +182,7 @@ async fn only_reads(database: &TestDatabase, acme: &Partner, booking: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_writes() {
+async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let server = Serving::start(&from, &[]).await;
@@ -196,7 +196,7 @@ async fn a_move_that_came_to_nothing_is_taken_back_and_the_new_place_takes_no_wr
         refused(
             &reopen(&from, &to).run().await,
             2,
-            &["--yes", "none from then on"],
+            &["--yes", "takes writes again and"],
         );
         let back = reopen(&from, &to).arg("--yes").run().await.json();
         assert!(back["wasMovedTo"].is_string(), "{back}");

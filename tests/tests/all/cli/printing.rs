@@ -177,7 +177,7 @@ async fn the_demo_tells_the_whole_story_and_leaves_nothing() {
         "Packet verified offline",
         "One byte of the packet changed",
         "NOT VERIFIED.",
-        "All of it held",
+        "Every step succeeded",
         "bookguard serve",
     ] {
         assert!(ran.stdout.contains(step), "{step} in {}", ran.stdout);

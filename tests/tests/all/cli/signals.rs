@@ -33,7 +33,7 @@ async fn register(server: &Serving, client: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_hang_up_has_the_server_read_its_trusted_proxies_anew_and_ends_nothing() {
+async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
     let database = TestDatabase::new(Engine::Sqlite);
     let file = database.folder().join("bookguard.toml");
     std::fs::write(&file, "").unwrap();
@@ -44,13 +44,13 @@ async fn a_hang_up_has_the_server_read_its_trusted_proxies_anew_and_ends_nothing
     assert_eq!(register(&server, "203.0.113.2").await, 429);
     std::fs::write(&file, "trusted_proxies = [\"127.0.0.1\"]\n").unwrap();
     server.signal("HUP").await;
-    said(&server, "the configuration was read anew").await;
+    said(&server, "the configuration was reloaded").await;
     assert_eq!(register(&server, "203.0.113.2").await, 201);
     assert_eq!(register(&server, "203.0.113.2").await, 429);
     // What makes no sense changes nothing.
     std::fs::write(&file, "trusted_proxies = [\"nginx\"]\n").unwrap();
     server.signal("HUP").await;
-    said(&server, "not read anew").await;
+    said(&server, "not reloaded").await;
     assert!(server.stderr().contains("nginx"), "{}", server.stderr());
     assert_eq!(register(&server, "203.0.113.3").await, 201);
     assert_eq!(server.terminate().await.0, Some(0));
@@ -85,7 +85,7 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
         told.elapsed()
     );
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("told to end once more"), "{said}");
+    assert!(said.contains("second signal"), "{said}");
     assert!(!database.folder().join("bookguard.db-wal").exists());
     let report = database.command(["ledger", "verify"]).run().await.json();
     assert_eq!(report["bookings"], 1);

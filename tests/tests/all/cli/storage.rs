@@ -43,7 +43,7 @@ fn count(text: &str, words: &str) -> usize {
 }
 
 #[tokio::test]
-async fn health_tells_of_a_log_that_cannot_be_written_though_nobody_writes_and_of_its_end() {
+async fn health_reports_an_unwritable_log_without_writes_and_its_recovery() {
     let Some(disk) = DiskFaults::new() else {
         return;
     };
@@ -83,7 +83,7 @@ async fn health_tells_of_a_log_that_cannot_be_written_though_nobody_writes_and_o
 }
 
 #[tokio::test]
-async fn a_database_file_that_cannot_be_written_is_told_of_and_its_log_is_cut_when_that_is_over() {
+async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterwards() {
     let Some(disk) = DiskFaults::new() else {
         return;
     };
@@ -135,7 +135,7 @@ async fn a_read_that_the_disk_fails_is_not_called_damage() {
 }
 
 #[tokio::test]
-async fn a_stop_on_a_full_disk_is_prompt_and_what_was_pending_goes_out_when_there_is_room() {
+async fn stopping_on_a_full_disk_is_prompt_and_pending_deliveries_go_out_later() {
     let Some(disk) = DiskFaults::new() else {
         return;
     };
@@ -171,7 +171,7 @@ async fn a_stop_on_a_full_disk_is_prompt_and_what_was_pending_goes_out_when_ther
 }
 
 #[tokio::test]
-async fn below_the_least_free_disk_nothing_new_is_taken_and_what_is_there_goes_on() {
+async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     let database = TestDatabase::new(Engine::Sqlite);
     let receiver = Receiver::start().await;
     let server = Serving::start(&database, &["--dev"]).await;

@@ -10,7 +10,7 @@ use bookguard_tests::codes::EXPLAINED;
 
 use super::repository;
 
-/// The files of the three crates, without their tests, and without the check of a database, whose findings are no errors.
+/// The files of the three crates, without their tests, and without the check of a database, whose findings are not errors.
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let crates = ["bookguard-core", "bookguard-server", "bookguard-cli"];
@@ -65,7 +65,7 @@ fn makes_an_error(before: &str) -> bool {
 fn made() -> BTreeMap<String, PathBuf> {
     let mut made = BTreeMap::new();
     for (path, text) in sources() {
-        // Every second piece between quotes is a literal; a quote that is escaped only makes pieces that are no code.
+        // Every second piece between quotes is a literal; a quote that is escaped only makes pieces that are not code.
         let mut end = 0;
         for piece in text.split('"') {
             let begin = end;

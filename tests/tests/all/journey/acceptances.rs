@@ -38,7 +38,7 @@ async fn packet(server: &TestServer, acme: &Partner, id: &str) -> (Value, String
 }
 
 #[tokio::test]
-async fn what_was_shown_is_accepted_once_and_stays_with_the_text_that_was_accepted() {
+async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

@@ -69,7 +69,7 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_was_gone_comes_back_with_what_waits_but_not_with_what_it_refused() {
+async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -155,7 +155,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
 }
 
 #[tokio::test]
-async fn other_types_count_from_now_on_and_an_older_event_keeps_its_delivery() {
+async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -223,8 +223,7 @@ async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
 }
 
 #[tokio::test]
-async fn an_endpoint_has_its_own_secret_from_birth_or_goes_over_to_it_and_listings_stay_the_partners()
- {
+async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -398,7 +397,7 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
 }
 
 #[tokio::test]
-async fn a_limited_endpoint_gets_no_more_in_a_second_than_it_asked_for_and_all_of_it() {
+async fn a_limited_endpoint_gets_everything_at_its_own_rate() {
     const BOOKINGS: u32 = 12;
     const PER_SECOND: u32 = 20;
     on_every_engine(async |engine| {

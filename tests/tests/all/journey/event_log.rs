@@ -128,7 +128,7 @@ fn waits(caller: &Caller, after: u64) -> tokio::task::JoinHandle<Result<Reply, S
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_is_answered_with_the_next_event_from_whichever_node_it_comes() {
+async fn a_waiting_reader_gets_the_next_event_from_any_node() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let second = match engine {

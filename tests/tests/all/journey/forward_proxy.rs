@@ -147,7 +147,7 @@ async fn whatever_the_proxy_does_wrong_is_our_fault() {
         (
             Way::Says("220 smtp.example ESMTP\r\n\r\n"),
             &patient,
-            "answered what is no HTTP",
+            "answered something other than HTTP",
         ),
         (
             Way::Says("HTTP/1.1 200 OK\r\n\r\nand more"),

@@ -80,7 +80,7 @@ fn administer_here<O: Operation>(
 }
 
 #[tokio::test]
-async fn where_registration_needs_approval_credentials_come_with_it() {
+async fn credentials_come_with_the_approval() {
     on_every_engine(async |engine| {
         let server = TestServer::with(engine, |config| Config {
             registration: RegistrationMode::Approval,
@@ -275,7 +275,7 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
 }
 
 #[tokio::test]
-async fn a_key_ends_no_key_that_holds_more_and_not_the_last_that_manages_keys() {
+async fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

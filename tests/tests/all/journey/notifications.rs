@@ -59,7 +59,7 @@ async fn retry(partner: &Partner, event: &Value) -> String {
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_answered() {
+async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -80,7 +80,7 @@ async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_ans
         let text = packet["summary"]["timeline"][1]["text"].as_str().unwrap();
         let told = format!("The notification booking.created (event 1) was accepted by endpoint {endpoint} (200, attempt 1). Entry 1 of");
         assert!(text.starts_with(&told), "{text}");
-        // The address may hold a token, and is no part of what is recorded.
+        // The address may hold a token, and is not part of what is recorded.
         assert!(!packet["entries"].to_string().contains("127.0.0.1"));
         server.close().await.verify(1).await;
     })
@@ -88,7 +88,7 @@ async fn what_was_accepted_is_recorded_with_the_digests_of_what_was_sent_and_ans
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
+async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -140,7 +140,7 @@ async fn what_is_given_up_is_recorded_once_and_accepted_later_once_more() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_schedule_is_an_end_and_that_of_an_endpoint_is_none() {
+async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

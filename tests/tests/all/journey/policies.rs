@@ -281,7 +281,7 @@ async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_versions_are_put_every_booking_is_under_one_that_there_is() {
+async fn while_versions_are_put_every_booking_has_an_existing_one() {
     on_every_engine(async |engine| {
         const EACH: u32 = 30;
         let server = TestServer::open(engine).await;

@@ -42,7 +42,7 @@ async fn refused(partner: &Partner, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn beyond_a_quota_nothing_new_is_taken_in_and_what_is_there_goes_on() {
+async fn beyond_a_quota_only_new_things_are_refused() {
     on_every_engine(async |engine| {
         let server = TestServer::with(engine, |config| Config {
             quota: Quota {

@@ -87,7 +87,7 @@ async fn count_in(partner: &Partner, status: &str) -> usize {
 }
 
 #[tokio::test]
-async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_the_same_before() {
+async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -169,7 +169,7 @@ async fn what_failed_and_what_had_no_endpoint_is_delivered_and_a_dry_run_says_th
 }
 
 #[tokio::test]
-async fn time_status_and_endpoint_choose_and_a_new_endpoint_gets_what_happened_before_it() {
+async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

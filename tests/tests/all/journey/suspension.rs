@@ -127,7 +127,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn of_a_suspended_endpoint_the_first_delivery_that_arrives_brings_all_that_waits() {
+async fn the_first_success_of_a_suspended_endpoint_releases_everything_that_waits() {
     on_every_engine(async |engine| {
         let mut fixture = Fixture::set(engine).await;
         fixture.suspend().await;
@@ -193,8 +193,7 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
 }
 
 #[tokio::test]
-async fn at_another_address_a_suspended_endpoint_is_tried_at_once_and_nothing_that_waited_was_given_up()
- {
+async fn a_new_address_is_tried_at_once_and_waiting_deliveries_survive_a_suspension() {
     on_every_engine(async |engine| {
         let mut fixture = Fixture::set(engine).await;
         fixture.suspend().await;

@@ -202,8 +202,7 @@ async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
 }
 
 #[tokio::test]
-async fn an_endpoint_receives_the_types_it_asked_for_and_an_event_is_as_good_as_its_worst_delivery()
-{
+async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_status() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -335,7 +334,7 @@ async fn a_dead_receiver_does_not_hold_up_a_living_one() {
 }
 
 #[tokio::test]
-async fn what_was_not_delivered_before_a_restart_is_delivered_after_it() {
+async fn undelivered_events_are_delivered_after_a_restart() {
     on_every_engine(async |engine| {
         let mut server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

@@ -172,7 +172,7 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_key_one_may_look_and_with_a_wrong_one_nothing() {
+async fn without_a_key_tools_are_listed_and_a_wrong_key_is_refused() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

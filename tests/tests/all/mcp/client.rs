@@ -33,7 +33,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// The answer, when it is no refusal.
+    /// The answer, when it is not a refusal.
     pub fn ok(self) -> Value {
         assert!(!self.refused, "{}", self.text);
         let text: Value = serde_json::from_str(&self.text).unwrap();

@@ -119,7 +119,7 @@ fn refused() -> Vec<(String, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_message_is_answered_with_an_error_of_the_protocol() {
+async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

@@ -209,7 +209,7 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faulty_arguments_are_few_in_the_answer_and_large_ones_only_a_packet_s() {
+async fn few_argument_faults_are_listed_and_only_packets_may_be_large() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -298,7 +298,7 @@ async fn calls_that_wait_do_not_make_a_bridge_deaf() {
                     true => assert_eq!(answer["result"], json!({})),
                     false => {
                         let why = answer["error"]["message"].as_str().expect("a refusal");
-                        assert!(why.contains("waiting already"), "{answer}");
+                        assert!(why.contains("already waiting"), "{answer}");
                         refused += 1;
                     }
                 }

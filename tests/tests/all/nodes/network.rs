@@ -158,7 +158,7 @@ async fn a_node_that_vanishes_in_its_turn_does_not_keep_the_others_from_theirs()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_says_nothing_is_told_of_in_time_and_taken_up_again() {
+async fn a_silent_database_server_is_reported_and_used_again_later() {
     on_postgres(async |engine| {
         let pair = Pair::open(engine).await;
         book(&pair.far(), "before").await.ok(201);

@@ -45,7 +45,7 @@ pub(crate) fn nothing_was_made(folder: &TempDir) {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_told_apart_from_a_server_that_is_not_there() {
+async fn an_invalid_address_is_told_apart_from_an_unreachable_server() {
     let folder = TempDir::new().unwrap();
     for (url, words) in [
         ("postgres://", &["address", "names no host"][..]),
@@ -99,7 +99,7 @@ async fn an_address_that_is_none_is_told_apart_from_a_server_that_is_not_there()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_that_are_not_let_in_or_may_not_do_enough_are_told_what_they_lack() {
+async fn users_without_access_or_rights_are_told_what_they_lack() {
     let options = Options::default().password("p@ss");
     let Some(postgres) = block_in_place(|| Postgres::start(&options)) else {
         return;

@@ -43,7 +43,7 @@ async fn a_node_waits_for_a_server_that_is_not_there_yet() {
 }
 
 #[tokio::test]
-async fn a_server_that_stays_away_is_waited_for_no_longer_than_said() {
+async fn the_wait_for_a_missing_database_server_ends_as_configured() {
     let folder = TempDir::new().unwrap();
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("postgres://me:s3cret@{}/b", gone.local_addr().unwrap());
@@ -91,7 +91,7 @@ async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_no
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_finds_every_connection_taken_is_told_so_and_the_next_is_answered() {
+async fn a_read_without_a_free_connection_is_refused_and_the_next_is_answered() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

@@ -149,10 +149,13 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
                 foreign.as_str(),
                 &["another key", "BOOKGUARD_LEDGER_KEY"][..],
             ),
-            (cut, &["BOOKGUARD_LEDGER_KEY holds no whole ledger key"]),
+            (
+                cut,
+                &["BOOKGUARD_LEDGER_KEY does not hold a complete ledger key"],
+            ),
             (
                 &format!("\"{text}\""),
-                &["BOOKGUARD_LEDGER_KEY holds no whole"],
+                &["BOOKGUARD_LEDGER_KEY does not hold a complete"],
             ),
         ] {
             let ran = refuses(serve(&second).env("BOOKGUARD_LEDGER_KEY", value), words).await;

@@ -67,7 +67,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn an_acceptance_that_cannot_be_is_refused_by_its_code_at_its_place() {
+async fn an_invalid_acceptance_is_refused_with_code_and_pointer() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
         for (name, value, code) in [

@@ -75,7 +75,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_cancellation_that_cannot_be_is_refused_by_its_code_at_its_place() {
+async fn an_invalid_cancellation_is_refused_with_code_and_pointer() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
         let firm = fixture.firm().await;
@@ -200,7 +200,7 @@ async fn a_cancellation_that_cannot_be_is_refused_by_its_code_at_its_place() {
 }
 
 #[tokio::test]
-async fn a_policy_in_another_currency_never_gets_as_far_as_a_cancellation() {
+async fn a_policy_in_another_currency_is_refused_when_booking() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
         let fixed = json!({"policyId": "p", "currency": "EUR", "organizer": {"late": {"penaltyAmount": "50.00"}}});
@@ -217,7 +217,7 @@ async fn a_policy_in_another_currency_never_gets_as_far_as_a_cancellation() {
 }
 
 #[tokio::test]
-async fn a_decision_that_cannot_be_is_refused_by_its_code_at_its_place() {
+async fn an_invalid_decision_is_refused_with_code_and_pointer() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
         let firm = fixture.firm().await;

@@ -15,7 +15,7 @@ const LIMITS: Connections = Connections {
     reserve: 8,
 };
 
-/// A server with little room, on an engine: who may connect is no matter of the database.
+/// A server with little room, on an engine: who may connect is not a matter of the database.
 async fn crowded() -> (TestServer, SocketAddr) {
     let server = TestServer::with(Engine::Sqlite, |config| Config {
         connections: Some(LIMITS),
@@ -86,7 +86,7 @@ async fn idle_connections_of_one_address_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_full_server_ends_who_has_waited_longest_and_no_request_in_progress() {
+async fn a_full_server_closes_the_longest_idle_connection_and_no_request() {
     let (_house, addr) = crowded().await;
     let body = samples::partner("Slow").to_string();
     let mut slow = known(1, addr).await;
@@ -110,7 +110,7 @@ async fn a_full_server_ends_who_has_waited_longest_and_no_request_in_progress() 
 }
 
 #[tokio::test]
-async fn where_everybody_is_busy_the_health_check_is_answered_all_the_same() {
+async fn the_health_check_is_answered_under_full_load() {
     let (_house, addr) = crowded().await;
     let body = samples::partner("Slow").to_string();
     let mut busy = Vec::new();
@@ -159,7 +159,7 @@ async fn a_proxy_s_connections_are_not_one_client_s() {
 }
 
 #[tokio::test]
-async fn who_a_proxy_is_trusted_to_name_has_limits_of_their_own() {
+async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
     let (_house, addr) = crowded().await;
     let register = async |peer: u8, headers: &str| {
         let body = samples::partner("Acme").to_string();
@@ -188,7 +188,7 @@ async fn who_a_proxy_is_trusted_to_name_has_limits_of_their_own() {
         (200, "x-forwarded-for: 2001:db8::1\r\n", 201),
         (200, "x-forwarded-for: 2001:db8::2\r\n", 201),
         (200, "x-forwarded-for: 2001:db8::3\r\n", 429),
-        // Who is no proxy is taken at their own address, whatever they send.
+        // A client that is not a trusted proxy counts by its own address, whatever it sends.
         (1, "x-forwarded-for: 203.0.113.3\r\n", 201),
         (1, "x-forwarded-for: 203.0.113.4\r\n", 201),
         (1, "x-forwarded-for: 203.0.113.5\r\n", 429),

@@ -732,7 +732,7 @@ async fn refusals_are_problems_for_whom_asks_for_problems() {
         let reply = exchange(fixture.addr, stranger).await;
         assert_eq!((reply.status, code(&reply).as_str()), (401, "unauthorized"));
         assert_eq!(reply.json()["message"], "Missing or invalid x-api-key");
-        // What is no refusal is JSON, also for whom asks for problems alone.
+        // What is not a refusal is JSON, also for whom asks for problems alone.
         let reply = fixture
             .ask(
                 "GET /v1/bookings",

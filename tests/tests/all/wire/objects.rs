@@ -1,4 +1,4 @@
-//! Bodies that are no JSON object at all, and the bodies that are no bookings.
+//! Bodies that are not JSON objects, and bodies that are not bookings.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::samples;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::wire::bodies::assert_helpful;
 
 #[tokio::test]
-async fn what_is_no_json_object_is_refused_on_every_operation_that_takes_one() {
+async fn every_operation_with_a_body_refuses_anything_but_a_json_object() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;

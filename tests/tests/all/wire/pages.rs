@@ -349,7 +349,7 @@ async fn the_card_is_the_same_in_every_place_and_every_page_may_read_it() {
 }
 
 #[tokio::test]
-async fn security_txt_says_what_is_configured_and_is_good_for_half_a_year_whenever_it_is_read() {
+async fn security_txt_says_what_is_configured_and_expires_in_half_a_year() {
     on_every_engine(async |engine| {
         let server = published(engine, PUBLIC, true).await;
         let caller = server.caller();

@@ -179,7 +179,7 @@ fn faulty() -> Vec<(Value, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_be_is_refused_with_the_place_and_the_fix_wherever_it_stands() {
+async fn an_invalid_policy_is_refused_with_place_and_fix_wherever_it_is_sent() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -362,7 +362,7 @@ async fn a_check_shows_what_a_good_policy_says_and_its_hash() {
 }
 
 #[tokio::test]
-async fn versions_and_cursors_that_are_none_are_told_apart_from_those_that_are_not_there() {
+async fn invalid_versions_and_cursors_are_told_apart_from_missing_ones() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
@@ -517,7 +517,7 @@ async fn what_a_partner_cannot_decide_is_named() {
             "too_many",
         )
         .await;
-        // Nothing to change is no fault.
+        // Nothing to change is not a fault.
         let me = acme
             .caller
             .patch("/v1/partners/me", &json!({}))

@@ -73,7 +73,7 @@ fn with(name: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_date_that_cannot_be_is_refused_by_its_code_at_its_place() {
+async fn an_invalid_date_is_refused_with_code_and_pointer() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
         for (name, value, code) in [
@@ -139,7 +139,7 @@ async fn a_date_that_cannot_be_is_refused_by_its_code_at_its_place() {
 }
 
 #[tokio::test]
-async fn a_booking_that_stands_where_nothing_can_be_moved_is_refused() {
+async fn a_booking_that_can_no_longer_be_moved_is_refused() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
         let made = fixture.reschedule(&samples::new_date()).await.ok(200);

@@ -16,7 +16,7 @@ fn crowd(queue: &mut FairQueue, count: usize) {
 }
 
 #[test]
-fn dead_endpoints_take_no_place_that_one_which_fares_well_could_have() {
+fn dead_endpoints_take_no_place_from_healthy_ones() {
     let mut queue = queue();
     prove(&mut queue, 300, 6_000);
     crowd(&mut queue, 10);
@@ -75,7 +75,7 @@ fn a_new_endpoint_has_few_places_until_it_accepts_something() {
 }
 
 #[test]
-fn one_that_turns_out_well_waits_no_longer_among_those_nobody_knows() {
+fn a_new_endpoint_that_works_leaves_the_pool_of_new_ones() {
     let mut queue = queue();
     crowd(&mut queue, 1);
     fill_of(&mut queue, 300, 6_000, 3);
@@ -121,7 +121,7 @@ fn trouble_outlives_the_queue() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded_and_those_in_trouble_push_nobody_else_out() {
+fn the_memory_is_bounded_and_troubled_endpoints_evict_only_each_other() {
     let mut queue = proven();
     let dead = u16::try_from(2 * ENDPOINTS_REMEMBERED).unwrap();
     let mut forgotten = Vec::new();

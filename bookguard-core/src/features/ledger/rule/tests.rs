@@ -1,10 +1,10 @@
 //! A log that lost what was published: nothing may be asked of it but to accept the loss, and no other loss than this.
 
-use super::*;
+use crate::evidence::Continuation;
+use crate::features::fixture::*;
 use crate::features::ledger::ContinueLog;
-use crate::guard::{PublishedHead, Rollback, RollbackCause};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::ledger::{Hash, LeafKind, leaf_hash};
-use crate::log::Continuation;
 
 fn head(origin: &str, size: u64) -> PublishedHead {
     PublishedHead {

@@ -1,9 +1,9 @@
 //! Endpoints changed and brought back, and secrets that replace each other.
 
-use super::*;
 use crate::features::endpoints::secrets::RotateSecret;
 use crate::features::endpoints::testing::TestEndpoint;
 use crate::features::endpoints::{EndpointUpdate, NewSecret};
+use crate::features::fixture::*;
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
 use crate::webhook::{Secret, SecretTerm};
 
@@ -259,4 +259,60 @@ fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
         assert_eq!(refusal(decide(&work, &test(1, 8))), "not_found");
         assert_eq!(refusal(decide(&work, &test(2, 7))), "not_found");
     }
+}
+
+#[test]
+fn endpoints_are_limited() {
+    let create = command(CreateEndpoint {
+        partner_id: id(1),
+        endpoint: endpoint(99, &[]),
+        secret: None,
+    });
+    let full: Vec<Endpoint> = (0..crate::limits::ENDPOINTS_PER_PARTNER as u8)
+        .map(|n| endpoint(n, &[]))
+        .collect();
+    assert_eq!(
+        changes(decide(
+            &work(PartnerStatus::Active, full[1..].to_vec()),
+            &create
+        ))
+        .len(),
+        1
+    );
+    assert_eq!(
+        refusal(decide(&work(PartnerStatus::Active, full), &create)),
+        "too_many_endpoints"
+    );
+}
+
+#[test]
+fn an_address_has_one_endpoint_of_a_partner() {
+    let there = vec![endpoint(7, &[]), endpoint(8, &[])];
+    let state = || work(PartnerStatus::Active, there.clone());
+    let create = command(CreateEndpoint {
+        partner_id: id(1),
+        endpoint: Endpoint {
+            endpoint_id: id(9),
+            ..endpoint(7, &[])
+        },
+        secret: None,
+    });
+    let refused = decide(&state(), &create).unwrap_err();
+    assert_eq!(refused.code, "duplicate_endpoint");
+    assert!(refused.message.contains(&there[0].endpoint_id.to_string()));
+    let moved = |n: u8| {
+        let url = Some(format!("https://example.com/{n}"));
+        let update = EndpointUpdate {
+            url,
+            ..EndpointUpdate::default()
+        };
+        command(UpdateEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(8),
+            update,
+        })
+    };
+    assert_eq!(refusal(decide(&state(), &moved(7))), "duplicate_endpoint");
+    assert!(changes(decide(&state(), &moved(8))).is_empty(), "its own");
+    assert!(!changes(decide(&state(), &moved(9))).is_empty());
 }

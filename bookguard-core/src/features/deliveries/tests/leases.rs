@@ -1,8 +1,8 @@
 //! Deliveries that are given back, and those that are taken back.
 
-use super::*;
 use crate::engine::command::{HeldDelivery, Reclaim};
 use crate::engine::lease::{self, Node};
+use crate::features::fixture::*;
 use crate::limits::{LEASE_MS, LEASE_SKEW_MS};
 
 /// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
@@ -45,7 +45,7 @@ fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
 }
 
 #[test]
-fn what_is_given_back_is_due_at_once_if_it_is_still_held_under_that_lease() {
+fn returned_deliveries_are_due_at_once_if_their_lease_still_holds() {
     let now = NOW.ms();
     let held = with_delivery(delivery(DeliveryPhase::Pending, Some(now + 1), Some(3)));
     assert_eq!(freed(&held, &release(3)), Some(now));
@@ -78,7 +78,7 @@ fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
 }
 
 #[test]
-fn what_a_node_held_that_is_gone_is_due_at_once_and_nobody_else_s() {
+fn only_the_deliveries_of_a_gone_node_are_due_at_once() {
     let (node, other) = (Node::draw(), Node::draw());
     let end = NOW.ms() + 50_000;
     for (lease, taken) in [
@@ -113,7 +113,7 @@ fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
 }
 
 #[test]
-fn what_a_clock_put_off_that_was_ahead_waits_as_long_as_then_from_now_on() {
+fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
     let now = NOW.ms();
     let hours = 3_600_000;
     // (reckoned so long after now, to wait so long, lease, waits so long from now on)

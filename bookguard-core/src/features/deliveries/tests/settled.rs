@@ -1,10 +1,7 @@
 //! The end of a delivery is an entry of its booking: when there is one, and where it stands.
 
-use super::cancellations::{
-    ask_to_cancel, at, booking_id, canceling, partner_id, state, work_with,
-};
-use super::*;
 use crate::engine::change::Entry;
+use crate::features::fixture::*;
 use crate::ledger::{Leaf, LeafKind};
 use crate::policy::Actor;
 
@@ -107,7 +104,7 @@ fn a_result_that_comes_too_late_records_nothing() {
 }
 
 #[test]
-fn without_the_bookings_chain_an_end_is_refused_and_the_delivery_stays_held() {
+fn a_delivery_cannot_end_without_the_bookings_chain() {
     let mut held = with_delivery(delivery(DeliveryPhase::Pending, Some(1), Some(77)));
     held.chains.clear();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Which events are pruned, and how far the looks have come then.
 
-use super::*;
 use crate::engine::change::{Pruned, Sweep};
+use crate::features::fixture::*;
 use crate::features::retention::PruneEvents;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;

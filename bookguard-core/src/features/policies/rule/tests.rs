@@ -1,7 +1,7 @@
 //! Versions and what a partner decides, as tables.
 
-use super::*;
 use crate::engine::command::KeptPolicy;
+use crate::features::fixture::*;
 use crate::features::partners::{DefaultPolicy, PartnerUpdate, UpdatePartner};
 use crate::features::policies::{PolicyVersion, PutPolicy};
 use crate::policy::Policy;
@@ -13,7 +13,7 @@ fn policy(id: &str, late: u32) -> Policy {
 
 fn put(id: &str, late: u32, version: Option<u32>) -> Envelope<PolicyVersion> {
     command(PutPolicy {
-        partner_id: super::id(1),
+        partner_id: crate::features::fixture::id(1),
         policy: policy(id, late).as_version(version.unwrap_or(1)),
         version_said: version.is_some(),
         english: Vec::new(),

@@ -1,8 +1,8 @@
 //! Endpoints that fail, are suspended, tried again and resumed.
 
-use super::*;
 use crate::engine::command::NewEvent;
 use crate::features::endpoints::EndpointUpdate;
+use crate::features::fixture::*;
 use crate::limits::{
     LEASE_MS, MOVED_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS,
     UNVERIFIED_MS, WARNING_FAILURES,
@@ -114,7 +114,7 @@ fn five_days_count_from_the_first_failure_and_a_few_failures_suspend_nobody() {
 }
 
 #[test]
-fn what_fares_well_is_written_nothing_about_and_what_is_no_failure_of_its_own_does_not_count() {
+fn healthy_endpoints_cost_no_write_and_faults_of_ours_do_not_count() {
     for (status, class, writes) in [
         (Active, None, false),
         (Active, Some(FailureClass::OurFault), false),
@@ -142,8 +142,7 @@ fn what_fares_well_is_written_nothing_about_and_what_is_no_failure_of_its_own_do
 }
 
 #[test]
-fn of_a_suspended_endpoint_one_delivery_is_taken_whoever_asks_and_another_soon_if_nothing_came_of_it()
- {
+fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
     let mut work = faring(suspended(1_000));
     work.deliveries.insert(
         (id(6), id(7)),
@@ -178,7 +177,7 @@ fn nothing_to_deliver_tries_nothing_and_a_disabled_endpoint_is_never_tried() {
 }
 
 #[test]
-fn the_longer_nothing_came_but_failure_the_longer_until_it_is_tried_again() {
+fn the_pause_of_a_suspended_endpoint_grows_with_its_failures() {
     let hours = |hours: i64| hours * 60 * 60 * 1000;
     for (age, pause) in [
         (-5, PROBE_MS),
@@ -228,7 +227,7 @@ fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try()
 }
 
 #[test]
-fn what_happens_while_it_is_suspended_waits_and_what_its_partner_retries_is_tried_at_once() {
+fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
     for (health, lease) in [
         (suspended(PROBE_MS), None),
         (EndpointHealth::of(Active), Some(99)),
@@ -260,7 +259,7 @@ fn what_happens_while_it_is_suspended_waits_and_what_its_partner_retries_is_trie
 }
 
 #[test]
-fn until_a_delivery_is_accepted_at_its_address_one_is_in_anybodys_hands() {
+fn an_unverified_address_has_one_delivery_in_flight() {
     let unverified = EndpointHealth {
         unverified_since: Some(NOW),
         ..EndpointHealth::of(Active)
@@ -333,7 +332,7 @@ fn until_a_delivery_is_accepted_at_its_address_one_is_in_anybodys_hands() {
 }
 
 #[test]
-fn its_partner_resumes_it_or_has_another_address_tried_at_once() {
+fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
     let failing = EndpointHealth {
         status: Failing,
         failures: 12,
@@ -421,7 +420,7 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
 }
 
 #[test]
-fn whatever_a_partner_decides_nothing_is_sent_sooner_to_who_has_not_accepted_anything() {
+fn a_partner_cannot_speed_up_deliveries_to_an_unverified_endpoint() {
     let (now, late) = (NOW.plus_ms(5), NOW.plus_ms(5 + UNVERIFIED_MS));
     let unverified = |status, probe_at| EndpointHealth {
         failures: if status == Suspended { 99 } else { 0 },
@@ -549,7 +548,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
 }
 
 #[test]
-fn where_nothing_was_accepted_yet_a_try_that_was_none_puts_the_next_off_by_seconds() {
+fn a_failed_start_postpones_an_unverified_endpoint_by_seconds_only() {
     let claimed = |health| {
         let mut work = faring(health);
         changes(decide(&work, &claim(0)))

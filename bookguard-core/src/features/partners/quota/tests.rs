@@ -1,11 +1,10 @@
 //! Quotas as tables, and at the brink within a batch.
 
-use super::cancellations::{partner_id, state, work_with};
-use super::*;
 use crate::engine::command::{NewBooking, NewEvent};
 use crate::entropy;
 use crate::evidence::facts::{self, Fact};
 use crate::features::bookings::{BookingCreated, CreateBooking};
+use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
 use crate::ledger::LeafKind;
 

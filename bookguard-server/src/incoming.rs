@@ -9,13 +9,13 @@ use bookguard_core::error::Error;
 use poem::http::StatusCode;
 use poem::http::Version;
 use poem::http::header::{
-    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap,
-    TRANSFER_ENCODING,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING,
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
+use crate::negotiation::{names, wish};
 use crate::refusal::{PROBLEM, Refusal};
 
 /// Bytes of a refused body that are read and dropped, so that the client gets to read why; above it the connection
@@ -27,13 +27,11 @@ const DISCARD: Duration = Duration::from_secs(5);
 /// Bytes of a query string: all known parameters at their longest are below 1 KiB.
 const QUERY_BYTES: usize = 4 * 1024;
 
-/// The weight of a media type that is wanted as it is.
-const WHOLE: u16 = 1000;
-
 /// Refuses a message that another server on its way could read otherwise: without exactly one sane Host (RFC 9112 section
 /// 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
 ///
-/// Errors: `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
+/// # Errors
+/// `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
 pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     let headers = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
@@ -113,7 +111,8 @@ pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
 
 /// The pairs of a query string, decoded.
 ///
-/// Errors: `query_too_long`, `invalid_query` for a broken percent-encoding.
+/// # Errors
+/// `query_too_long`, `invalid_query` for a broken percent-encoding.
 pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
@@ -163,7 +162,7 @@ fn digit(byte: u8) -> Option<u8> {
         .and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// The Idempotency-Key header. One that is no text, or was sent twice, becomes one the core refuses.
+/// The Idempotency-Key header. One that is not text, or was sent twice, becomes one the core refuses.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all("idempotency-key").iter();
     let mut key = String::from_utf8_lossy(values.next()?.as_bytes()).into_owned();
@@ -191,64 +190,10 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refus
     ))
 }
 
-/// How much a client wants a media type (RFC 9110 section 12.5.1), in thousandths: 0 is not at all, and 1000 is also
-/// what is said by no Accept header.
-pub(crate) fn wish(headers: &HeaderMap, media_type: &str) -> u16 {
-    preference(headers, media_type).map_or(WHOLE, |(_, weight)| weight)
-}
-
-/// How much a client wants a media type that it names itself.
-pub(crate) fn names(headers: &HeaderMap, media_type: &str) -> Option<u16> {
-    let (precision, weight) = preference(headers, media_type)?;
-    (precision == 2 && weight > 0).then_some(weight)
-}
-
-fn preference(headers: &HeaderMap, media_type: &str) -> Option<(i8, u16)> {
-    // How precisely the best range names the type, and how much it wants it; -1 for ranges of other types.
-    let mut best: Option<(i8, u16)> = None;
-    for value in headers.get_all(ACCEPT) {
-        // What is no text says nothing.
-        let Ok(text) = value.to_str() else {
-            return None;
-        };
-        let ranges = text.split(',').filter(|range| !range.trim().is_empty());
-        best = ranges
-            .map(|range| media_range(range, media_type))
-            .fold(best, |best, range| best.max(Some(range)));
-    }
-    best
-}
-
-fn media_range(range: &str, media_type: &str) -> (i8, u16) {
-    let family = media_type.split_once('/').map_or("", |(family, _)| family);
-    let mut parts = range.split(';').map(str::trim);
-    let precision = match parts.next().unwrap_or_default() {
-        name if name.eq_ignore_ascii_case(media_type) => 2,
-        "*/*" | "*" => 0,
-        name if name
-            .strip_suffix("/*")
-            .is_some_and(|name| name.eq_ignore_ascii_case(family)) =>
-        {
-            1
-        }
-        _ => return (-1, 0),
-    };
-    let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    (precision, weight.map_or(WHOLE, thousandths))
-}
-
-/// A weight, as a number that can be compared; one that is none says nothing.
-fn thousandths(weight: &str) -> u16 {
-    match weight.trim().parse::<f32>() {
-        // What is wanted at all must not round to nothing; the conversion makes 0 of what is negative.
-        Ok(weight) if !weight.is_nan() => (weight.min(1.0) * f32::from(WHOLE)).ceil() as u16,
-        _ => WHOLE,
-    }
-}
-
 /// Reads the body of at most `most` bytes, whatever its framing.
 ///
-/// Refuses: 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
+/// # Errors
+/// 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {

@@ -6,11 +6,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::evidence::facts::Field;
-use crate::guard::PublishedHead;
+use super::entry::StoredEntry;
+use super::facts::Field;
+use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::model::Timestamp;
-use crate::store::read::StoredEntry;
 
 /// The log that was found, and the key it was signed with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,8 @@ impl Continuation {
 
     /// What an entry of this kind says.
     ///
-    /// Errors: why it is none, or does not commit to the values stored with it.
+    /// # Errors
+    /// Why it is none, or does not commit to the values stored with it.
     pub(crate) fn read(entry: &StoredEntry) -> Result<Self, String> {
         if entry.kind != LeafKind::LogContinued.as_str() {
             return Err(format!(

@@ -1,11 +1,7 @@
 //! Acceptances as tables, on bookings made by hand.
 
-use super::cancellations::{
-    apply, ask_to_cancel, at, booking_id, canceling, entries, partner_id, state, work_with,
-};
-use super::reschedules;
-use super::*;
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
+use crate::features::fixture::*;
 use crate::ledger::LeafKind;
 use crate::policy::{Actor, TermsDisclosure, disclose};
 
@@ -93,7 +89,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     assert_eq!(done(&mut work, NOW, talent).receipt.leaf_index, 11);
 
     // After a move it is another text; what was accepted stays what it was.
-    reschedules::done(&mut work, NOW, reschedules::ask("2026-10-20T19:00"));
+    rescheduled(&mut work, NOW, ask_to_reschedule("2026-10-20T19:00"));
     let error = accept(
         &work,
         NOW,

@@ -2,8 +2,8 @@
 
 mod steps;
 
-use super::*;
 use crate::engine::batch::LoggedEvent;
+use crate::features::fixture::*;
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits::{
     DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_MS, RECOVERIES_PER_DAY,
@@ -116,7 +116,7 @@ fn counts(recovery: &Recovery) -> [u64; 4] {
 }
 
 #[test]
-fn what_was_not_received_is_delivered_where_it_failed_or_else_where_it_never_went() {
+fn a_recovery_delivers_where_an_event_failed_or_never_went() {
     use DeliveryPhase::{Delivered, Failed, Pending};
     use EndpointStatus::{Active, Disabled, Suspended};
     const GONE: Option<EndpointStatus> = None;

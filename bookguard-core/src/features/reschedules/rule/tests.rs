@@ -1,9 +1,6 @@
 //! Changes of date as tables, on bookings made by hand.
 
-use super::cancellations::{
-    apply, ask_to_cancel, at, booking_id, canceling, entries, partner_id, state, work_with,
-};
-use super::*;
+use crate::features::fixture::*;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::ledger::LeafKind;
 use crate::policy::{Actor, EventDate, Reason};
@@ -12,52 +9,13 @@ use crate::policy::{Actor, EventDate, Reason};
 const BETWEEN: &str = "2026-06-01T00:00:00.500Z";
 const HALF: i64 = 60_025;
 
-pub(super) fn ask(date: &str) -> RescheduleRequest {
-    RescheduleRequest {
-        event_date: EventDate::parse(date).unwrap(),
-        time_zone: None,
-        agreed_by: vec![Actor::Organizer, Actor::Talent],
-        at: None,
-        dry_run: false,
-    }
-}
-
-fn moving(asked: RescheduleRequest) -> RescheduleBooking {
-    RescheduleBooking {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        asked,
-        seed: [1; 32],
-    }
-}
-
-type Decided = Result<(Vec<Change>, Rescheduled), Error>;
-
-fn reschedule(work: &BatchState, when: &str, ask: RescheduleRequest) -> Decided {
-    decided(work, when, moving(ask))
-}
-
-fn decided(work: &BatchState, when: &str, command: RescheduleBooking) -> Decided {
-    match decide(work, &Envelope::new(at(when), command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
-}
-
-pub(super) fn done(work: &mut BatchState, when: &str, ask: RescheduleRequest) -> Rescheduled {
-    let (changes, rescheduled) = reschedule(work, when, ask).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
-    rescheduled
-}
-
 #[test]
 fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
     for status in [BookingStatus::Created, BookingStatus::Protected] {
         let mut work = work_with(state(Some("firm"), status));
         let former = work.bookings[&booking_id()].terms.clone();
-        let (changes, answer) = reschedule(&work, BETWEEN, ask("2026-10-20T19:00")).unwrap();
+        let (changes, answer) =
+            reschedule(&work, BETWEEN, ask_to_reschedule("2026-10-20T19:00")).unwrap();
         let [entry] = entries(&changes)[..] else {
             panic!("{changes:?}")
         };
@@ -109,9 +67,9 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
     let agreed = Some(at("2026-05-31T23:30:00Z"));
     let first = RescheduleRequest {
         at: agreed,
-        ..ask("2026-10-20T19:00:00")
+        ..ask_to_reschedule("2026-10-20T19:00:00")
     };
-    let made = done(&mut work, BETWEEN, first.clone());
+    let made = rescheduled(&mut work, BETWEEN, first.clone());
     for again in [
         first.clone(),
         RescheduleRequest {
@@ -148,9 +106,17 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
         at: None,
         ..first.clone()
     };
-    done(&mut work, "2026-06-02T00:00:00Z", zone);
-    done(&mut work, "2026-06-03T00:00:00Z", ask("2026-06-20T19:00"));
-    done(&mut work, "2026-06-04T00:00:00Z", ask("2026-10-20T19:00"));
+    rescheduled(&mut work, "2026-06-02T00:00:00Z", zone);
+    rescheduled(
+        &mut work,
+        "2026-06-03T00:00:00Z",
+        ask_to_reschedule("2026-06-20T19:00"),
+    );
+    rescheduled(
+        &mut work,
+        "2026-06-04T00:00:00Z",
+        ask_to_reschedule("2026-10-20T19:00"),
+    );
     let state = &work.bookings[&booking_id()];
     assert_eq!(state.booking.time_zone.as_deref(), Some("America/Toronto"));
     let reached = state
@@ -172,20 +138,32 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
 fn what_cannot_be_moved_is_refused_by_its_code() {
     let work = work_with(state(Some("firm"), BookingStatus::Protected));
     let with = |change: &dyn Fn(&mut RescheduleRequest)| {
-        let mut ask = ask("2026-10-20T19:00:00");
+        let mut ask = ask_to_reschedule("2026-10-20T19:00:00");
         change(&mut ask);
         ask
     };
     let agreed = |text: &'static str| with(&|ask| ask.at = Some(at(text)));
     for (when, ask, code) in [
-        (BETWEEN, ask("2026-06-20T19:00:00"), "event_date_unchanged"),
         (
             BETWEEN,
-            ask("2026-06-20T19:00:00-04:00"),
+            ask_to_reschedule("2026-06-20T19:00:00"),
             "event_date_unchanged",
         ),
-        (BETWEEN, ask("2026-05-31T19:59:59"), "event_date_passed"),
-        (BETWEEN, ask("0001-01-01"), "event_date_passed"),
+        (
+            BETWEEN,
+            ask_to_reschedule("2026-06-20T19:00:00-04:00"),
+            "event_date_unchanged",
+        ),
+        (
+            BETWEEN,
+            ask_to_reschedule("2026-05-31T19:59:59"),
+            "event_date_passed",
+        ),
+        (
+            BETWEEN,
+            ask_to_reschedule("0001-01-01"),
+            "event_date_passed",
+        ),
         (
             BETWEEN,
             agreed("2026-06-01T00:05:01Z"),
@@ -208,7 +186,7 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
         ),
         (
             "2026-07-04T23:00:01Z",
-            ask("2026-10-20"),
+            ask_to_reschedule("2026-10-20"),
             "claim_window_closed",
         ),
     ] {
@@ -225,15 +203,15 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
         ("2026-01-10T14:59:00Z", with(&|_| ())),
         // The evening fell through, and both sides agree on another one.
         ("2026-07-04T23:00:00Z", with(&|_| ())),
-        (BETWEEN, self::ask("9999-12-31T23:59:59")),
+        (BETWEEN, self::ask_to_reschedule("9999-12-31T23:59:59")),
     ] {
         reschedule(&work, when, ask).unwrap();
     }
     let mut moved = work_with(state(Some("firm"), BookingStatus::Created));
-    done(&mut moved, BETWEEN, ask("2026-10-20T19:00"));
+    rescheduled(&mut moved, BETWEEN, ask_to_reschedule("2026-10-20T19:00"));
     let earlier = RescheduleRequest {
         at: Some(at("2026-05-31T23:59:59Z")),
-        ..ask("2026-11-20T19:00")
+        ..ask_to_reschedule("2026-11-20T19:00")
     };
     let error = reschedule(&moved, BETWEEN, earlier).unwrap_err();
     assert_eq!(error.code, "rescheduled_out_of_order");
@@ -245,16 +223,16 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
         BETWEEN,
         canceling(ask_to_cancel(Actor::Talent, None)),
     );
-    let error = reschedule(&canceled, BETWEEN, ask("2026-10-20")).unwrap_err();
+    let error = reschedule(&canceled, BETWEEN, ask_to_reschedule("2026-10-20")).unwrap_err();
     assert_eq!(error.code, "booking_canceled");
 
     let foreign = RescheduleBooking {
         partner_id: id(77),
-        ..moving(ask("2026-10-20"))
+        ..moving(ask_to_reschedule("2026-10-20"))
     };
     let unknown = RescheduleBooking {
         booking_id: id(78),
-        ..moving(ask("2026-10-20"))
+        ..moving(ask_to_reschedule("2026-10-20"))
     };
     let error = |command| decided(&work, BETWEEN, command).unwrap_err();
     assert_eq!(error(foreign), error(unknown));
@@ -275,10 +253,15 @@ fn a_date_without_offset_needs_a_zone_that_somebody_named() {
     state.terms = crate::policy::Terms::freeze(None, &zoneless, refuse).unwrap();
     state.booking.time_zone = None;
     let work = work_with(state);
-    let error = reschedule(&work, BETWEEN, ask("2026-12-20T19:00")).unwrap_err();
+    let error = reschedule(&work, BETWEEN, ask_to_reschedule("2026-12-20T19:00")).unwrap_err();
     assert_eq!(error.code, "time_zone_required");
     assert_eq!(error.details[0].pointer, "/timeZone");
-    let (_, answer) = reschedule(&work, BETWEEN, ask("2026-12-20T19:00:00-05:00")).unwrap();
+    let (_, answer) = reschedule(
+        &work,
+        BETWEEN,
+        ask_to_reschedule("2026-12-20T19:00:00-05:00"),
+    )
+    .unwrap();
     assert_eq!(answer.event_date, at("2026-12-21T00:00:00Z"));
     assert_eq!((answer.time_zone, answer.schedule), (None, Vec::new()));
     // Without a policy nothing is reached, and there is no time after the start.
@@ -286,7 +269,7 @@ fn a_date_without_offset_needs_a_zone_that_somebody_named() {
     let late = reschedule(
         &work,
         "2026-06-20T23:00:01Z",
-        ask("2026-12-20T19:00:00-05:00"),
+        ask_to_reschedule("2026-12-20T19:00:00-05:00"),
     );
     assert_eq!(late.unwrap_err().code, "claim_window_closed");
 }
@@ -296,11 +279,11 @@ fn a_dry_run_says_what_would_come_of_it_and_changes_nothing() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
     let dry = RescheduleRequest {
         dry_run: true,
-        ..ask("2026-10-20T19:00")
+        ..ask_to_reschedule("2026-10-20T19:00")
     };
     let (changes, shown) = reschedule(&work, BETWEEN, dry).unwrap();
     assert!(changes.is_empty() && shown.dry_run && shown.receipt.is_none());
-    let made = done(&mut work, BETWEEN, ask("2026-10-20T19:00"));
+    let made = rescheduled(&mut work, BETWEEN, ask_to_reschedule("2026-10-20T19:00"));
     let same = Rescheduled {
         dry_run: false,
         receipt: made.receipt.clone(),
@@ -314,8 +297,8 @@ fn a_booking_is_moved_only_so_often() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
     for n in 0..limits::RESCHEDULES {
         let date = format!("2027-{:02}-01T19:00", n % 12 + 1);
-        done(&mut work, BETWEEN, ask(&date));
+        rescheduled(&mut work, BETWEEN, ask_to_reschedule(&date));
     }
-    let error = reschedule(&work, BETWEEN, ask("2029-01-01")).unwrap_err();
+    let error = reschedule(&work, BETWEEN, ask_to_reschedule("2029-01-01")).unwrap_err();
     assert_eq!(error.code, "too_many_reschedules");
 }

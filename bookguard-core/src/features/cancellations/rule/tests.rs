@@ -1,103 +1,13 @@
 //! Cancellations and decisions as tables, on bookings made by hand.
 
-use super::*;
-use crate::engine::batch::BookingState;
-use crate::engine::change::Entry;
-use crate::evidence::verify::tests::fixture;
 use crate::features::cancellations::{
-    CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected, NewResolution,
+    CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected,
 };
+use crate::features::fixture::*;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::policy::{
-    Actor, Booked, EventDate, EvidenceGrade, EvidenceItem, MissingZone, Policy, PolicySource,
-    Reason, Resolution, ResolutionPath, ResolutionStatus, Terms,
+    Actor, EvidenceGrade, EvidenceItem, Policy, Reason, ResolutionPath, ResolutionStatus,
 };
-
-pub(super) fn at(text: &str) -> Timestamp {
-    Timestamp::parse(text).unwrap()
-}
-
-/// The booking's id number.
-const BOOKING: u8 = 1;
-
-pub(super) fn booking_id() -> BookingId {
-    BookingId::new(at("2026-01-10T15:00:00Z"), [BOOKING; 10])
-}
-
-pub(super) fn partner_id() -> PartnerId {
-    PartnerId::new(at("2026-01-10T15:00:00Z"), [9; 10])
-}
-
-/// A booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
-pub(super) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState {
-    let created_at = at("2026-01-10T15:00:00Z");
-    let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at,
-    };
-    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
-    let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
-    if status == BookingStatus::Protected {
-        booking.protect(created_at.plus_ms(1000));
-    }
-    BookingState {
-        booking,
-        terms,
-        stream: CHAIN.stream,
-        protected_leaf: None,
-        latest_reschedule: None,
-        resolution: None,
-    }
-}
-
-pub(super) fn work_with(state: BookingState) -> BatchState {
-    let mut partner = partner(PartnerStatus::Active, vec![endpoint(7, &[])]);
-    partner.partner.partner_id = partner_id();
-    partner.events = 4;
-    BatchState {
-        partners: HashMap::from([(partner_id(), partner)]),
-        chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
-        bookings: HashMap::from([(state.booking.booking_id, state)]),
-        size: 10,
-        ..BatchState::default()
-    }
-}
-
-fn new(n: u8) -> NewResolution {
-    NewResolution {
-        resolution_id: id(n),
-        event_id: id(n),
-        lease: 5,
-        seed: [n; 32],
-        packet_url: "https://api.example.com/packet".to_owned(),
-    }
-}
-
-pub(super) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> CancelRequest {
-    CancelRequest {
-        canceled_by: by,
-        reason,
-        note: Some("a note".to_owned()),
-        effective_at: None,
-        agreed_refund: None,
-        evidence: Vec::new(),
-        expected: Expected::default(),
-    }
-}
-
-pub(super) fn canceling(asked: CancelRequest) -> CancelBooking {
-    CancelBooking {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        asked,
-        resolution: new(20),
-    }
-}
 
 fn ask_to_decide(refund: &str) -> DecisionRequest {
     DecisionRequest {
@@ -113,44 +23,12 @@ fn deciding(asked: DecisionRequest) -> DecideResolution {
         booking_id: booking_id(),
         resolution_id: id(20),
         asked,
-        next: new(21),
+        next: new_resolution(21),
     }
 }
 
-type Decided = Result<(Vec<Change>, Resolution), Error>;
-
-fn asked(work: &BatchState, at: Timestamp, command: impl Command<Reply = Resolution>) -> Decided {
-    match decide(work, &Envelope::new(at, command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
-}
-
-fn cancel(work: &BatchState, when: &str, ask: CancelRequest) -> Decided {
+fn cancel(work: &BatchState, when: &str, ask: CancelRequest) -> Resolved {
     asked(work, at(when), canceling(ask))
-}
-
-/// Asks, and makes what it causes visible.
-pub(super) fn apply(
-    work: &mut BatchState,
-    when: &str,
-    ask: impl Command<Reply = Resolution>,
-) -> Resolution {
-    let (changes, resolution) = asked(work, at(when), ask).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
-    resolution
-}
-
-pub(super) fn entries(changes: &[Change]) -> Vec<&Entry> {
-    let mut entries = Vec::new();
-    for change in changes {
-        if let Change::Entry(entry) = change {
-            entries.push(&**entry);
-        }
-    }
-    entries
 }
 
 const TERM_TIME: &str = "2026-06-01T00:00:00.500Z";
@@ -284,7 +162,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
     ] {
         // However late it comes.
         let again = CancelBooking {
-            resolution: new(30),
+            resolution: new_resolution(30),
             ..canceling(ask)
         };
         let answer = asked(&work, at("2030-01-01T00:00:00Z"), again);
@@ -420,7 +298,7 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
 }
 
 #[test]
-fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
+fn an_unexpected_result_is_shown_and_changes_nothing() {
     let firm = Policy::template("firm").unwrap().hash();
     let other = Policy::template("moderate").unwrap().hash();
     let expecting = |minor, path, hash: Option<&str>| CancelRequest {
@@ -452,7 +330,7 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");
-            assert!(error.message.contains("canceled already"), "{error}");
+            assert!(error.message.contains("already canceled"), "{error}");
             assert!(error.obstacle.unwrap().resolution_id.is_some());
             continue;
         }
@@ -460,7 +338,9 @@ fn another_result_than_the_expected_one_changes_nothing_and_is_shown() {
         assert_eq!(error.code, "quote_changed", "{expected:?}");
         let obstacle = error.obstacle.unwrap();
         assert_eq!(obstacle.resolution_id, None);
-        let fresh = obstacle.evaluation.unwrap();
+        let fresh =
+            serde_json::from_str::<crate::policy::Evaluation>(&obstacle.evaluation.unwrap())
+                .unwrap();
         assert_eq!(fresh.refund.unwrap().minor(), 60_025);
     }
 }

@@ -1,0 +1,138 @@
+//! Retries by hand.
+
+use crate::features::fixture::*;
+
+#[test]
+fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
+    let retry = |owner| {
+        command(RetryEvent {
+            partner_id: owner,
+            event_id: id(5),
+            lease: 99,
+        })
+    };
+    let taken = |state| {
+        let changes = changes(decide(&with_delivery(state), &retry(id(1))));
+        assert!(matches!(
+            changes.last(),
+            Some(Change::EventRetried { retries: 1, .. })
+        ));
+        changes
+            .iter()
+            .any(|c| matches!(c, Change::DeliveryUpdated { state, .. } if state.lease == Some(99)))
+    };
+    assert!(
+        taken(delivery(DeliveryPhase::Failed, Some(9_000), None)),
+        "a scheduled attempt is pulled forward"
+    );
+    assert!(
+        taken(delivery(DeliveryPhase::Failed, None, None)),
+        "one that was given up is tried again"
+    );
+    assert!(
+        taken(delivery(DeliveryPhase::Pending, Some(-1), Some(5))),
+        "a lease that ran out is taken over"
+    );
+    assert!(
+        !taken(delivery(DeliveryPhase::Pending, Some(1), Some(5))),
+        "one in flight is waited for"
+    );
+    let delivered = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
+    assert_eq!(
+        refusal(decide(&delivered, &retry(id(1)))),
+        "event_already_delivered"
+    );
+    assert_eq!(refusal(decide(&delivered, &retry(id(2)))), "not_found");
+    let mut deleted = with_delivery(delivery(DeliveryPhase::Failed, None, None));
+    deleted.partners.get_mut(&id(1)).unwrap().endpoints.clear();
+    assert_eq!(refusal(decide(&deleted, &retry(id(1)))), "no_endpoints");
+}
+
+#[test]
+fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(DeliveryPhase::Pending, None, None));
+    state.events.get_mut(&id(5)).unwrap().endpoints.clear();
+    state.deliveries.clear();
+    let added = changes(decide(&state, &retry));
+    assert!(matches!(&added[0], Change::DeliveryAdded { state, .. } if state.lease == Some(99)));
+    state.partners.get_mut(&id(1)).unwrap().endpoints =
+        vec![endpoint(7, &[EventType::BookingProtected])];
+    assert_eq!(refusal(decide(&state, &retry)), "no_endpoints");
+}
+
+#[test]
+fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
+    state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
+    let added = changes(decide(&state, &retry));
+    assert!(
+        matches!(&added[0], Change::DeliveryAdded { endpoint_id, .. } if *endpoint_id == id(8))
+    );
+}
+
+#[test]
+fn a_manual_attempt_does_not_use_up_the_schedule() {
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(DeliveryState {
+        counted_attempts: 4,
+        ..delivery(DeliveryPhase::Failed, Some(9_000), None)
+    });
+    for manual in 1..=20 {
+        changes(decide(&state, &retry))
+            .iter()
+            .for_each(|change| state.apply(change));
+        state.room.insert(id(7), 2);
+        let settle = settle(NOW, 99, 1 + manual, Some(FailureClass::Http5xx));
+        changes(decide(&state, &settle))
+            .iter()
+            .for_each(|change| state.apply(change));
+        let after = state.deliveries[&(id(5), id(7))];
+        assert_eq!((after.counted_attempts, after.attempts), (4, 1 + manual));
+        assert!(
+            after.due.is_some(),
+            "the chain goes on after {manual} attempts by hand"
+        );
+    }
+}
+
+#[test]
+fn retries_by_hand_have_a_maximum() {
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
+    state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
+    assert_eq!(refusal(decide(&state, &retry)), "too_many_retries");
+}
+
+#[test]
+fn a_retry_without_room_waits_its_turn_like_any_other() {
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(9_000), None));
+    state.room.insert(id(7), 0);
+    let moved = changes(decide(&state, &retry));
+    let Change::DeliveryUpdated { state: after, .. } = &moved[0] else {
+        panic!("{moved:?}")
+    };
+    assert_eq!((after.due, after.lease), (Some(NOW), None));
+}

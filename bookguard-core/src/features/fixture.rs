@@ -1,0 +1,385 @@
+//! What the tests of the rules share: state made by hand, and commands decided on it.
+
+pub(crate) use std::collections::{BTreeMap, HashMap};
+pub(crate) use std::fmt::Debug;
+pub(crate) use std::sync::Arc;
+
+pub(crate) use crate::engine::answers::{ForgetAnswers, ReplaceAnswer};
+use crate::engine::batch::BookingState;
+pub(crate) use crate::engine::batch::{
+    BatchState, ChainState, EventState, KeyState, PartnerState, Prior,
+};
+use crate::engine::change::Entry;
+pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
+pub(crate) use crate::engine::command::{Command, Envelope, LeasedDelivery, NewKey, Remember};
+pub(crate) use crate::engine::decide::{Decision, decide};
+pub(crate) use crate::error::{Error, Kind};
+use crate::evidence::verify::tests::fixture;
+pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
+pub(crate) use crate::features::bookings::ProtectBooking;
+use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
+pub(crate) use crate::features::deliveries::{
+    ClaimDeliveries, EndpointTurned, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+};
+pub(crate) use crate::features::endpoints::update::UpdateEndpoint;
+pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
+pub(crate) use crate::features::events::RetryEvent;
+pub(crate) use crate::features::partners::{ApprovePartner, Registration};
+use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
+pub(crate) use crate::ledger::Hash;
+pub(crate) use crate::limits;
+pub(crate) use crate::model::*;
+pub(crate) use crate::policy::PolicySetVersion;
+use crate::policy::{
+    Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, Resolution, Terms,
+};
+pub(crate) use crate::webhook::{Attempt, FailureClass};
+
+pub(crate) const NOW: Timestamp = Timestamp::EPOCH;
+
+pub(crate) fn id<N: crate::model::id::Noun>(n: u8) -> Id<N> {
+    Id::new(NOW, [n; 10])
+}
+
+pub(crate) fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
+    Endpoint {
+        endpoint_id: id(n),
+        partner_id: None,
+        url: format!("https://example.com/{n}"),
+        events: events.to_vec(),
+        description: None,
+        rate_limit_per_second: None,
+        own_secret: false,
+        enabled: true,
+        status: EndpointStatus::Active,
+        failures: 0,
+        failing_since: None,
+        next_probe_at: None,
+        unverified_since: None,
+        created_at: NOW,
+    }
+}
+
+pub(crate) fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> PartnerState {
+    let partner = Partner {
+        partner_id: id(1),
+        name: "Acme".to_owned(),
+        business_type: "venue".to_owned(),
+        contact_email: "a@example.com".to_owned(),
+        website: None,
+        status,
+        created_at: NOW,
+        settings: PartnerSettings::default(),
+    };
+    PartnerState {
+        partner,
+        events: 0,
+        usage: Usage::default(),
+        quota: Quota::default(),
+        live_keys: 0,
+        endpoints,
+        policy_set_version: PolicySetVersion::default(),
+        policies: BTreeMap::new(),
+    }
+}
+
+pub(crate) fn work(status: PartnerStatus, endpoints: Vec<Endpoint>) -> BatchState {
+    BatchState {
+        room: HashMap::from([(id(7), 2)]),
+        partners: HashMap::from([(id(1), partner(status, endpoints))]),
+        ..BatchState::default()
+    }
+}
+
+pub(crate) fn command<R>(command: impl Command<Reply = R>) -> Envelope<R> {
+    Envelope::new(NOW, command)
+}
+
+pub(crate) fn new_key(n: u8) -> NewKey {
+    let key = ApiKey {
+        api_key_id: id(n),
+        name: "k".to_owned(),
+        scopes: Scopes::all(),
+        hint: "abcd".to_owned(),
+        created_at: NOW,
+        revoked_at: None,
+    };
+    NewKey { key, hash: [n; 32] }
+}
+
+pub(crate) fn changes(decided: Result<Decision<impl Debug>, Error>) -> Vec<Change> {
+    match decided.unwrap() {
+        Decision::Do { changes, .. } => changes,
+        other => panic!("decided {other:?}"),
+    }
+}
+
+pub(crate) fn refusal(decided: Result<Decision<impl Debug>, Error>) -> String {
+    decided.unwrap_err().code.into_owned()
+}
+
+pub(crate) fn delivery(
+    phase: DeliveryPhase,
+    due: Option<i64>,
+    lease: Option<i64>,
+) -> DeliveryState {
+    DeliveryState {
+        phase,
+        attempts: 1,
+        counted_attempts: 1,
+        due: due.map(|ms| NOW.plus_ms(ms)),
+        lease,
+        settled_leaf: None,
+        begun: None,
+        since: due.map(|_| NOW),
+    }
+}
+
+pub(crate) fn attempt(class: Option<FailureClass>) -> Attempt {
+    Attempt {
+        started_at: 0,
+        duration_ms: 1,
+        phase: crate::webhook::Phase::Body,
+        class,
+        detail: None,
+        status_code: None,
+        response_head: String::new(),
+        response_len: 0,
+        response_sha256: None,
+        retry_after_ms: None,
+        uncharged: false,
+    }
+}
+
+/// A batch with one event of one delivery to endpoint 7.
+pub(crate) fn with_delivery(state: DeliveryState) -> BatchState {
+    let mut work = work(PartnerStatus::Active, vec![endpoint(7, &[])]);
+    work.events.insert(
+        id(5),
+        EventState {
+            partner_id: id(1),
+            seq: 1,
+            booking_id: id(6),
+            event_type: EventType::BookingCreated,
+            content: Content::Whole(Arc::from(&b"{}"[..])),
+            retries: 0,
+            endpoints: vec![id(7)],
+        },
+    );
+    work.deliveries.insert((id(5), id(7)), state);
+    work.health
+        .insert(id(7), EndpointHealth::of(EndpointStatus::Active));
+    work.chains.insert(id(6), CHAIN);
+    work.size = 20;
+    work
+}
+
+/// Where the chain of that event's booking stands.
+pub(crate) const CHAIN: ChainState = ChainState {
+    stream: [3; 16],
+    entries: 1,
+    tip: Hash([7; 32]),
+};
+
+/// The outcome of an attempt at that delivery, the one with this number.
+pub(crate) fn settle(
+    at: Timestamp,
+    lease: i64,
+    number: u32,
+    class: Option<FailureClass>,
+) -> Envelope<Option<EndpointTurned>> {
+    Envelope::new(at, settling(at, lease, number, class))
+}
+
+pub(crate) fn settling(
+    at: Timestamp,
+    lease: i64,
+    number: u32,
+    class: Option<FailureClass>,
+) -> SettleDelivery {
+    let delivery = LeasedDelivery {
+        event_id: id(5),
+        partner_id: id(1),
+        endpoint_id: id(7),
+        booking_id: id(6),
+        event_type: EventType::BookingCreated,
+        seq: 1,
+        body: Arc::from(&b"{}"[..]),
+        lease,
+        until: NOW,
+        attempts: number - 1,
+        per_second: None,
+        failing: false,
+    };
+    SettleDelivery {
+        jitter: 1 << 63,
+        ..SettleDelivery::of(&delivery, attempt(class), at).unwrap()
+    }
+}
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+/// The booking's id number.
+const BOOKING: u8 = 1;
+
+pub(crate) fn booking_id() -> BookingId {
+    BookingId::new(at("2026-01-10T15:00:00Z"), [BOOKING; 10])
+}
+
+pub(crate) fn partner_id() -> PartnerId {
+    PartnerId::new(at("2026-01-10T15:00:00Z"), [9; 10])
+}
+
+/// A booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
+pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState {
+    let created_at = at("2026-01-10T15:00:00Z");
+    let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
+    let booked = Booked {
+        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
+        time_zone: Some("America/New_York"),
+        partner_time_zone: None,
+        value: Amount::parse("1200.50", Currency::USD).unwrap(),
+        paid: None,
+        created_at,
+    };
+    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
+    let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
+    if status == BookingStatus::Protected {
+        booking.protect(created_at.plus_ms(1000));
+    }
+    BookingState {
+        booking,
+        terms,
+        stream: CHAIN.stream,
+        protected_leaf: None,
+        latest_reschedule: None,
+        resolution: None,
+    }
+}
+
+pub(crate) fn work_with(state: BookingState) -> BatchState {
+    let mut partner = partner(PartnerStatus::Active, vec![endpoint(7, &[])]);
+    partner.partner.partner_id = partner_id();
+    partner.events = 4;
+    BatchState {
+        partners: HashMap::from([(partner_id(), partner)]),
+        chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
+        bookings: HashMap::from([(state.booking.booking_id, state)]),
+        size: 10,
+        ..BatchState::default()
+    }
+}
+
+pub(crate) fn new_resolution(n: u8) -> NewResolution {
+    NewResolution {
+        resolution_id: id(n),
+        event_id: id(n),
+        lease: 5,
+        seed: [n; 32],
+        packet_url: "https://api.example.com/packet".to_owned(),
+    }
+}
+
+pub(crate) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> CancelRequest {
+    CancelRequest {
+        canceled_by: by,
+        reason,
+        note: Some("a note".to_owned()),
+        effective_at: None,
+        agreed_refund: None,
+        evidence: Vec::new(),
+        expected: Expected::default(),
+    }
+}
+
+pub(crate) fn canceling(asked: CancelRequest) -> CancelBooking {
+    CancelBooking {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        asked,
+        resolution: new_resolution(20),
+    }
+}
+
+/// What a cancellation or a decision causes.
+pub(crate) type Resolved = Result<(Vec<Change>, Resolution), Error>;
+
+pub(crate) fn asked(
+    work: &BatchState,
+    at: Timestamp,
+    command: impl Command<Reply = Resolution>,
+) -> Resolved {
+    match decide(work, &Envelope::new(at, command))? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
+        other => panic!("decided {other:?}"),
+    }
+}
+
+/// Asks, and makes what it causes visible.
+pub(crate) fn apply(
+    work: &mut BatchState,
+    when: &str,
+    ask: impl Command<Reply = Resolution>,
+) -> Resolution {
+    let (changes, resolution) = asked(work, at(when), ask).unwrap();
+    for change in &changes {
+        work.apply(change);
+    }
+    resolution
+}
+
+pub(crate) fn entries(changes: &[Change]) -> Vec<&Entry> {
+    let mut entries = Vec::new();
+    for change in changes {
+        if let Change::Entry(entry) = change {
+            entries.push(&**entry);
+        }
+    }
+    entries
+}
+
+pub(crate) fn ask_to_reschedule(date: &str) -> RescheduleRequest {
+    RescheduleRequest {
+        event_date: EventDate::parse(date).unwrap(),
+        time_zone: None,
+        agreed_by: vec![Actor::Organizer, Actor::Talent],
+        at: None,
+        dry_run: false,
+    }
+}
+
+pub(crate) fn moving(asked: RescheduleRequest) -> RescheduleBooking {
+    RescheduleBooking {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        asked,
+        seed: [1; 32],
+    }
+}
+
+pub(crate) type Moves = Result<(Vec<Change>, Rescheduled), Error>;
+
+pub(crate) fn reschedule(work: &BatchState, when: &str, asked: RescheduleRequest) -> Moves {
+    decided(work, when, moving(asked))
+}
+
+pub(crate) fn decided(work: &BatchState, when: &str, command: RescheduleBooking) -> Moves {
+    match decide(work, &Envelope::new(at(when), command))? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
+        other => panic!("decided {other:?}"),
+    }
+}
+
+pub(crate) fn rescheduled(
+    work: &mut BatchState,
+    when: &str,
+    asked: RescheduleRequest,
+) -> Rescheduled {
+    let (changes, rescheduled) = reschedule(work, when, asked).unwrap();
+    for change in &changes {
+        work.apply(change);
+    }
+    rescheduled
+}

@@ -1,0 +1,54 @@
+//! Who a request's work is for.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use bookguard_core::model::PartnerId;
+use bookguard_core::session::Authority;
+
+/// Who a request's work is for: whose turn it takes, and who is charged for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Payer {
+    /// A partner, whichever of its keys it shows.
+    Partner(PartnerId),
+    /// A stranger, by its network.
+    Network(IpAddr),
+    /// Whoever holds the database.
+    Operator,
+}
+
+impl Payer {
+    /// Somebody of whom nothing is known.
+    pub(crate) const STRANGER: Self = Self::Network(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+
+    pub(crate) fn of(authority: &Authority) -> Self {
+        match authority {
+            Authority::Partner { partner_id, .. } => Self::Partner(*partner_id),
+            Authority::Administrator { .. } => Self::Operator,
+            Authority::Anonymous { address } => {
+                let address = address.parse();
+                Self::Network(network_of(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
+            }
+        }
+    }
+}
+
+/// What one subscriber holds: an IPv4 address, or the /64 of an IPv6 one.
+pub(crate) fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_subscriber_cannot_multiply_by_changing_addresses() {
+        let network = |text: &str| network_of(text.parse().unwrap());
+        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));
+        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
+        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
+    }
+}
