@@ -37,7 +37,7 @@ const NEW_RECOVERY: Declaration = Declaration {
     about: "Which events are to be delivered once more.",
     example: r#"{"since": "2026-11-20T00:00:00Z", "statuses": ["failed", "no_endpoints"], "dryRun": true}"#,
     reader: |v| {
-        v.object(|form| Asked::form(form, Timestamp::EPOCH));
+        v.object(|form| Asked::form(form, Timestamp::from_ms(i64::MAX)));
     },
 };
 
