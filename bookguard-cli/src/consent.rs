@@ -1,6 +1,6 @@
 //! Asks before something that cannot be undone.
 //!
-//! Invariant: silence is no. Where nobody can be asked, only a flag on the command line is a yes.
+//! One question, so `dialoguer` would be more than it saves. Invariant: silence is no. Where nobody can be asked, only a flag on the command line is a yes.
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 

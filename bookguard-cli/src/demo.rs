@@ -5,7 +5,6 @@
 //! demo with its exit code, and the temporary directory goes either way.
 
 mod receiver;
-mod scratch;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,6 +27,7 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::commands::{Check, lines};
 use crate::failure::Failure;
@@ -36,7 +36,6 @@ use crate::output::{cancellation, print, say};
 use crate::target::Answer;
 use crate::target::remote::Remote;
 use receiver::Receiver;
-use scratch::Scratch;
 
 /// How long a webhook may take to arrive and to be recorded.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,7 +47,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// The first step's that does not do what it says.
 pub async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
-    let scratch = Scratch::new()?;
+    let scratch = scratch()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let done = tokio::select! {
         done = steps(style, scratch.path()) => done,
@@ -61,6 +60,16 @@ pub async fn run(style: Style) -> Result<(), Failure> {
         begun.elapsed().as_secs_f64(),
         go_on()
     ))
+}
+
+/// A temporary directory that only this user reads, and that goes when it is dropped.
+fn scratch() -> Result<TempDir, Failure> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("bookguard-demo-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let made = builder.tempdir();
+    made.map_err(|e| Failure::Unexpected(format!("no temporary directory can be made: {e}")))
 }
 
 /// Prints numbered steps.

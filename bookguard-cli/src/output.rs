@@ -1,7 +1,7 @@
 //! How an answer is shown: tables for people, the interface's own JSON for programs.
 //!
 //! Invariants: a reader that goes away ends the command quietly, never with a panic; nothing that came from elsewhere
-//! steers the terminal; colour is only for a terminal whose user did not forbid it (`NO_COLOR`).
+//! steers the terminal; colour is for a terminal, unless its user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 pub mod bar;
 pub mod bookings;
@@ -15,11 +15,14 @@ pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use anstream::{AutoStream, ColorChoice};
+use terminal_size::terminal_size_of;
+
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::target::Answer;
 use crate::text::laid_out;
-use table::{Style, terminal_width};
+use table::Style;
 
 /// Where answers go.
 #[derive(Debug, Clone, Copy)]
@@ -37,13 +40,13 @@ impl Screen {
     /// Standard output, in the form chosen or the one that fits who reads it.
     pub fn new(choice: Option<Format>) -> Self {
         let terminal = io::stdout().is_terminal();
-        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colour = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         Self {
             format: choice.unwrap_or(default_format(terminal)),
             explicit: choice,
             style: Style {
                 colour,
-                width: terminal_width(),
+                width: terminal_size_of(io::stdout()).map(|(width, _)| width.0),
             },
             terminal,
         }

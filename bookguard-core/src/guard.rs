@@ -141,7 +141,8 @@ impl Guard {
     }
 
     /// Whether something was noted that the disk may not have.
-    pub fn is_dirty(&self) -> bool {
+    #[cfg(test)]
+    fn is_dirty(&self) -> bool {
         self.state().dirty
     }
 

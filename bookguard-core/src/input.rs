@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 pub use self::describe::{Declaration, Draft};
@@ -792,70 +792,6 @@ impl<'de> Deserialize<'de> for Name<'de> {
             }
         }
         deserializer.deserialize_str(Text)
-    }
-}
-
-/// Parses any JSON into a tree and refuses repeated names, which readers of the same bytes would see differently.
-///
-/// Used where documents from outside are kept or hashed whole (evidence packets).
-pub fn strict_json(bytes: &[u8]) -> Result<serde_json::Value, String> {
-    let Strict(value) = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    Ok(value)
-}
-
-struct Strict(serde_json::Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tree;
-        impl<'de> Visitor<'de> for Tree {
-            type Value = Strict;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON without repeated names")
-            }
-            fn visit_unit<E>(self) -> Result<Strict, E> {
-                Ok(Strict(serde_json::Value::Null))
-            }
-            fn visit_bool<E>(self, v: bool) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_i64<E>(self, v: i64) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_u64<E>(self, v: u64) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_f64<E>(self, v: f64) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_str<E>(self, v: &str) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_string<E>(self, v: String) -> Result<Strict, E> {
-                Ok(Strict(v.into()))
-            }
-            fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Strict, S::Error> {
-                let mut items = Vec::new();
-                while let Some(Strict(item)) = seq.next_element()? {
-                    items.push(item);
-                }
-                Ok(Strict(items.into()))
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Strict, M::Error> {
-                let mut object = serde_json::Map::new();
-                while let Some((name, Strict(value))) = map.next_entry::<String, Strict>()? {
-                    if object.contains_key(&name) {
-                        return Err(serde::de::Error::custom(format_args!(
-                            "\"{}\" appears twice",
-                            shorten(&name)
-                        )));
-                    }
-                    object.insert(name, value);
-                }
-                Ok(Strict(object.into()))
-            }
-        }
-        deserializer.deserialize_any(Tree)
     }
 }
 

@@ -210,10 +210,6 @@ pub const EVENTS_LOOKED_AT: u32 = 1_000;
 pub const PRUNED: usize = 256;
 /// Attempts deleted in one commit, those of its last event included only in part.
 pub const ATTEMPTS_PRUNED: u64 = 2_000;
-/// Automatic attempts a retry schedule may hold.
-pub const SCHEDULE_ATTEMPTS: usize = 32;
-/// Milliseconds a retry schedule may wait between two attempts: 7 days, what a secret's overlap lasts at most.
-pub const SCHEDULE_DELAY_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Milliseconds a receiver's `Retry-After` may ask for: 24 h, the longest wait of the default schedule.
 pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 /// Milliseconds a manual retry waits for the outcome.

@@ -100,6 +100,14 @@ pub struct Route {
     pub description: &'static str,
 }
 
+impl Route {
+    /// The names of the path's parameters, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let segments = self.path.split('/');
+        segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+}
+
 /// A request as either frontend passes it on.
 #[derive(Debug, Clone, Default)]
 pub struct Request {

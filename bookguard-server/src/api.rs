@@ -1,9 +1,10 @@
 //! The HTTP interface: one table of operations, from which come the routes, the OpenAPI document and llms.txt.
 //!
-//! What an operation does is the core's; how a request becomes its input and its output a response is
-//! [`endpoint`]'s; how the table reads as OpenAPI is `describe`'s. Invariant: what is not in the table is neither
+//! What an operation does is the core's; calling it is [`call`]'s; how a request becomes its input and its output a response
+//! is [`endpoint`]'s; how the table reads as OpenAPI is `describe`'s. Invariant: what is not in the table is neither
 //! served nor documented, and what is in it is both.
 
+pub(crate) mod call;
 mod describe;
 pub(crate) mod endpoint;
 
@@ -40,6 +41,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::router::Routes;
+use call::Call;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::document;
 use endpoint::Served;
@@ -108,6 +110,16 @@ pub(crate) fn read_openapi() -> Value {
     serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
 
+/// What a reference of the document leads to, which is what many operations share; anything else is itself.
+pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
+    let place = value["$ref"]
+        .as_str()
+        .and_then(|reference| reference.strip_prefix('#'));
+    place
+        .and_then(|place| document.pointer(place))
+        .unwrap_or(value)
+}
+
 /// One row of the table.
 pub(crate) struct Entry {
     /// The operation's place in the interface.
@@ -121,7 +133,8 @@ pub(crate) struct Entry {
     /// Whether the answer has a Location.
     located: bool,
     output: Schema,
-    serve: fn(&Entry, Arc<App>) -> BoxEndpoint<'static>,
+    /// Calls it.
+    pub(crate) call: Call,
     /// What the answer's type makes of an answer.
     #[cfg(test)]
     rewrite: fn(&[u8]) -> serde_json::Result<Vec<u8>>,
@@ -151,7 +164,7 @@ fn entry<O: Operation<Output: Type>>() -> Entry {
         keeping_nothing: false,
         located: false,
         output: Schema::of::<O::Output>(),
-        serve: |entry, app| Served::<O>::new(app, entry.is_tagged(), entry.at_once).boxed(),
+        call: call::call::<O>,
         #[cfg(test)]
         rewrite: |answer| {
             let output = serde_json::from_slice::<O::Output>(answer)?;
@@ -199,23 +212,19 @@ impl Entry {
         !self.changing && self.route.method == Method::Get && self.route.status == 200
     }
 
-    /// The operation's endpoint.
-    pub(crate) fn endpoint(&self, app: &Arc<App>) -> BoxEndpoint<'static> {
-        (self.serve)(self, Arc::clone(app))
+    /// Whether it is tried without the store. What a partner's key tells of its owner is asked of the store where
+    /// whoever calls holds the database.
+    pub(crate) fn is_from_memory(&self, app: &App) -> bool {
+        self.at_once && !app.is_operated()
     }
 
     /// A route's path as the router takes it.
-    pub(crate) fn pattern(route: &Route) -> String {
-        route.path.replace('{', ":").replace('}', "")
+    fn pattern(&self) -> String {
+        self.route.path.replace('{', ":").replace('}', "")
     }
 
     fn method(&self) -> http::Method {
-        Self::method_of(&self.route)
-    }
-
-    /// A route's method.
-    pub(crate) fn method_of(route: &Route) -> http::Method {
-        match route.method {
+        match self.route.method {
             Method::Get => http::Method::GET,
             Method::Post => http::Method::POST,
             Method::Put => http::Method::PUT,
@@ -223,15 +232,27 @@ impl Entry {
             Method::Delete => http::Method::DELETE,
         }
     }
+
+    /// The operation as an endpoint.
+    fn served(&self, app: &Arc<App>) -> BoxEndpoint<'static> {
+        let served = Served {
+            app: Arc::clone(app),
+            route: self.route,
+            tagged: self.is_tagged(),
+            from_memory: self.is_from_memory(app),
+            call: self.call,
+        };
+        served.boxed()
+    }
 }
 
 /// Adds the route of every operation.
 pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
     for entry in table() {
         routes
-            .entry(Entry::pattern(&entry.route))
+            .entry(entry.pattern())
             .or_default()
-            .insert(entry.method(), entry.endpoint(app));
+            .insert(entry.method(), entry.served(app));
     }
 }
 

@@ -11,7 +11,6 @@ use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session};
-use poem::Request;
 use poem::http::header::HeaderMap;
 
 use crate::auth::Keys;
@@ -235,11 +234,16 @@ impl App {
         }
     }
 
-    /// Who is calling this route, if they may at this moment.
-    pub(crate) async fn admit(&self, route: &Route, request: &Request) -> Result<Admitted, Turned> {
+    /// Who is calling this route, if they may at this moment. `from`: their address, where it is known.
+    pub(crate) async fn admit(
+        &self,
+        route: &Route,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Result<Admitted, Turned> {
         let now_ms = self.service.clock().now().ms();
         let (authority, limit) = if route.access == Access::Open {
-            let address = caller_address(request);
+            let address = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
             // What strangers may write costs storage, so it is rationed; what they may read is not.
             let rationed = self
                 .registrations
@@ -253,7 +257,7 @@ impl App {
                 limit,
             )
         } else {
-            let identified = self.identify(request.headers()).await;
+            let identified = self.identify(headers).await;
             let authority = identified.map_err(|error| Turned { error, limit: None })?;
             let limit = match (&authority, &self.budgets.partners) {
                 (Authority::Partner { partner_id, .. }, Some(limiter)) => {
@@ -285,12 +289,4 @@ impl App {
             }),
         }
     }
-}
-
-fn caller_address(request: &Request) -> IpAddr {
-    let address = request
-        .remote_addr()
-        .as_socket_addr()
-        .map(|address| address.ip().to_canonical());
-    address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }

@@ -1,7 +1,8 @@
 //! Who is calling: from the `x-api-key` header to an authority.
 //!
 //! A key is looked up by the SHA-256 of its text, and what was found is kept for [`limits::KEY_CACHE_MS`] so that a
-//! revoked key dies within that time on every node; on this one it dies at once ([`Keys::forget`]).
+//! revoked key dies within that time on every node; on this one it dies at once ([`Keys::forget`]). No crate's cache takes
+//! back what a revocation overtook.
 //! Invariants: an answer read from the store before a revocation is never kept after it; a row that the service did not write
 //! is nobody's key.
 

@@ -1,6 +1,7 @@
 //! Connections: accepted, kept within their time, ended in order.
 //!
-//! HTTP/1.1 only; TLS and HTTP/2 belong to the proxy in front. Invariants: no client, however slow, holds a
+//! HTTP/1.1 only; TLS and HTTP/2 belong to the proxy in front. poem's own server sets a client no time to send in, and limits
+//! no number of connections, so hyper is driven here. Invariants: no client, however slow, holds a
 //! connection longer than [`REQUEST`] per request and [`IDLE`] between two; no client, however many connections it
 //! holds, keeps others from theirs.
 

@@ -1,11 +1,15 @@
 //! Reads the HTTP message around an operation's request: path, query, body, the headers that matter.
 //!
-//! Field rules are the core's. Invariant: nothing here holds more than the body limit for one request, however the
+//! Field rules are the core's. poem's extractors would refuse in words of their own, and its `Accept` knows no weights.
+//! Invariant: nothing here holds more than the body limit for one request, however the
 //! client sends it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::operation::Route;
+use percent_encoding::percent_decode_str;
 use poem::http::StatusCode;
 use poem::http::Version;
 use poem::http::header::{
@@ -96,17 +100,10 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The values of a route's parameters in a path that the router matched to it.
-pub(crate) fn parameters(route: &str, path: &str) -> Vec<String> {
-    if !route.contains('{') {
-        return Vec::new();
-    }
-    let pairs = route.split('/').zip(path.split('/'));
-    // A segment that does not decode names nothing, as any other unknown id.
-    pairs
-        .filter(|(name, _)| name.starts_with('{'))
-        .map(|(_, value)| decode(value, false).unwrap_or_default())
-        .collect()
+/// The values of a route's parameters. One that is no UTF-8 names nothing, as any other unknown id.
+pub(crate) fn parameters(route: &Route, request: &Request) -> Vec<String> {
+    let value = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
+    route.parameters().map(value).collect()
 }
 
 /// The pairs of a query string, decoded.
@@ -117,13 +114,7 @@ pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> 
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
     };
-    if text.len() > QUERY_BYTES {
-        let message = format!(
-            "The query has {} bytes; at most {QUERY_BYTES} are read.",
-            text.len()
-        );
-        return Err(Error::invalid("query_too_long", message));
-    }
+    check_query_bytes(text.len())?;
     let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         Some((decode(name, true)?, decode(value, true)?))
@@ -136,30 +127,31 @@ pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> 
     })
 }
 
-/// Undoes percent-encoding; `None` when it is broken or gives no UTF-8.
-pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    if !text.contains(['%', '+']) {
-        return Some(text.to_owned());
+/// # Errors
+/// `query_too_long`.
+pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
+    if bytes <= QUERY_BYTES {
+        return Ok(());
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => {
-                let (high, low) = (bytes.next().and_then(digit)?, bytes.next().and_then(digit)?);
-                high << 4 | low
-            }
-            b'+' if plus_is_space => b' ',
-            other => other,
-        });
-    }
-    String::from_utf8(out).ok()
+    let message = format!("The query has {bytes} bytes; at most {QUERY_BYTES} are read.");
+    Err(Error::invalid("query_too_long", message))
 }
 
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte)
-        .to_digit(16)
-        .and_then(|digit| u8::try_from(digit).ok())
+/// Undoes percent-encoding; `None` when it is broken, which the crate lets stand, or gives no UTF-8.
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let is_byte = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_byte) {
+        return None;
+    }
+    let spaced = match plus_is_space {
+        true => Cow::Owned(text.replace('+', " ")),
+        false => Cow::Borrowed(text),
+    };
+    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
+    Some(decoded.into_owned())
 }
 
 /// The Idempotency-Key header. One that is not text, or was sent twice, becomes one the core refuses.

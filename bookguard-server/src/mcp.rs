@@ -1,4 +1,4 @@
-//! The Model Context Protocol at [`PATH`]: the operations that a model may choose, as tools, over the same endpoints.
+//! The Model Context Protocol at [`PATH`]: the operations that a model may choose, as tools.
 //!
 //! | module | job |
 //! |---|---|
@@ -9,13 +9,13 @@
 //! | `message` | one JSON-RPC message, read before it is believed |
 //! | `answers` | what the protocol's own crate asks of a server |
 //! | `tools` | the one table of tools; their schemas from the interface document |
-//! | `call` | from a tool's call to an operation's request, and back |
-//! | `arguments` | where each argument stands in that request |
+//! | `call` | a tool's call is its operation's |
+//! | `arguments` | where each argument stands in the operation's input |
 //! | `verification` | the one tool that is not an operation of the HTTP interface |
 //! | [`local`] | the same without a listener, for the command line |
 //!
 //! Messages, revisions and lifecycle are the crate `rmcp`'s. There are no sessions: nodes share nothing, so each request
-//! says all it needs. Invariant: a tool is an operation's own endpoint called in this process, with the caller's own key;
+//! says all it needs. Invariant: a tool is an operation, called as the HTTP interface calls it and with the caller's own key;
 //! there is no way to data here that has other scopes, limits, refusals or a log of its own.
 
 mod answers;

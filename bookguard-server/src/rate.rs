@@ -3,7 +3,7 @@
 //! Each caller has a token bucket, kept as what it lacks of being full at one instant (the generic cell rate algorithm,
 //! ITU-T I.371): a full bucket is the same as none, so only callers that were here lately are held. A request takes one
 //! token before anything is known of it, and is charged afterwards for processor time that no token pays for, so a
-//! bucket can lack more than it holds. Time comes from the caller. Invariant: never more than [`CALLERS`] buckets,
+//! bucket can lack more than it holds: `governor` cannot charge afterwards. Time comes from the caller. Invariant: never more than [`CALLERS`] buckets,
 //! whatever callers do.
 
 use std::collections::HashMap;

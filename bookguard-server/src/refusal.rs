@@ -200,23 +200,8 @@ impl Refusal {
             allow,
             last,
         } = self;
-        let mut fault = None;
-        let message = if error.kind == Kind::Internal {
-            fault = Some(Fault(error.message));
-            "Internal error; it is logged under the x-request-id of this answer.".to_owned()
-        } else {
-            error.message
-        };
-        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
-        let refused = Refused {
-            error: status.canonical_reason().unwrap_or("Error").to_owned(),
-            message,
-            code: error.code.into_owned(),
-            details: error.details,
-            resolution_id: obstacle.resolution_id,
-            disclosure_hash: obstacle.disclosure_hash,
-            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
-        };
+        let retry_after_s = error.retry_after_s.unwrap_or(1);
+        let (refused, fault) = tell(status, error);
         let mut response = Response::from(refused.bytes(status));
         response.set_status(status);
         let headers = response.headers_mut();
@@ -229,10 +214,7 @@ impl Refusal {
             status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
         ) {
-            headers.insert(
-                RETRY_AFTER,
-                HeaderValue::from(error.retry_after_s.unwrap_or(1)),
-            );
+            headers.insert(RETRY_AFTER, HeaderValue::from(retry_after_s));
         }
         if let Some(allow) = allow.and_then(|allow| HeaderValue::from_str(&allow).ok()) {
             headers.insert(ALLOW, allow);
@@ -271,11 +253,39 @@ impl Refusal {
         bytes
     }
 
+    /// The status and body of the response that says so, for whoever sends none; what was at fault of ours is for the log.
+    pub(crate) fn say(self) -> (StatusCode, Vec<u8>, Option<Fault>) {
+        let (refused, fault) = tell(self.status, self.error);
+        (self.status, refused.bytes(self.status), fault)
+    }
+
     /// The code a client branches on.
     #[cfg(test)]
     pub fn code(&self) -> &str {
         &self.error.code
     }
+}
+
+/// What a client is told of an error, and what is for the log alone.
+fn tell(status: StatusCode, error: Error) -> (Refused, Option<Fault>) {
+    let mut fault = None;
+    let message = if error.kind == Kind::Internal {
+        fault = Some(Fault(error.message));
+        "Internal error; it is logged under the x-request-id of this answer.".to_owned()
+    } else {
+        error.message
+    };
+    let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+    let refused = Refused {
+        error: status.canonical_reason().unwrap_or("Error").to_owned(),
+        message,
+        code: error.code.into_owned(),
+        details: error.details,
+        resolution_id: obstacle.resolution_id,
+        disclosure_hash: obstacle.disclosure_hash,
+        evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
+    };
+    (refused, fault)
 }
 
 impl Refused {

@@ -2,8 +2,9 @@
 //!
 //! Invariant: every cell is made plain here, so that no caller can forget it.
 
+use anstyle::AnsiColor;
 use bookguard_core::model::{Amount, Timestamp};
-use comfy_table::{Attribute, Cell, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{Cell, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::text::plain;
 
@@ -19,22 +20,22 @@ pub struct Style {
 impl Style {
     /// The text in bold.
     pub fn bold(self, text: &str) -> String {
-        self.paint("1", text)
+        self.paint(anstyle::Style::new().bold(), text)
     }
 
     /// The text in green: well.
     pub fn good(self, text: &str) -> String {
-        self.paint("32", text)
+        self.paint(AnsiColor::Green.on_default(), text)
     }
 
     /// The text in red: not well.
     pub fn bad(self, text: &str) -> String {
-        self.paint("31", text)
+        self.paint(AnsiColor::Red.on_default(), text)
     }
 
-    fn paint(self, code: &str, text: &str) -> String {
+    fn paint(self, look: anstyle::Style, text: &str) -> String {
         if self.colour {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+            format!("{look}{text}{look:#}")
         } else {
             text.to_owned()
         }
@@ -52,14 +53,7 @@ pub fn list<const N: usize>(
         return format!("No {what}.");
     }
     let mut table = empty();
-    let title = |text: &str| {
-        if style.colour {
-            Cell::new(text).add_attribute(Attribute::Bold)
-        } else {
-            Cell::new(text)
-        }
-    };
-    table.set_header(header.map(title).to_vec());
+    table.set_header(header.map(Cell::new).to_vec());
     for row in &rows {
         table.add_row(row.each_ref().map(|cell| Cell::new(plain(cell))).to_vec());
     }
@@ -80,11 +74,14 @@ pub fn list<const N: usize>(
         });
         return records.collect::<Vec<_>>().join("\n\n");
     }
-    table
+    let mut lines: Vec<String> = table
         .lines()
         .map(|line| line.trim_end().to_owned())
-        .collect::<Vec<_>>()
-        .join("\n")
+        .collect();
+    if let Some(title) = lines.first_mut() {
+        *title = style.bold(title);
+    }
+    lines.join("\n")
 }
 
 /// A record: names and values; fields without a value are left out. Values are never broken, so that keys and hashes
@@ -161,11 +158,6 @@ fn empty() -> Table {
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-')));
     table.set_content_arrangement(ContentArrangement::Disabled);
     table
-}
-
-/// Columns of the terminal on standard output, if that is one.
-pub fn terminal_width() -> Option<u16> {
-    Table::new().width()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use bookguard_core::operation::{Method, Operation, Request};
+use bookguard_core::operation::{Method, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
@@ -75,13 +75,20 @@ impl Remote {
 
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
-        if self.key.is_none() && O::ROUTE.access != Access::Open {
+        let (url, body) = self.ask(&O::ROUTE, request).await?;
+        super::read::<O>(body)
+            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Check the address, and that the server runs this version.")))
+    }
+
+    /// The body of an operation's answer, and where it came from.
+    async fn ask(&self, route: &Route, request: Request) -> Result<(Url, Vec<u8>), Failure> {
+        if self.key.is_none() && route.access != Access::Open {
             return Err(Failure::NoKey);
         }
         let url = self
-            .address(O::ROUTE.path, &request.path, &request.query)
+            .address(route.path, &request.path, &request.query)
             .ok_or_else(unknown)?;
-        let mut builder = match O::ROUTE.method {
+        let mut builder = match route.method {
             Method::Get => self.client.get(url.clone()),
             Method::Post => self.client.post(url.clone()),
             Method::Put => self.client.put(url.clone()),
@@ -103,12 +110,7 @@ impl Remote {
             builder = builder.header("idempotency-key", value);
         }
         let body = self.send(builder).await?;
-        super::read::<O>(body).map_err(|why| {
-            Failure::BadAnswer(format!(
-                "{url} did not answer as Bookguard does ({why}). Check the address, and \
-                 that the server runs this version."
-            ))
-        })
+        Ok((url, body))
     }
 
     /// A text that does not belong to an operation, such as the checkpoint.

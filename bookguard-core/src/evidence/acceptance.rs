@@ -1,7 +1,7 @@
 //! An acceptance of a booking's terms as the ledger records it: the members of `terms.accepted`.
 //!
 //! It names the text by its hash; the text itself is recomputed from the terms in force. The network address and the program
-//! may be personal data, so both are separate values that can be erased.
+//! may be personal data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,11 +25,11 @@ pub struct Acceptance {
     pub method: String,
     /// When, as the partner says.
     pub at: Timestamp,
-    /// From which network address; absent when it was not said, or was erased.
+    /// From which network address; absent when it was not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub ip: Option<String>,
-    /// With which program; absent when it was not said, or was erased.
+    /// With which program; absent when it was not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub user_agent: Option<String>,

@@ -19,10 +19,8 @@ pub struct StoredEntry {
     pub kind: String,
     /// The commitment's salt.
     pub salt: [u8; 32],
-    /// The fields that can be shown.
+    /// The fields.
     pub disclosures: Vec<Disclosure>,
-    /// The fields that were erased, and the digests that are left of them.
-    pub erased: Vec<(String, [u8; 32])>,
 }
 
 impl StoredEntry {
@@ -31,15 +29,9 @@ impl StoredEntry {
     /// # Errors
     /// A value canonical JSON cannot keep.
     pub fn event_body(&self) -> Result<EventBody, EventError> {
-        let shown = self
-            .disclosures
-            .iter()
+        let digests = (self.disclosures.iter())
             .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
-        let erased = self
-            .erased
-            .iter()
-            .map(|(name, digest)| Ok((name.clone(), *digest)));
-        let sd = shown.chain(erased).collect::<Result<_, EventError>>()?;
+        let sd = digests.collect::<Result<_, EventError>>()?;
         Ok(EventBody {
             kind: self.kind.clone(),
             sd,

@@ -164,7 +164,7 @@ pub fn rescheduled(record: &RescheduleRecord) -> Vec<Field> {
     fields
 }
 
-/// The fields of `terms.accepted`, each by itself, because where and with what it was accepted can be erased.
+/// The fields of `terms.accepted`.
 pub fn accepted(acceptance: &Acceptance) -> Vec<Field> {
     let mut fields = vec![
         ("bookingId", json!(acceptance.booking_id)),
@@ -184,7 +184,7 @@ pub fn accepted(acceptance: &Acceptance) -> Vec<Field> {
     fields
 }
 
-/// The fields of `booking.canceled`: what was asked for, each by itself, because the note can be erased.
+/// The fields of `booking.canceled`: what was asked for.
 pub fn canceled(cancellation: &Cancellation) -> Vec<Field> {
     let mut fields = vec![
         ("bookingId", json!(cancellation.booking_id)),

@@ -80,8 +80,6 @@ pub struct Packet {
     /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, hosts and attempts before the
     /// last among it, is a statement of the service.
     pub deliveries: Vec<PacketDelivery>,
-    /// Evidence items.
-    pub items: Vec<Value>,
     /// The packet in sentences.
     pub summary: Summary,
     /// C2SP signed note of the ledger's key over the SHA-256 of this document's RFC 8785 text without this member.
@@ -112,8 +110,6 @@ pub struct PacketEntry {
     pub salt: String,
     /// The event's values, each with its salt, sorted by name.
     pub disclosures: Vec<Disclosure>,
-    /// Names of values that were erased, sorted.
-    pub erased: Vec<String>,
     /// C2SP tlog-proof of the leaf.
     pub proof: String,
 }

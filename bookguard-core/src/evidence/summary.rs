@@ -1,7 +1,7 @@
 //! The packet in sentences, for people.
 //!
 //! A pure function of what the rest of the packet proves or states, so that a verifier recomputes it. It names no
-//! person: names can be erased later, sentences cannot.
+//! person.
 
 use serde::{Deserialize, Serialize};
 
@@ -133,8 +133,6 @@ fn meaning(kind: LeafKind) -> &'static str {
         LeafKind::TermsAccepted => "A party accepted the terms exactly as they were disclosed.",
         LeafKind::BookingCanceled => "The booking was canceled.",
         LeafKind::ResolutionCreated => "What the cancellation came to was recorded.",
-        LeafKind::EvidenceAdded => "A piece of evidence was added.",
-        LeafKind::EvidenceErased => "Personal data was erased.",
         LeafKind::WebhookSettled => "A notification reached its end.",
         LeafKind::LogContinued => "The ledger went on under a new name.",
     }

@@ -168,7 +168,7 @@ impl Operation for AcceptTerms {
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
                       of every evidence packet from then on. A text other than the one in force is 409 `disclosure_changed`, \
                       with the `disclosureHash` in force; the same party, method, instant and text again answer with what is \
-                      recorded. `ip` and `userAgent` are separate values in the ledger, which can be erased.",
+                      recorded.",
     };
     type Output = Accepted;
 
@@ -219,10 +219,10 @@ impl AcceptanceRequest {
             .about("When the party accepted: at most 5 minutes ahead, and not before the text was there.")
             .required("at", instant);
         let ip = form
-            .about("From which network address (IPv4 or IPv6). Kept in the ledger as a value of its own that can be erased.")
+            .about("From which network address (IPv4 or IPv6).")
             .optional("ip", address);
         let user_agent = form
-            .about("With which program. Kept as the address is.")
+            .about("With which program.")
             .optional("userAgent", |v| v.text(limits::USER_AGENT_CHARS));
         let disclosure_hash = form
             .about("The `disclosureHash` of the text that was shown.")

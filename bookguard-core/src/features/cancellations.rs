@@ -240,7 +240,7 @@ impl CancelRequest {
             .about("Why.")
             .optional("reason", |v| v.named("Reason").choice(Reason::WORDS));
         let note = form
-            .about("In somebody's own words. Kept in the ledger as a value of its own that can be erased.")
+            .about("In somebody's own words.")
             .optional("note", |v| v.text(limits::TEXT_CHARS));
         let effective_at = form
             .about(

@@ -284,7 +284,6 @@ impl Source {
             evaluation,
             resolution: resolution.cloned(),
             deliveries,
-            items: Vec::new(),
             summary,
             signature: String::new(),
         })
@@ -304,14 +303,11 @@ fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<(PacketEntry, Landma
     let body = stored.event_body().map_err(|e| unreadable(&e))?;
     let mut disclosures = stored.disclosures.clone();
     disclosures.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut erased: Vec<String> = stored.erased.iter().map(|(name, _)| name.clone()).collect();
-    erased.sort();
     let entry = PacketEntry {
         leaf: STANDARD.encode(&stored.leaf),
         salt: URL_SAFE_NO_PAD.encode(stored.salt),
         body,
         disclosures,
-        erased,
         proof: proof.to_string(),
     };
     let landmark = Landmark {

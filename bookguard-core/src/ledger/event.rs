@@ -1,9 +1,8 @@
 //! `bookguard.event/1`: what happened, committed to by a leaf and disclosed field by field.
 //!
 //! A body holds one digest per field instead of the field; a [`Disclosure`] is a field with the salt of its digest.
-//! Deleting a disclosure erases the field and leaves every proof intact. Which fields an event has, and where bodies,
-//! salts and disclosures are kept, is the caller's. Invariant: with the 32-byte random salts gone, nothing here can
-//! be guessed back; with them there, nothing can be shown that was not committed to.
+//! Which fields an event has, and where salts and disclosures are kept, is the caller's. Invariant: with the 32-byte random
+//! salts gone, nothing here can be guessed back; with them there, nothing can be shown that was not committed to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,10 +39,6 @@ pub enum LeafKind {
     BookingCanceled,
     /// A cancellation was resolved.
     ResolutionCreated,
-    /// An evidence item was added.
-    EvidenceAdded,
-    /// Disclosures were erased.
-    EvidenceErased,
     /// A webhook delivery reached its end.
     WebhookSettled,
     /// The log itself goes on under a new name, after entries of it were lost. Belongs to no booking.
@@ -52,15 +47,13 @@ pub enum LeafKind {
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 8] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingRescheduled,
         Self::TermsAccepted,
         Self::BookingCanceled,
         Self::ResolutionCreated,
-        Self::EvidenceAdded,
-        Self::EvidenceErased,
         Self::WebhookSettled,
         Self::LogContinued,
     ];
@@ -75,8 +68,6 @@ impl LeafKind {
             Self::TermsAccepted => "terms.accepted",
             Self::BookingCanceled => "booking.canceled",
             Self::ResolutionCreated => "resolution.created",
-            Self::EvidenceAdded => "evidence.added",
-            Self::EvidenceErased => "evidence.erased",
             Self::WebhookSettled => "webhook.settled",
             Self::LogContinued => "log.continued",
         }
@@ -153,7 +144,7 @@ pub struct Disclosure {
     pub value: Value,
 }
 
-/// Shows the name only: values are personal data, and salts are what erasure erases.
+/// Shows the name only: values are personal data, and salts are all that keeps them from being guessed.
 impl fmt::Debug for Disclosure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Disclosure")

@@ -24,13 +24,6 @@ impl Frontier {
         Self::default()
     }
 
-    /// A tree of `size` leaves from the roots of its perfect subtrees, biggest first; `None` when their number is
-    /// not the number of 1-bits in `size`.
-    #[must_use]
-    pub fn from_parts(size: u64, parts: Vec<Hash>) -> Option<Self> {
-        (parts.len() == size.count_ones() as usize).then_some(Self { size, parts })
-    }
-
     /// The tree of `size` leaves from stored tiles. `read(level, index)` gives a tile's bytes as far as it has
     /// grown, which may be further than `size`. Reads at most one tile per level.
     ///
@@ -48,12 +41,6 @@ impl Frontier {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
-    }
-
-    /// The roots of the perfect subtrees, biggest first.
-    #[must_use]
-    pub fn parts(&self) -> &[Hash] {
-        &self.parts
     }
 
     /// The Merkle tree hash (RFC 6962 §2.1). Costs one hash per 1-bit of the size.

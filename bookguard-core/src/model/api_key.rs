@@ -29,8 +29,6 @@ pub enum Scope {
     PoliciesWrite,
     /// Read evidence packets.
     EvidenceRead,
-    /// Add to evidence.
-    EvidenceWrite,
     /// List keys.
     ApiKeysRead,
     /// Create and revoke keys.
@@ -39,7 +37,7 @@ pub enum Scope {
 
 impl Scope {
     /// All scopes with their words.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::BookingsRead, "bookings:read"),
         (Self::BookingsWrite, "bookings:write"),
         (Self::WebhooksRead, "webhooks:read"),
@@ -47,7 +45,6 @@ impl Scope {
         (Self::PoliciesRead, "policies:read"),
         (Self::PoliciesWrite, "policies:write"),
         (Self::EvidenceRead, "evidence:read"),
-        (Self::EvidenceWrite, "evidence:write"),
         (Self::ApiKeysRead, "api-keys:read"),
         (Self::ApiKeysWrite, "api-keys:write"),
     ];
@@ -291,8 +288,8 @@ mod tests {
         let lacks = |own: &[&str], other: &[&str]| scopes(own).lacks(&scopes(other));
         assert!(lacks(&["*"], &["webhooks:*", "evidence:read"]).is_empty());
         assert_eq!(
-            lacks(&["webhooks:*"], &["webhooks:read", "evidence:*"]),
-            ["evidence:read", "evidence:write"]
+            lacks(&["webhooks:*"], &["webhooks:read", "policies:*"]),
+            ["policies:read", "policies:write"]
         );
         assert!(scopes(&[]).words().is_empty() && !scopes(&[]).allow(Scope::BookingsRead));
         for word in [

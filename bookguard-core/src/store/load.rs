@@ -467,15 +467,8 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
     let corrupt = |why: &dyn std::fmt::Display| {
         StoreError::Corrupt(format!("an acceptance cannot be read: {why}"))
     };
-    let pairs: Vec<Vec<serde_json::Value>> = row.json(3)?;
-    let fields = pairs
-        .into_iter()
-        .filter_map(|pair| match <[_; 2]>::try_from(pair) {
-            Ok([serde_json::Value::String(name), value]) => Some((name, value)),
-            // The name of a value that was erased stands alone.
-            _ => None,
-        });
-    let acceptance = Acceptance::of(fields.collect()).map_err(|e| corrupt(&e))?;
+    let fields: Vec<(String, serde_json::Value)> = row.json(3)?;
+    let acceptance = Acceptance::of(fields.into_iter().collect()).map_err(|e| corrupt(&e))?;
     let leaf = (row.size(1)?, crate::ledger::leaf_hash(row.blob(2)?));
     let known = work.acceptances.entry(row.id(0)?).or_default();
     let place = known.partition_point(|((index, _), _)| *index < leaf.0);

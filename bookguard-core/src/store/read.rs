@@ -479,7 +479,7 @@ pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
 }
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
-    let (disclosures, erased) = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
+    let disclosures = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
         StoreError::Corrupt(format!(
             "the fields of entry {} cannot be read",
             row.size(0).unwrap_or(0)
@@ -496,34 +496,23 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
         kind: row.text(4)?.to_owned(),
         salt: row.bytes(5)?,
         disclosures,
-        erased,
     })
 }
 
-type Fields = (Vec<Disclosure>, Vec<(String, [u8; 32])>);
-
-/// The fields from their names and values and the 32 bytes of each: its salt, or, once the value is erased, its digest.
-fn fields(facts: &str, salts: &[u8]) -> Option<Fields> {
-    let pairs: Vec<Vec<Value>> = serde_json::from_str(facts).ok()?;
+/// The fields from their names and values and the salt of each.
+fn fields(facts: &str, salts: &[u8]) -> Option<Vec<Disclosure>> {
+    let pairs: Vec<(String, Value)> = serde_json::from_str(facts).ok()?;
     let (salts, rest) = salts.as_chunks::<32>();
     if !rest.is_empty() || salts.len() != pairs.len() {
         return None;
     }
-    let mut disclosures = Vec::with_capacity(pairs.len());
-    let mut erased = Vec::new();
-    for (pair, salt) in pairs.into_iter().zip(salts) {
-        let mut pair = pair.into_iter();
-        match (pair.next()?, pair.next(), pair.next()) {
-            (Value::String(name), Some(value), None) => disclosures.push(Disclosure {
-                name,
-                salt: *salt,
-                value,
-            }),
-            (Value::String(name), None, None) => erased.push((name, *salt)),
-            _ => return None,
-        }
-    }
-    Some((disclosures, erased))
+    let fields = pairs.into_iter().zip(salts);
+    let fields = fields.map(|((name, value), salt)| Disclosure {
+        name,
+        salt: *salt,
+        value,
+    });
+    Some(fields.collect())
 }
 
 #[cfg(test)]

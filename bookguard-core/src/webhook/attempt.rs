@@ -193,11 +193,6 @@ impl FailureClass {
             500.. => Some(FailureClass::Http5xx),
         }
     }
-
-    /// Whether the endpoint is to be disabled: only a 410 says so.
-    pub fn disables_endpoint(self) -> bool {
-        self == FailureClass::Gone
-    }
 }
 
 impl fmt::Display for Phase {

@@ -3,12 +3,10 @@
 //! Decides from what happened; the caller brings the clock, the dice and the count. Invariant: the number of automatic
 //! attempts charged to an endpoint never exceeds the number of delays of the schedule.
 
-use std::fmt;
-
-use chrono::{DateTime, NaiveDateTime};
+use std::time::UNIX_EPOCH;
 
 use super::attempt::{Attempt, FailureClass};
-use crate::limits::{RETRY_AFTER_MS, SCHEDULE_ATTEMPTS, SCHEDULE_DELAY_MS};
+use crate::limits::RETRY_AFTER_MS;
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -23,21 +21,6 @@ pub struct Schedule {
     delays_ms: Vec<u64>,
 }
 
-/// A list of delays that cannot be a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScheduleError {
-    /// There must be at least one attempt, and at most [`SCHEDULE_ATTEMPTS`].
-    Attempts {
-        /// How many there are.
-        found: usize,
-    },
-    /// A delay is longer than [`SCHEDULE_DELAY_MS`].
-    Delay {
-        /// The delay in milliseconds.
-        found_ms: u64,
-    },
-}
-
 /// 0, 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h: a receiver may be down for three days and miss nothing.
 impl Default for Schedule {
     fn default() -> Self {
@@ -49,30 +32,9 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// A schedule of the operator's own: the delays before each automatic attempt, in milliseconds.
-    ///
-    /// # Errors
-    /// [`ScheduleError`] when there are none, too many, or one is too long.
-    pub fn new(delays_ms: Vec<u64>) -> Result<Self, ScheduleError> {
-        if !(1..=SCHEDULE_ATTEMPTS).contains(&delays_ms.len()) {
-            return Err(ScheduleError::Attempts {
-                found: delays_ms.len(),
-            });
-        }
-        match delays_ms.iter().find(|delay| **delay > SCHEDULE_DELAY_MS) {
-            Some(delay) => Err(ScheduleError::Delay { found_ms: *delay }),
-            None => Ok(Schedule { delays_ms }),
-        }
-    }
-
     /// How many automatic attempts there are, the first one included.
     pub fn attempts(&self) -> usize {
         self.delays_ms.len()
-    }
-
-    /// The wait before the first attempt, in milliseconds; `random` is any uniformly distributed number.
-    pub fn first_delay(&self, random: u64) -> u64 {
-        spread(self.delays_ms[0], random)
     }
 
     /// The wait after `last` until the next automatic attempt, in milliseconds; `None` when there is none.
@@ -114,23 +76,10 @@ pub fn retry_after_ms(value: &str, now_ms: i64) -> Option<u64> {
         let seconds: u64 = value.parse().unwrap_or(u64::MAX);
         return Some(seconds.saturating_mul(SECOND).min(RETRY_AFTER_MS));
     }
-    let until_ms = http_date(value)?.and_utc().timestamp_millis();
-    let wait = u64::try_from(until_ms.saturating_sub(now_ms)).unwrap_or(0);
-    Some(wait.min(RETRY_AFTER_MS))
-}
-
-fn http_date(value: &str) -> Option<NaiveDateTime> {
-    const FORMS: [&str; 3] = [
-        "%a, %d %b %Y %H:%M:%S GMT", // Sun, 06 Nov 1994 08:49:37 GMT
-        "%A, %d-%b-%y %H:%M:%S GMT", // Sunday, 06-Nov-94 08:49:37 GMT
-        "%a %b %e %H:%M:%S %Y",      // Sun Nov  6 08:49:37 1994
-    ];
-    // Years of five digits and more parse too; they are outside what an HTTP date can say.
-    let latest = DateTime::from_timestamp(253_402_300_799, 0)?.naive_utc();
-    FORMS
-        .iter()
-        .find_map(|form| NaiveDateTime::parse_from_str(value, form).ok())
-        .filter(|date| *date <= latest)
+    let until = httpdate::parse_http_date(value).ok()?;
+    let until = until.duration_since(UNIX_EPOCH).ok()?.as_millis();
+    let wait = i128::try_from(until).ok()? - i128::from(now_ms);
+    Some(u64::try_from(wait.max(0)).ok()?.min(RETRY_AFTER_MS))
 }
 
 /// `delay_ms` moved by up to a fifth in either direction, evenly over `random`.
@@ -141,29 +90,6 @@ fn spread(delay_ms: u64, random: u64) -> u64 {
     delay_ms - fifth
         + u64::try_from(offset).expect("an offset is at most two fifths of a u64 delay")
 }
-
-impl fmt::Display for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ScheduleError::Attempts { found } => {
-                write!(
-                    f,
-                    "the retry schedule has {found} attempts; it must have 1 to {SCHEDULE_ATTEMPTS}"
-                )
-            }
-            ScheduleError::Delay { found_ms } => {
-                write!(
-                    f,
-                    "the retry schedule waits {} s; 7 days ({} s) is the most",
-                    found_ms / 1000,
-                    SCHEDULE_DELAY_MS / 1000
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ScheduleError {}
 
 #[cfg(test)]
 mod tests {
@@ -201,7 +127,6 @@ mod tests {
     fn ten_attempts_over_three_days_and_then_no_more() {
         let schedule = Schedule::default();
         let timeout = failed(FailureClass::Timeout, None, None);
-        assert_eq!(schedule.first_delay(EVEN), 0);
         let after = |made| schedule.next_delay(made, &timeout, EVEN);
         let seconds = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
         for (made, seconds) in (1..).zip(seconds) {
@@ -226,11 +151,6 @@ mod tests {
                 _ => Some(5000),
             };
             assert_eq!(next, expected, "{class}");
-            assert_eq!(
-                class.disables_endpoint(),
-                class == FailureClass::Gone,
-                "{class}"
-            );
         }
     }
 
@@ -314,33 +234,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_schedule_of_ones_own_has_limits() {
-        assert_eq!(
-            Schedule::new(vec![]),
-            Err(ScheduleError::Attempts { found: 0 })
-        );
-        assert_eq!(
-            Schedule::new(vec![0; 33]),
-            Err(ScheduleError::Attempts { found: 33 })
-        );
-        assert_eq!(
-            Schedule::new(vec![0, SCHEDULE_DELAY_MS + 1]),
-            Err(ScheduleError::Delay {
-                found_ms: SCHEDULE_DELAY_MS + 1
-            })
-        );
-        let schedule = Schedule::new(vec![1000, SCHEDULE_DELAY_MS]).unwrap();
-        assert_eq!(schedule.first_delay(EVEN), 1000);
-        assert_eq!(
-            schedule.next_delay(1, &failed(FailureClass::Timeout, None, None), EVEN),
-            Some(SCHEDULE_DELAY_MS)
-        );
-    }
-
     proptest! {
         #[test]
-        fn jitter_stays_within_a_fifth_and_reaches_both_ends(delay in 0..=SCHEDULE_DELAY_MS, random: u64) {
+        fn jitter_stays_within_a_fifth_and_reaches_both_ends(delay in 0..=168 * HOUR, random: u64) {
             let fifth = delay / 5;
             let spread_by = spread(delay, random);
             prop_assert!((delay - fifth..=delay + fifth).contains(&spread_by));

@@ -1,19 +1,11 @@
-//! One endpoint for every operation: request in, session and input made, core asked, response out.
+//! One endpoint for every operation: who is calling, the input out of the request, the operation called, response out.
 //!
-//! This is the path of every request, so it parses once, copies little and blocks nothing: reads run where blocking
-//! is allowed, writes are handed to the writer and awaited. Invariant: no rule of the product is decided here.
+//! Invariant: no rule of the product is decided here.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bookguard_core::error::Error;
-use bookguard_core::features::api_keys::RevokeApiKey;
-use bookguard_core::features::events;
 use bookguard_core::limits;
-use bookguard_core::model::ApiKeyId;
-use bookguard_core::operation::{self, Action, Finished, Operation, ReadFn, Watch, Writing};
-use bookguard_core::service::Service;
+use bookguard_core::operation::{self, Finished, Route};
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
 use poem::http::header::{
@@ -22,142 +14,49 @@ use poem::http::header::{
 use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
-use crate::app::{Admitted, App, Tab, Turned};
+use super::call::{Call, Caller};
+use crate::app::{Admitted, App, Turned};
 use crate::incoming;
 use crate::payer::Payer;
-use crate::readers::ReadClass;
 use crate::refusal::Refusal;
-use crate::watch;
 
-/// How long the answer to a manual retry waits for its outcome.
-const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Serves one operation.
-pub(crate) struct Served<O> {
-    app: Arc<App>,
-    tagged: bool,
-    at_once: bool,
-    /// The most bytes of a body.
-    body_bytes: usize,
-    operation: PhantomData<fn() -> O>,
+pub(crate) struct Served {
+    pub(super) app: Arc<App>,
+    pub(super) route: Route,
+    /// Whether answers carry an ETag.
+    pub(super) tagged: bool,
+    /// Whether it is tried without the store.
+    pub(super) from_memory: bool,
+    pub(super) call: Call,
 }
 
-/// How far a request came before anything is waited for.
-enum Step<T> {
-    Done(Finished),
-    Long(Session, ReadFn<T>),
-    Watch(Session, Watch<T>),
-    Write(Session, Writing<T>),
-}
-
-impl<O: Operation> Served<O> {
-    pub(crate) fn new(app: Arc<App>, tagged: bool, at_once: bool) -> Self {
-        Self {
-            at_once: at_once && !app.is_operated(),
-            app,
-            tagged,
-            body_bytes: limits::BODY_BYTES,
-            operation: PhantomData,
-        }
-    }
-
-    /// The same, for bodies of another size.
-    pub(crate) fn reading(self, body_bytes: usize) -> Self {
-        Self { body_bytes, ..self }
-    }
-
+impl Served {
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
-        let tab = match request.extensions_mut().remove() {
-            Some(tab) => tab,
-            None => self.app.tab(Payer::of(&session.authority)),
-        };
-        let mut input = self.input(request).await?;
-        let revoked = if O::ROUTE.id == RevokeApiKey::ROUTE.id {
-            input.path.first().cloned()
-        } else {
-            None
-        };
-        input.from_memory = self.at_once;
-        let input = Arc::new(input);
+        let tab = self.app.tab(Payer::of(&session.authority));
+        let input = self.input(request).await?;
         let headers = request.headers();
-        let attempted = self.attempt(&tab, session.clone(), Arc::clone(&input), headers);
-        let finished = match attempted.await {
-            Err(error) if error.is_outdated() && input.from_memory => {
-                let mut anew = operation::Request::clone(&input);
-                anew.from_memory = false;
-                self.attempt(&tab, session, Arc::new(anew), headers).await?
-            }
-            attempted => attempted?,
+        let caller = Caller {
+            app: &self.app,
+            session,
+            tab: &tab,
+            headers,
         };
-        if let Some(api_key_id) = revoked.and_then(|text| ApiKeyId::parse(&text)) {
-            self.app.keys.forget(&api_key_id);
-        }
+        let finished = (self.call)(caller, input).await?;
         Ok(respond(
-            O::ROUTE.status,
+            self.route.status,
             finished,
-            self.tagged.then(|| request.headers()),
+            self.tagged.then_some(headers),
         ))
-    }
-
-    /// Does what is asked; from memory, without leaving this task before the writer is needed.
-    async fn attempt(
-        &self,
-        tab: &Arc<Tab>,
-        session: Session,
-        input: Arc<operation::Request>,
-        headers: &HeaderMap,
-    ) -> Result<Finished, Error> {
-        // What is larger than other bodies takes its time from the first byte on.
-        let class = match input.body.len() {
-            0..=limits::BODY_BYTES => ReadClass::Short,
-            _ => ReadClass::Long,
-        };
-        let step = if input.from_memory {
-            tab.at_once(|| step::<O>(session, &input))?
-        } else {
-            let read = move || step::<O>(session, &input);
-            self.app.read(tab, class, read).await?
-        };
-        match step {
-            Step::Done(finished) => Ok(finished),
-            Step::Long(session, read) => {
-                let read = move || Ok(operation::finish::<O>(&read(&session)?));
-                self.app.read(tab, ReadClass::Long, read).await
-            }
-            Step::Watch(session, watch) => {
-                let found = self.watch(tab, session, watch).await?;
-                // The key may have been revoked meanwhile.
-                self.app.identify(headers).await?;
-                Ok(found)
-            }
-            Step::Write(session, writing) => self.write(&session, writing).await,
-        }
-    }
-
-    async fn watch(
-        &self,
-        tab: &Arc<Tab>,
-        session: Session,
-        watch: Watch<O::Output>,
-    ) -> Result<Finished, Error> {
-        let class = match watch.is_long {
-            true => ReadClass::Long,
-            false => ReadClass::Short,
-        };
-        let look = || {
-            let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.read(tab, class, move || look(&session))
-        };
-        let found = watch::watch(session.service.news(), &watch, look).await?;
-        Ok(operation::finish::<O>(&found))
     }
 
     async fn input(&self, request: &mut Request) -> Result<operation::Request, Refusal> {
         incoming::accepts(request.headers(), "application/json")?;
-        let body = incoming::body(request, self.body_bytes).await?;
+        let body = incoming::body(request, limits::BODY_BYTES).await?;
         Ok(operation::Request {
-            path: incoming::parameters(O::ROUTE.path, request.uri().path()),
+            path: incoming::parameters(&self.route, request),
             query: incoming::query(request.uri().query())?,
             body,
             idempotency_key: incoming::idempotency_key(request.headers()),
@@ -165,44 +64,19 @@ impl<O: Operation> Served<O> {
                 true => known_tags(request.headers()),
                 false => Vec::new(),
             },
-            from_memory: false,
+            from_memory: self.from_memory,
         })
-    }
-
-    async fn write(
-        &self,
-        session: &Session,
-        writing: Writing<O::Output>,
-    ) -> Result<Finished, Error> {
-        let Writing { command, awaits } = writing;
-        let remembered = command
-            .remember
-            .as_ref()
-            .filter(|_| awaits.is_some())
-            .map(|remember| remember.key);
-        let courier = &self.app.courier;
-        let awaited = awaits.map(|awaits| courier.ready(awaits)).transpose()?;
-        let outcome = Service::outcome(session.service.submit(command)?).await?;
-        let mut finished = operation::finish_write::<O>(outcome);
-        if let Some(awaited) = awaited.filter(|_| !finished.replayed)
-            && let Some(body) = courier.answer(awaited, RETRY_WAIT).await?
-        {
-            finished.body = body;
-            if let Some(key) = remembered {
-                // Before it leaves: a repetition must find what was sent.
-                let replacement = events::replace_answer(session, key, &finished.body);
-                session.service.submit_patiently(replacement).await?;
-            }
-        }
-        Ok(finished)
     }
 }
 
-impl<O: Operation> Endpoint for Served<O> {
+impl Endpoint for Served {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let (mut response, limit) = match self.app.admit(&O::ROUTE, &request).await {
+        let from = request.remote_addr().as_socket_addr();
+        let from = from.map(|address| address.ip().to_canonical());
+        let admitted = self.app.admit(&self.route, request.headers(), from).await;
+        let (mut response, limit) = match admitted {
             Ok(Admitted { session, limit }) => {
                 let answer = self.answer(session, &mut request).await;
                 (answer.unwrap_or_else(Refusal::respond), limit)
@@ -217,20 +91,6 @@ impl<O: Operation> Endpoint for Served<O> {
             limit.write(response.headers_mut());
         }
         Ok(response)
-    }
-}
-
-/// Reads the request, and the store too when that is all there is to do.
-fn step<O: Operation>(
-    session: Session,
-    input: &operation::Request,
-) -> Result<Step<O::Output>, Error> {
-    match operation::prepare::<O>(&session, input)? {
-        Action::Read(read) => Ok(Step::Done(operation::finish::<O>(&read(&session)?))),
-        Action::Long(read) => Ok(Step::Long(session, read)),
-        Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
-        Action::Watch(watch) => Ok(Step::Watch(session, watch)),
-        Action::Write(writing) => Ok(Step::Write(session, writing)),
     }
 }
 

@@ -15,18 +15,6 @@ fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 #[test]
-fn path_parameters_are_taken_in_order_and_decoded() {
-    let route = "/v1/a/{first}/b/{second}";
-    assert_eq!(parameters(route, "/v1/a/x%20y/b/a+b"), ["x y", "a+b"]);
-    assert_eq!(
-        parameters(route, "/v1/a/%zz/b/%ff"),
-        ["", ""],
-        "what does not decode names nothing"
-    );
-    assert!(parameters("/v1/a", "/v1/a").is_empty());
-}
-
-#[test]
 fn queries_are_decoded_or_refused() {
     let pairs = query(Some("a=1&b=x+y%2B&&c&=d")).unwrap();
     let expected = [("a", "1"), ("b", "x y+"), ("c", ""), ("", "d")];

@@ -20,7 +20,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
-use super::call::{Outcome, Tools};
+use super::call::{Refused, Tools};
 use super::endpoint::Arguments;
 use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
 
@@ -61,7 +61,7 @@ impl Answers {
         name: &str,
         arguments: Option<Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Option<Outcome> {
+    ) -> Option<Result<String, Refused>> {
         let (parts, sent) = sent(context)?;
         let arguments = match arguments {
             Some(own) => Arc::from(own.to_string()),
@@ -102,22 +102,23 @@ impl ServerHandler for Answers {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let called = self.call(&request.name, None, &context).await;
-        let (Some(Outcome { status, body }), Some((_, sent))) = (called, sent(&context)) else {
+        let (Some(called), Some((parts, sent))) = (called, sent(&context)) else {
             let message = "There is no such tool. tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
-        if !status.is_success() {
-            // No structured content: it would have to be the tool's output.
-            return Ok(CallToolResult::error(vec![ContentBlock::text(body)]).into());
-        }
-        let (body, structured) = match self.tools.structured(&sent.tab, body).await {
-            Ok(read) => read,
-            Err(refused) => {
-                return Ok(CallToolResult::error(vec![ContentBlock::text(refused)]).into());
-            }
+        let read = match called {
+            Ok(body) => self.tools.structured(body, &parts.headers, &sent.tab).await,
+            Err(refused) => Err(refused),
         };
-        let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
-        result.structured_content = Some(structured);
+        let result = match read {
+            Ok((body, structured)) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
+                result.structured_content = Some(structured);
+                result
+            }
+            // No structured content: it would have to be the tool's output.
+            Err(refused) => CallToolResult::error(vec![ContentBlock::text(refused.body)]),
+        };
         Ok(result.into())
     }
 
@@ -130,19 +131,17 @@ impl ServerHandler for Answers {
         if let Some(cursor) = request.and_then(|request| request.cursor) {
             arguments["cursor"] = cursor.into();
         }
-        let answered = self.call("list_bookings", Some(arguments), &context).await;
-        let Some(Outcome { status, body }) = answered else {
-            return Ok(ListResourcesResult::default());
-        };
-        match status {
-            status if status.is_success() => Ok(resources(&body)),
-            // A stranger may look, and has none.
-            StatusCode::UNAUTHORIZED => Ok(ListResourcesResult::default()),
-            StatusCode::BAD_REQUEST => {
-                let fault = refused(status, &body);
+        match self.call("list_bookings", Some(arguments), &context).await {
+            Some(Ok(page)) => Ok(resources(&page)),
+            Some(Err(refused)) if refused.status == StatusCode::BAD_REQUEST => {
+                let fault = error(&refused);
                 Err(ErrorData::invalid_params(fault.message, fault.data))
             }
-            status => Err(refused(status, &body)),
+            Some(Err(refused)) if refused.status != StatusCode::UNAUTHORIZED => {
+                Err(error(&refused))
+            }
+            // A stranger may look, and has none.
+            Some(Err(_)) | None => Ok(ListResourcesResult::default()),
         }
     }
 
@@ -177,15 +176,14 @@ impl ServerHandler for Answers {
             .unwrap_or_default();
         let arguments = json!({ "bookingId": booking_id });
         let answered = self.call("get_evidence", Some(arguments), &context).await;
-        let Outcome { status, body } = answered.ok_or_else(unknown)?;
-        match status {
-            status if status.is_success() => {
-                let contents = ResourceContents::text(body, request.uri);
+        match answered.ok_or_else(unknown)? {
+            Ok(packet) => {
+                let contents = ResourceContents::text(packet, request.uri);
                 let contents = contents.with_mime_type("application/json");
                 Ok(ReadResourceResult::new(vec![contents]).into())
             }
-            StatusCode::NOT_FOUND => Err(unknown()),
-            status => Err(refused(status, &body)),
+            Err(refused) if refused.status == StatusCode::NOT_FOUND => Err(unknown()),
+            Err(refused) => Err(error(&refused)),
         }
     }
 
@@ -246,10 +244,10 @@ fn resources(page: &str) -> ListResourcesResult {
 }
 
 /// A refusal where the protocol knows only errors: its words, and all of it beside them.
-fn refused(status: StatusCode, body: &str) -> ErrorData {
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
+fn error(refused: &Refused) -> ErrorData {
+    let body: Value = serde_json::from_str(&refused.body).unwrap_or_default();
     let message = body["message"].as_str().unwrap_or("Refused.").to_owned();
-    let code = if status.is_server_error() {
+    let code = if refused.status.is_server_error() {
         ErrorCode::INTERNAL_ERROR
     } else {
         ErrorCode::INVALID_REQUEST

@@ -1,101 +1,92 @@
-//! Where each of a tool's arguments stands in its operation's request: in the path, the query, a header, or the body.
+//! Where each of a tool's arguments stands in its operation's input: in the path, the query, a header, or the body.
 //!
-//! They are read as the texts the caller wrote. Invariants: nothing here knows any tool; no value leads to another path; of
-//! faults there are no more than of any body.
+//! They are read as the texts the caller wrote. Invariants: nothing here knows any tool; of faults there are no more than of
+//! any body.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use bookguard_core::error::{Error, FieldError};
 use bookguard_core::input::shorten;
 use bookguard_core::limits::FAULTS;
-use bookguard_core::operation::Route;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use bookguard_core::operation::{Request, Route};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::tools::{IDEMPOTENCY_KEY, path_parameters};
+use super::tools::IDEMPOTENCY_KEY;
+use crate::incoming;
 
-/// Bytes of an id in a path: longer ones are nobody's.
-const ID_BYTES: usize = 128;
-
-/// Where each argument goes.
-#[derive(Debug, PartialEq)]
-pub(super) struct Parts {
-    /// Path and query.
-    pub(super) uri: String,
-    /// The Idempotency-Key header.
-    pub(super) idempotency_key: Option<String>,
-    /// The body; none where the operation takes none.
-    pub(super) body: Option<String>,
-}
-
-impl Parts {
-    /// Splits the arguments. What is neither in the path nor the query is the body's, or the query's where there is no
-    /// body: the operation itself refuses what it does not know.
-    ///
-    /// # Errors
-    /// `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's.
-    pub(super) fn split(route: &Route, remembered: bool, arguments: &str) -> Result<Self, Error> {
-        let mut path: Vec<(&str, Option<String>)> =
-            path_parameters(route).map(|name| (name, None)).collect();
-        let mut query = Vec::new();
-        let mut idempotency_key = None;
-        let mut body = Vec::new();
-        let mut faults = Vec::new();
-        let mut seen = BTreeSet::new();
-        for (name, value) in members(arguments)? {
-            if faults.len() >= FAULTS {
-                return Err(Error::faults(faults));
-            }
-            let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
-            let is_key = remembered && name == IDEMPOTENCY_KEY;
-            let in_query = route.query.iter().any(|known| known.name == name);
-            if place.is_none() && !is_key && !in_query && route.body.declaration().is_some() {
-                body.push((name, value));
-                continue;
-            }
-            let value = match scalar(&name, value, is_key) {
-                Ok(_) if !seen.insert(name.clone()) => {
-                    faults.push(fault(
-                        &name,
-                        "duplicate_key",
-                        "appears more than once",
-                        "Send it once.",
-                    ));
-                    continue;
-                }
-                Ok(value) => value,
-                Err(fault) => {
-                    faults.push(fault);
-                    continue;
-                }
-            };
-            match place {
-                Some((_, place)) => *place = Some(value),
-                None if is_key => idempotency_key = Some(value),
-                None => query.push((name, value)),
-            }
-        }
-        for (name, value) in &path {
-            if value.is_none()
-                && !faults
-                    .iter()
-                    .any(|fault| fault.pointer == format!("/{name}"))
-            {
-                faults.push(fault(name, "missing_field", "is missing", "Send it."));
-            }
-        }
-        if !faults.is_empty() {
+/// Reads the arguments. What is neither in the path nor the query is the body's, or the query's where there is no body: the
+/// operation itself refuses what it does not know.
+///
+/// # Errors
+/// `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's; `query_too_long`.
+pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<Request, Error> {
+    let mut path: Vec<(&str, Option<String>)> =
+        route.parameters().map(|name| (name, None)).collect();
+    let mut query = Vec::new();
+    let mut idempotency_key = None;
+    let mut body = Vec::new();
+    let mut faults = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (name, value) in members(arguments)? {
+        if faults.len() >= FAULTS {
             return Err(Error::faults(faults));
         }
-        let values = path.into_iter().filter_map(|(_, value)| value);
-        Ok(Self {
-            uri: address(route, values, &query),
-            idempotency_key,
-            body: (route.body.declaration().is_some()).then(|| object(&body)),
-        })
+        let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
+        let is_key = remembered && name == IDEMPOTENCY_KEY;
+        let in_query = route.query.iter().any(|known| known.name == name);
+        if place.is_none() && !is_key && !in_query && route.body.declaration().is_some() {
+            body.push((name, value));
+            continue;
+        }
+        let value = match scalar(&name, value, is_key) {
+            Ok(_) if !seen.insert(name.clone()) => {
+                faults.push(fault(
+                    &name,
+                    "duplicate_key",
+                    "appears more than once",
+                    "Send it once.",
+                ));
+                continue;
+            }
+            Ok(value) => value,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        match place {
+            Some((_, place)) => *place = Some(value),
+            None if is_key => idempotency_key = Some(value),
+            None => query.push((name, value)),
+        }
     }
+    for (name, value) in &path {
+        if value.is_none()
+            && !faults
+                .iter()
+                .any(|fault| fault.pointer == format!("/{name}"))
+        {
+            faults.push(fault(name, "missing_field", "is missing", "Send it."));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Error::faults(faults));
+    }
+    let outside = query
+        .iter()
+        .map(|(name, value): &(String, String)| name.len() + value.len());
+    incoming::check_query_bytes(outside.sum())?;
+    Ok(Request {
+        path: path.into_iter().filter_map(|(_, value)| value).collect(),
+        query,
+        body: match route.body {
+            Body::None => Vec::new(),
+            Body::Optional | Body::Required => object(&body).into_bytes(),
+        },
+        idempotency_key,
+        ..Request::default()
+    })
 }
 
 /// The members of a JSON object, in order.
@@ -168,37 +159,6 @@ fn fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
     }
 }
 
-/// The route's path with its parameters, and the query.
-fn address(
-    route: &Route,
-    mut values: impl Iterator<Item = String>,
-    query: &[(String, String)],
-) -> String {
-    let mut uri = String::new();
-    for segment in route.path.split('/').skip(1) {
-        uri.push('/');
-        if segment.starts_with('{') {
-            let value = values.next().unwrap_or_default();
-            // What cannot be an id names nothing, and still has to stand for a segment.
-            let named = (1..=ID_BYTES).contains(&value.len());
-            let value = if named { value.as_str() } else { "-" };
-            let _ = write!(uri, "{}", utf8_percent_encode(value, NON_ALPHANUMERIC));
-        } else {
-            uri.push_str(segment);
-        }
-    }
-    for (index, (name, value)) in query.iter().enumerate() {
-        uri.push(if index == 0 { '?' } else { '&' });
-        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
-        let _ = write!(
-            uri,
-            "{name}={}",
-            utf8_percent_encode(value, NON_ALPHANUMERIC)
-        );
-    }
-    uri
-}
-
 /// An object of these members, each value as it was written.
 fn object(members: &[(String, &RawValue)]) -> String {
     let mut text = "{".to_owned();
@@ -222,12 +182,19 @@ mod tests {
 
     use super::*;
 
-    fn split(route: &Route, arguments: &str) -> Parts {
-        Parts::split(route, route.body.declaration().is_some(), arguments).expect(arguments)
+    fn split(route: &Route, arguments: &str) -> Request {
+        read(route, route.body.declaration().is_some(), arguments).expect(arguments)
+    }
+
+    fn codes_of(route: &Route, arguments: &str) -> String {
+        read(route, true, arguments)
+            .expect_err(arguments)
+            .code
+            .into_owned()
     }
 
     fn codes(route: &Route, arguments: &str) -> Vec<(String, String)> {
-        let error = Parts::split(route, true, arguments).expect_err(arguments);
+        let error = read(route, true, arguments).expect_err(arguments);
         let details = error.details.into_iter();
         details
             .map(|detail| (detail.pointer, detail.code))
@@ -236,53 +203,47 @@ mod tests {
 
     #[test]
     fn each_argument_goes_where_the_route_has_it() {
-        let parts = split(
+        let input = split(
             &CancelBooking::ROUTE,
             r#"{"expected":{"refundMinorUnits":1e2},"bookingId":"bkg_1","idempotencyKey":"k","canceledBy":"talent"}"#,
         );
-        assert_eq!(parts.uri, "/v1/bookings/bkg%5F1/cancel");
-        assert_eq!(parts.idempotency_key.as_deref(), Some("k"));
+        assert_eq!(input.path, ["bkg_1"]);
+        assert_eq!(input.idempotency_key.as_deref(), Some("k"));
         assert_eq!(
-            parts.body.as_deref(),
-            Some(r#"{"expected":{"refundMinorUnits":1e2},"canceledBy":"talent"}"#)
+            input.body,
+            br#"{"expected":{"refundMinorUnits":1e2},"canceledBy":"talent"}"#
         );
-        let parts = split(
+        let input = split(
             &ListBookings::ROUTE,
             r#"{"status":"a&b=c","limit":5,"other":true}"#,
         );
-        assert_eq!(
-            parts.uri,
-            "/v1/bookings?status=a%26b%3Dc&limit=5&other=true"
-        );
-        assert_eq!(parts.body, None);
+        let expected = [("status", "a&b=c"), ("limit", "5"), ("other", "true")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(input.query, expected);
+        assert_eq!(input.body, b"");
     }
 
     #[test]
     fn a_body_is_what_the_caller_wrote_faults_included() {
-        let sent = r#"{"bookingValue":1.10,"bookingValue":0.1000000000000000000001,"x":null}"#;
-        assert_eq!(
-            split(&CreateBooking::ROUTE, sent).body.as_deref(),
-            Some(sent)
-        );
-        assert_eq!(
-            split(&CreateBooking::ROUTE, "{}").body.as_deref(),
-            Some("{}")
-        );
+        for sent in [
+            r#"{"bookingValue":1.10,"bookingValue":0.1000000000000000000001,"x":null}"#,
+            "{}",
+        ] {
+            assert_eq!(split(&CreateBooking::ROUTE, sent).body, sent.as_bytes());
+        }
     }
 
     #[test]
-    fn no_id_leads_to_another_path() {
-        for (id, segment) in [
-            ("", "%2D"),
-            ("..", "%2E%2E"),
-            ("a/../b", "a%2F%2E%2E%2Fb"),
-            ("é?#%", "%C3%A9%3F%23%25"),
-            (&"x".repeat(ID_BYTES + 1), "%2D"),
-        ] {
-            let sent = serde_json::json!({ "bookingId": id }).to_string();
-            let uri = split(&GetBooking::ROUTE, &sent).uri;
-            assert_eq!(uri, format!("/v1/bookings/{segment}"), "{id}");
-        }
+    fn what_is_outside_of_the_body_is_as_short_as_a_query() {
+        let sent = |bytes: usize| format!(r#"{{"status":"{}"}}"#, "x".repeat(bytes));
+        assert_eq!(
+            split(&ListBookings::ROUTE, &sent(4000)).query[0].1.len(),
+            4000
+        );
+        assert_eq!(
+            codes_of(&ListBookings::ROUTE, &sent(5000)),
+            "query_too_long"
+        );
     }
 
     #[test]
@@ -335,7 +296,7 @@ mod tests {
     fn what_to_send_as_an_idempotency_key_is_a_string() {
         for value in ["{}", "[]", "7", "true"] {
             let arguments = format!(r#"{{"bookingId":"a","idempotencyKey":{value}}}"#);
-            let error = Parts::split(&CancelBooking::ROUTE, true, &arguments).expect_err(value);
+            let error = read(&CancelBooking::ROUTE, true, &arguments).expect_err(value);
             assert_eq!(error.details[0].fix, "Send a string, such as a UUID.");
         }
     }

@@ -1,93 +1,86 @@
-//! From a tool's arguments to its operation's request, and from the response back.
+//! A tool's call: its arguments are an operation's input, and what the operation answers is the tool's output.
 //!
-//! The request goes through a router of its own, over the very endpoints of the HTTP interface: who is calling, what they
-//! may, how often, what was asked before under the same key, and what is written into the log are theirs. Invariants:
-//! nothing here knows any tool; a call that comes to no operation counts against its key's rate all the same.
+//! The operation is the one that HTTP calls: who is calling, what they may, how often, and what was asked before under the
+//! same key is decided where it is for every request. Invariants: nothing here knows any tool; a call that comes to no
+//! operation counts against its key's rate all the same.
 
 use std::sync::{Arc, OnceLock};
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::operation::Route;
-use poem::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use poem::http::{StatusCode, Uri};
-use poem::{EndpointExt as _, Request};
+use bookguard_core::operation::{Operation, Request, Route};
+use poem::http::StatusCode;
+use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
 use serde_json::Value;
 
 use super::MESSAGE_BYTES;
-use super::arguments::Parts;
-use super::tools::{IDEMPOTENCY_KEY, TABLE};
+use super::arguments;
+use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
-use crate::api::{self, Entry, endpoint::Served};
-use crate::app::{App, Tab, Turned};
+use crate::api;
+use crate::api::call::{Call, Caller, call};
+use crate::app::{Admitted, App, Tab};
 use crate::incoming;
 use crate::readers::ReadClass;
-use crate::refusal::{REQUEST_ID, Refusal};
-use crate::router::{Router, Routes};
+use crate::refusal::{Fault, REQUEST_ID, Refusal};
+use crate::router::unwound;
 
 /// The tools, ready to be called.
 pub(super) struct Tools {
     app: Arc<App>,
     bound: Vec<Bound>,
     definitions: OnceLock<Vec<Definition>>,
-    router: Router,
 }
 
 /// A tool and its operation.
 struct Bound {
     name: &'static str,
     route: Route,
+    call: Call,
+    /// Whether it is tried without the store.
+    from_memory: bool,
     /// Whether it takes an idempotency key.
     remembered: bool,
     /// The most bytes of its arguments.
     most: usize,
 }
 
-/// What an operation answered.
-pub(super) struct Outcome {
+/// Why an operation did not happen.
+pub(super) struct Refused {
     /// As over HTTP.
     pub(super) status: StatusCode,
-    /// The JSON body, to the byte.
+    /// The JSON body, as over HTTP but for where an argument stands.
     pub(super) body: String,
 }
 
 impl Tools {
     /// The tools over the app's operations.
     pub(super) fn new(app: &Arc<App>) -> Self {
-        let mut routes = Routes::new();
         let table = api::table();
         let entry = |id: &str| table.iter().find(|entry| entry.route.id == id);
-        let mut bound = Vec::new();
-        for tool in &TABLE {
-            let (route, endpoint, remembered, most) = match entry(tool.operation) {
-                Some(entry) => (
-                    entry.route,
-                    entry.endpoint(app),
-                    entry.is_remembered(),
-                    BODY_BYTES,
-                ),
-                None => {
-                    let served = Served::<VerifyEvidence>::new(Arc::clone(app), false, false);
-                    let endpoint = served.reading(MESSAGE_BYTES).boxed();
-                    (VERIFICATION, endpoint, false, MESSAGE_BYTES)
-                }
-            };
-            let methods = routes.entry(Entry::pattern(&route)).or_default();
-            methods.insert(Entry::method_of(&route), endpoint);
-            bound.push(Bound {
+        let bind = |tool: &Tool| match entry(tool.operation) {
+            Some(entry) => Bound {
                 name: tool.name,
-                route,
-                remembered,
-                most,
-            });
-        }
-        let clock = app.service.clock().clone();
+                route: entry.route,
+                call: entry.call,
+                from_memory: entry.is_from_memory(app),
+                remembered: entry.is_remembered(),
+                most: BODY_BYTES,
+            },
+            None => Bound {
+                name: tool.name,
+                route: VERIFICATION,
+                call: call::<VerifyEvidence>,
+                from_memory: false,
+                remembered: false,
+                most: MESSAGE_BYTES,
+            },
+        };
         Self {
             app: Arc::clone(app),
-            bound,
+            bound: TABLE.iter().map(bind).collect(),
             definitions: OnceLock::new(),
-            router: Router::new(routes, clock, app.report),
         }
     }
 
@@ -100,53 +93,47 @@ impl Tools {
         made.clone()
     }
 
-    /// Calls a tool for the caller of these headers; `None` when there is no such tool.
+    /// Calls a tool for the caller of these headers, and answers the JSON of its output; `None` when there is no such tool.
     pub(super) async fn call(
         &self,
         name: &str,
         arguments: &Arc<str>,
         headers: &HeaderMap,
         tab: &Arc<Tab>,
-    ) -> Option<Outcome> {
-        let mut bound = self.bound.iter();
-        let bound = bound.find(|bound| bound.name == name);
-        let route = bound.map_or(VERIFICATION, |bound| bound.route);
-        let made = match bound {
-            Some(bound) => self.split(bound, arguments, tab).await.map(Some),
-            None => Ok(None),
+    ) -> Option<Result<String, Refused>> {
+        let bound = self.bound.iter().find(|bound| bound.name == name);
+        let route = bound.map_or(&VERIFICATION, |bound| &bound.route);
+        let answer = async {
+            let admitted = self.app.admit(route, headers, None).await;
+            let Admitted { session, .. } = admitted.map_err(|turned| turned.error)?;
+            let Some(bound) = bound else {
+                return Ok(None);
+            };
+            let input = self.input(bound, arguments, tab).await?;
+            let caller = Caller {
+                app: &self.app,
+                session,
+                tab,
+                headers,
+            };
+            let finished = (bound.call)(caller, input).await.map_err(in_arguments)?;
+            let body = String::from_utf8(finished.body)
+                .map_err(|_| Error::internal("an answer of ours is not UTF-8"))?;
+            Ok(Some(body))
         };
-        let made = made.and_then(|parts| {
-            Ok(parts
-                .map(|parts| request(&route, parts, headers))
-                .transpose()?)
-        });
-        let response = match made {
-            Ok(Some(mut request)) => {
-                request.extensions_mut().insert(Arc::clone(tab));
-                self.router.respond(request).await
-            }
-            Ok(None) => self.admit(&route, headers).await.err()?.respond(),
-            Err(refusal) => self
-                .admit(&route, headers)
-                .await
-                .err()
-                .unwrap_or(refusal)
-                .respond(),
-        };
-        let status = response.status();
-        let mut body = response.into_body().into_string().await.unwrap_or_default();
-        if status == StatusCode::BAD_REQUEST {
-            body = in_arguments(body);
-        }
-        Some(Outcome { status, body })
+        let answer = unwound(answer).await;
+        let answer = answer.unwrap_or_else(|panic| Err(Refusal::from(panic)));
+        let answer = answer.map_err(|refusal| self.refuse(refusal, headers));
+        answer.transpose()
     }
 
-    /// An answer's body and what it says, or a refusal's body. A large one is read where it may take its time.
+    /// An answer's body and what it says. A large one is read where it may take its time.
     pub(super) async fn structured(
         &self,
-        tab: &Arc<Tab>,
         body: String,
-    ) -> Result<(String, Value), String> {
+        headers: &HeaderMap,
+        tab: &Arc<Tab>,
+    ) -> Result<(String, Value), Refused> {
         let large = body.len() > BODY_BYTES;
         let read = move || match serde_json::from_str(&body) {
             Ok(said) => Ok((body, said)),
@@ -156,125 +143,87 @@ impl Tools {
             true => self.app.read(tab, ReadClass::Long, read).await,
             false => tab.at_once(read),
         };
-        match read {
-            Ok(read) => Ok(read),
-            Err(error) => {
-                let refused = Refusal::from(error).respond().into_body();
-                Err(refused.into_string().await.unwrap_or_default())
-            }
-        }
+        read.map_err(|error| self.refuse(error.into(), headers))
     }
 
-    /// Where the arguments go. Large ones are read where it may take its time.
-    async fn split(
+    /// The operation's input. Large arguments are read where it may take its time.
+    async fn input(
         &self,
         bound: &Bound,
         arguments: &Arc<str>,
         tab: &Arc<Tab>,
-    ) -> Result<Parts, Refusal> {
+    ) -> Result<Request, Refusal> {
         if arguments.len() > bound.most {
             return Err(incoming::too_large(bound.most));
         }
         let (route, remembered, text) = (bound.route, bound.remembered, Arc::clone(arguments));
-        let split = move || Parts::split(&route, remembered, &text);
-        let parts = match arguments.len() {
-            0..=BODY_BYTES => split(),
-            _ => self.app.read(tab, ReadClass::Long, split).await,
+        let read = move || arguments::read(&route, remembered, &text);
+        let input = match arguments.len() {
+            0..=BODY_BYTES => read(),
+            _ => self.app.read(tab, ReadClass::Long, read).await,
         };
-        Ok(parts?)
+        Ok(Request {
+            from_memory: bound.from_memory,
+            ..input?
+        })
     }
 
-    /// Counts what comes to no operation, which would have counted it.
-    ///
-    /// # Errors
-    /// As an operation refuses whoever calls it.
-    async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<(), Refusal> {
-        let mut request = Request::default();
-        request.headers_mut().clone_from(headers);
-        match self.app.admit(route, &request).await {
-            Ok(_) => Ok(()),
-            Err(Turned { error, .. }) => Err(error.into()),
+    /// What is said of a refusal; a fault of ours is logged as that of the request that these headers came with.
+    fn refuse(&self, refusal: Refusal, headers: &HeaderMap) -> Refused {
+        let (status, body, fault) = refusal.say();
+        if let Some(Fault(why)) = fault {
+            let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+            (self.app.report)(&format!("{}: {why}", id.unwrap_or("mcp")));
+        }
+        Refused {
+            status,
+            body: String::from_utf8_lossy(&body).into_owned(),
         }
     }
 }
 
-/// The operation's request.
-fn request(route: &Route, parts: Parts, headers: &HeaderMap) -> Result<Request, Error> {
-    let uri = Uri::try_from(parts.uri).map_err(|_| {
-        Error::invalid(
-            "query_too_long",
-            "The arguments are longer than any valid arguments.",
-        )
-    })?;
-    let mut request = Request::builder()
-        .method(Entry::method_of(route))
-        .uri(uri)
-        .finish();
-    let to = request.headers_mut();
-    for name in [REQUEST_ID.as_str(), "x-api-key"] {
-        for value in headers.get_all(name) {
-            to.append(
-                poem::http::HeaderName::from_bytes(name.as_bytes())
-                    .expect("both are lower-case names"),
-                value.clone(),
-            );
-        }
-    }
-    if let Some(key) = parts.idempotency_key {
-        // One that cannot be a header is one the core refuses.
-        let value = HeaderValue::try_from(key).unwrap_or(HeaderValue::from_static(""));
-        to.insert("idempotency-key", value);
-    }
-    if let Some(body) = parts.body {
-        to.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        to.insert(
-            poem::http::header::CONTENT_LENGTH,
-            HeaderValue::from(body.len()),
-        );
-        request.set_body(body);
-    }
-    Ok(request)
-}
-
-/// A refusal whose pointers are those of arguments, where it named a parameter of the query or a header.
-fn in_arguments(mut body: String) -> String {
-    // Within a string each quotation mark would have a backslash before it, so these are where a string begins.
-    for member in ["message", "pointer"] {
+/// An error whose pointers are those of arguments, where it names a parameter of the query or a header.
+fn in_arguments(mut error: Error) -> Error {
+    let pointers = error.details.iter_mut().map(|detail| &mut detail.pointer);
+    for text in pointers.chain([&mut error.message]) {
         for (sign, argument) in [("?", ""), ("Idempotency-Key", IDEMPOTENCY_KEY)] {
-            let (from, to) = (
-                format!(r#""{member}":"{sign}"#),
-                format!(r#""{member}":"/{argument}"#),
-            );
-            body = body.replace(&from, &to);
+            if let Some(rest) = text.strip_prefix(sign) {
+                *text = format!("/{argument}{rest}");
+            }
         }
     }
-    body
+    error
 }
 
 /// The place of the tool that is in no table.
-const VERIFICATION: Route = <VerifyEvidence as bookguard_core::operation::Operation>::ROUTE;
+const VERIFICATION: Route = VerifyEvidence::ROUTE;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_arguments_and_nothing_that_was_sent_is_touched() {
-        for (told, expected) in [
-            (
-                r#"{"message":"?limit: is x","details":[{"pointer":"?limit"}]}"#,
-                r#"{"message":"/limit: is x","details":[{"pointer":"/limit"}]}"#,
-            ),
-            (
-                r#"{"message":"Idempotency-Key: must","details":[{"pointer":"Idempotency-Key"}]}"#,
-                r#"{"message":"/idempotencyKey: must","details":[{"pointer":"/idempotencyKey"}]}"#,
-            ),
-            (
-                r#"{"message":"/a: is \"message\":\"?b","details":[{"pointer":"/\"pointer\":\"?c"}]}"#,
-                r#"{"message":"/a: is \"message\":\"?b","details":[{"pointer":"/\"pointer\":\"?c"}]}"#,
-            ),
+    fn a_refusal_names_arguments_where_http_has_parameters_and_headers() {
+        use bookguard_core::error::FieldError;
+        for (pointer, expected) in [
+            ("?limit", "/limit"),
+            ("Idempotency-Key", "/idempotencyKey"),
+            ("/talent/name", "/talent/name"),
+            ("/a?b", "/a?b"),
         ] {
-            assert_eq!(in_arguments(told.to_owned()), expected);
+            let fault = FieldError {
+                pointer: pointer.to_owned(),
+                code: "code".to_owned(),
+                message: "is ?x".to_owned(),
+                fix: "?".to_owned(),
+            };
+            let told = in_arguments(Error::faults(vec![fault]));
+            let detail = &told.details[0];
+            assert_eq!(told.message, format!("{expected}: is ?x"));
+            assert_eq!(
+                (detail.pointer.as_str(), detail.fix.as_str()),
+                (expected, "?")
+            );
         }
     }
 }

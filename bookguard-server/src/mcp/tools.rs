@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bookguard_core::operation::Route;
 use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::verification;
+use crate::api::followed;
 
 /// What an Idempotency-Key is called among the arguments.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
@@ -153,7 +153,7 @@ impl Tool {
         let (input, output) = match operation(document, self.operation) {
             Some(operation) => {
                 let input = input_schema(operation, document);
-                let output = resolve(success(operation), document).clone();
+                let output = followed(document, success(operation)).clone();
                 (input, output)
             }
             // The one that is not in the document.
@@ -164,12 +164,6 @@ impl Tool {
             .with_raw_output_schema(whole(output, document))
             .with_annotations(self.effect.annotations())
     }
-}
-
-/// The arguments that are part of a route's path, in order.
-pub(super) fn path_parameters(route: &Route) -> impl Iterator<Item = &'static str> {
-    let segments = route.path.split('/');
-    segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }
 
 fn operation<'d>(document: &'d Value, id: &str) -> Option<&'d Value> {
@@ -193,12 +187,12 @@ fn success(operation: &Value) -> &Value {
 /// Parameters and body as one object.
 fn input_schema(operation: &Value, document: &Value) -> Value {
     let body = &operation["requestBody"]["content"]["application/json"]["schema"];
-    let body = resolve(body, document);
+    let body = followed(document, body);
     let mut properties = body["properties"].as_object().cloned().unwrap_or_default();
     let mut required: BTreeSet<&str> = BTreeSet::new();
     required.extend(words(&body["required"]));
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
-        let parameter = resolve(parameter, document);
+        let parameter = followed(document, parameter);
         let name = match (parameter["in"].as_str(), parameter["name"].as_str()) {
             (Some("path" | "query"), Some(name)) => name,
             (Some("header"), Some("Idempotency-Key")) => IDEMPOTENCY_KEY,
@@ -224,16 +218,6 @@ fn words(list: &Value) -> impl Iterator<Item = &str> {
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-}
-
-/// What a reference leads to; anything else is itself.
-fn resolve<'d>(schema: &'d Value, document: &'d Value) -> &'d Value {
-    let target = schema["$ref"]
-        .as_str()
-        .and_then(|target| target.strip_prefix('#'));
-    target
-        .and_then(|pointer| document.pointer(pointer))
-        .unwrap_or(schema)
 }
 
 /// The schema with everything it refers to in its own `$defs`.

@@ -127,7 +127,7 @@ fn committed(entry: &PacketEntry, link: &Link) -> Result<Proven, String> {
     })
 }
 
-/// That every value shown is the one committed to, and that every value not shown is listed as erased.
+/// That every value shown is the one committed to, and that every value committed to is shown.
 fn disclosed(entry: &PacketEntry) -> Outcome {
     let names: Vec<&str> = entry
         .disclosures
@@ -145,34 +145,17 @@ fn disclosed(entry: &PacketEntry) -> Outcome {
             )
         })?;
     }
-    if !entry.erased.is_sorted_by(|a, b| a < b) {
-        return Err("The names of erased values are not in order.".to_owned());
-    }
-    for name in &entry.erased {
-        if names.binary_search(&name.as_str()).is_ok() || !entry.body.sd.contains_key(name) {
-            return Err(format!(
-                "The value {} is said to be erased, but it is shown or was never recorded.",
-                shorten(name)
-            ));
-        }
-    }
-    let missing = entry.body.sd.keys().find(|name| {
-        names.binary_search(&name.as_str()).is_err() && entry.erased.binary_search(name).is_err()
-    });
-    if let Some(name) = missing {
+    let mut recorded = entry.body.sd.keys();
+    if let Some(name) = recorded.find(|name| names.binary_search(&name.as_str()).is_err()) {
         return Err(format!(
-            "The value {} was recorded but is neither shown nor listed as erased.",
+            "The value {} was recorded but is not shown.",
             shorten(name)
         ));
     }
     let shown = names.len();
-    Ok(match entry.erased.as_slice() {
-        [] => format!("All {shown} values of the record are the ones recorded."),
-        erased => format!(
-            "The {shown} values shown are the ones recorded; erased since: {}.",
-            erased.join(", ")
-        ),
-    })
+    Ok(format!(
+        "All {shown} values of the record are the ones recorded."
+    ))
 }
 
 /// That the entries are one booking's, from its first on, without gap or repeat, under one head of the ledger.

@@ -7,12 +7,6 @@ use crate::policy::{self, Evaluation, Resolution, Standing, Subject, Terms, Zone
 
 /// That the packet shows the recorded resolution, and that its amounts are what policy and facts give.
 pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
-    if !packet.items.is_empty() {
-        return Err(
-            "The packet shows evidence items that no record of the ledger in it speaks of."
-                .to_owned(),
-        );
-    }
     let Some(ended) = &rebuilt.ended else {
         return match packet.resolution {
             Some(_) => Err(
@@ -20,7 +14,7 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcom
                     .to_owned(),
             ),
             None => Ok(
-                "No record in the packet speaks of a resolution or of evidence items, and the packet shows none."
+                "No record in the packet speaks of a resolution, and the packet shows none."
                     .to_owned(),
             ),
         };

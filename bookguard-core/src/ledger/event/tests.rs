@@ -276,19 +276,19 @@ fn a_disclosure_is_read_without_tolerance_and_its_faults_show_no_salt() {
 #[test]
 fn fields_nothing_can_commit_to_are_refused() {
     let twice = [("a", json!(1)), ("b", json!(2)), ("a", json!(1))];
-    let refused = commit_fields(LeafKind::EvidenceAdded, twice, counting());
+    let refused = commit_fields(LeafKind::WebhookSettled, twice, counting());
     assert_eq!(refused, Err(EventError::Duplicate("a".to_owned())));
     let large = [("a", json!([9_007_199_254_740_992_u64]))];
-    let refused = commit_fields(LeafKind::EvidenceAdded, large, counting());
+    let refused = commit_fields(LeafKind::WebhookSettled, large, counting());
     assert_eq!(refused, Err(EventError::Number("a".to_owned())));
 }
 
 #[test]
 fn an_event_without_fields_is_an_event() {
-    let sealed = commit_fields(LeafKind::EvidenceErased, [], counting()).unwrap();
+    let sealed = commit_fields(LeafKind::LogContinued, [], counting()).unwrap();
     assert_eq!(
         sealed.body_json,
-        r#"{"kind":"evidence.erased","sd":{},"v":"bookguard.event/1"}"#
+        r#"{"kind":"log.continued","sd":{},"v":"bookguard.event/1"}"#
     );
     assert!(verify_commit(&leaf(sealed.commit), &sealed.body_json, &sealed.salt).is_ok());
 }

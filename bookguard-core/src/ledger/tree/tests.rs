@@ -116,11 +116,8 @@ fn a_tree_is_loaded_from_its_tiles_at_every_size() {
         assert_eq!(loaded, expected);
         let edge = Frontier::load(size, |level, index| stored.read(level, index)).unwrap();
         assert_eq!(&edge, expected.frontier());
-        let parts = Frontier::from_parts(size, edge.parts().to_vec());
-        assert_eq!(parts, Some(edge));
         expected.append([leaf(size)]);
     }
-    assert_eq!(Frontier::from_parts(3, vec![leaf(0)]), None);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn read_facts(entry: &Opened<'_>) -> DisclosedFact {
         .facts
         .iter()
         .filter_map(|(name, value)| {
-            let value = serde_json::from_str((*value)?).ok()?;
+            let value = serde_json::from_str(value).ok()?;
             Some((name.clone().into_owned(), value))
         })
         .collect();
@@ -295,7 +295,7 @@ fn repeated(entries: &History<&Opened<'_>>) -> bool {
             .facts
             .iter()
             .filter(|(name, _)| name != "termsHash")
-            .all(|(name, value)| protected.raw(name) == *value)
+            .all(|(name, value)| protected.raw(name) == Some(*value))
 }
 
 /// The document the row of a booking holds from its creation on, from the stored spelling of the facts.

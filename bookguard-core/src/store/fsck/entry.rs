@@ -4,9 +4,8 @@
 //! them canonically. Only when that fails are they read and spelled anew.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
 use crate::ledger::event::{commitment, pair_digest};
@@ -21,18 +20,18 @@ pub(super) struct Opened<'a> {
     pub leaf: Leaf,
     pub hash: Hash,
     pub kind: LeafKind,
-    /// Names and values, the values as the JSON they are stored in; no value for an erased one.
+    /// Names and values, the values as the JSON they are stored in.
     pub facts: Facts<'a>,
 }
 
 /// Names and the JSON of values.
-type Facts<'a> = Vec<(Cow<'a, str>, Option<&'a str>)>;
+type Facts<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
 impl Opened<'_> {
     /// The JSON of a value.
     pub fn raw(&self, name: &str) -> Option<&str> {
         let fact = self.facts.iter().find(|(found, _)| found == name)?;
-        fact.1
+        Some(fact.1)
     }
 
     /// A text value that needs no escapes, as ids, dates and codes are.
@@ -70,12 +69,6 @@ pub(super) fn open(row: &Row) -> Result<Opened<'_>, String> {
     })
 }
 
-/// A name and a value, or the name alone of one that was erased.
-enum Pair<'a> {
-    Shown(Name<'a>, &'a RawValue),
-    Erased(Name<'a>),
-}
-
 /// Borrowed unless it has escapes, as no name of ours has.
 struct Name<'a>(Cow<'a, str>);
 
@@ -94,44 +87,15 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-impl<'de> Deserialize<'de> for Pair<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Items;
-        impl<'de> Visitor<'de> for Items {
-            type Value = Pair<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name and a value")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Pair<'de>, A::Error> {
-                let name: Name<'de> = items
-                    .next_element()?
-                    .ok_or_else(|| A::Error::custom("no name"))?;
-                let Some(value) = items.next_element()? else {
-                    return Ok(Pair::Erased(name));
-                };
-                match items.next_element::<IgnoredAny>()? {
-                    None => Ok(Pair::Shown(name, value)),
-                    Some(_) => Err(A::Error::custom("more than a name and a value")),
-                }
-            }
-        }
-        deserializer.deserialize_seq(Items)
-    }
-}
-
 fn pairs(text: &str) -> Result<Facts<'_>, String> {
-    let pairs: Vec<Pair<'_>> =
+    let pairs: Vec<(Name<'_>, &RawValue)> =
         serde_json::from_str(text).map_err(|_| "its values cannot be read".to_owned())?;
     let mut facts: Facts<'_> = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        let (Name(name), value) = match pair {
-            Pair::Shown(name, value) => (name, Some(value.get())),
-            Pair::Erased(name) => (name, None),
-        };
+    for (Name(name), value) in pairs {
         if facts.iter().any(|(earlier, _)| *earlier == name) {
             return Err(format!("its value {name} appears twice"));
         }
-        facts.push((name, value));
+        facts.push((name, value.get()));
     }
     Ok(facts)
 }
@@ -151,17 +115,14 @@ fn committed(
     let mut digests: Vec<(&str, [u8; 32])> = Vec::with_capacity(facts.len());
     let mut left = text.as_bytes().strip_prefix(b"[")?;
     for ((name, value), salt) in facts.iter().zip(salts) {
-        // `["name",value]`, or `["name"]` of an erased value.
-        let length = name.len() + value.map_or(4, |value| value.len() + 5);
+        let length = name.len() + value.len() + r#"["",]"#.len();
         let pair = left.get(..length)?;
-        let digest = match value {
-            None => *salt,
-            Some(value) if spells(pair, name, value) => pair_digest(pair, salt),
-            Some(_) => return None,
-        };
+        if !spells(pair, name, value) {
+            return None;
+        }
         left = &left[length..];
         left = left.strip_prefix(b",").unwrap_or(left);
-        digests.push((name, digest));
+        digests.push((name, pair_digest(pair, salt)));
     }
     (left == b"]").then(|| commitment(kind, &mut digests, salt))
 }

@@ -35,7 +35,8 @@ const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the sam
 /// The parameters of an operation.
 pub(super) fn of(entry: &Entry) -> Vec<Node> {
     let route = &entry.route;
-    let mut parameters: Vec<Node> = in_path(route.path)
+    let mut parameters: Vec<Node> = route
+        .parameters()
         .map(|name| component("parameters", name))
         .collect();
     parameters.extend(route.query.iter().map(|parameter| match parameter.name {
@@ -59,7 +60,7 @@ pub(super) fn of(entry: &Entry) -> Vec<Node> {
 pub(super) fn components(table: &[Entry]) -> Node {
     let mut parameters: Vec<(String, Node)> = Vec::new();
     for entry in table {
-        for name in in_path(entry.route.path) {
+        for name in entry.route.parameters() {
             if !parameters.iter().any(|(known, _)| known == name) {
                 parameters.push((name.to_owned(), path_parameter(name)));
             }
@@ -91,11 +92,6 @@ pub(super) fn components(table: &[Entry]) -> Node {
     parameters.extend(headers.map(|(name, header)| (name.to_owned(), header.into())));
     parameters.extend(webhooks::parameters());
     Node::Object(parameters)
-}
-
-fn in_path(path: &'static str) -> impl Iterator<Item = &'static str> {
-    path.split('/')
-        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
 fn path_parameter(name: &str) -> Node {

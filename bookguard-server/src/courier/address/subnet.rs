@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::table::{self, Rule};
@@ -13,10 +14,7 @@ use super::table::{self, Rule};
 /// The addresses that share the first bits of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Subnet {
-    network: IpAddr,
-    prefix: u8,
-}
+pub struct Subnet(IpNet);
 
 /// Text that is not a subnet an operator could allow; the message names the text and the way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +26,19 @@ impl Subnet {
     /// An IPv4 range of the table.
     pub(super) const fn v4(network: [u8; 4], prefix: u8) -> Self {
         let [a, b, c, d] = network;
-        Subnet {
-            network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+        Subnet(IpNet::new_assert(
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
             prefix,
-        }
+        ))
     }
 
     /// An IPv6 range of the table.
     pub(super) const fn v6(network: [u16; 8], prefix: u8) -> Self {
         let [a, b, c, d, e, f, g, h] = network;
-        Subnet {
-            network: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
+        Subnet(IpNet::new_assert(
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
             prefix,
-        }
+        ))
     }
 
     /// This machine's own addresses.
@@ -57,7 +55,8 @@ impl Subnet {
     /// When it is neither, or IPv4 addresses in the form of IPv6 ones, which nothing compares with.
     pub fn range(text: &str) -> Result<Self, SubnetError> {
         let subnet = read(text)?;
-        if subnet.network.to_canonical() != subnet.network {
+        let first = subnet.0.addr();
+        if first.to_canonical() != first {
             return Err(fail(text, "holds IPv4 addresses; write the IPv4 subnet"));
         }
         Ok(subnet)
@@ -65,60 +64,23 @@ impl Subnet {
 
     /// Whether it holds every address of its family.
     pub fn is_everything(&self) -> bool {
-        self.prefix == 0
+        self.0.prefix_len() == 0
     }
 
     /// Whether `ip` lies in this range; an IPv4 address never lies in an IPv6 range.
     pub fn contains(&self, ip: IpAddr) -> bool {
-        match (self.network, ip) {
-            (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => {
-                high_bits(ip, self.prefix) == high_bits(self.network, self.prefix)
-            }
-            _ => false,
-        }
+        self.0.contains(&ip)
     }
 
     /// Whether all of `self` lies in `other`.
     fn is_within(&self, other: &Subnet) -> bool {
-        self.prefix >= other.prefix && other.contains(self.network)
+        other.0.contains(&self.0)
     }
 
-    /// Whether the bits below the prefix are zero.
-    pub(super) fn is_exact(&self) -> bool {
-        match self.network {
-            IpAddr::V4(ip) => ip.to_bits().checked_shl(self.prefix.into()).unwrap_or(0) == 0,
-            IpAddr::V6(ip) => ip.to_bits().checked_shl(self.prefix.into()).unwrap_or(0) == 0,
-        }
-    }
-
-    /// The first address.
+    /// The range itself, for the table's test.
     #[cfg(test)]
-    pub(super) fn first(&self) -> IpAddr {
-        self.network
-    }
-
-    /// The last address.
-    #[cfg(test)]
-    pub(super) fn last(&self) -> IpAddr {
-        let prefix = self.prefix.into();
-        match self.network {
-            IpAddr::V4(ip) => {
-                Ipv4Addr::from_bits(ip.to_bits() | u32::MAX.checked_shr(prefix).unwrap_or(0)).into()
-            }
-            IpAddr::V6(ip) => {
-                Ipv6Addr::from_bits(ip.to_bits() | u128::MAX.checked_shr(prefix).unwrap_or(0))
-                    .into()
-            }
-        }
-    }
-}
-
-/// The first `prefix` bits of an address, as a number.
-fn high_bits(ip: IpAddr, prefix: u8) -> u128 {
-    let below = |width: u8| u32::from(width.saturating_sub(prefix));
-    match ip {
-        IpAddr::V4(ip) => u128::from(ip.to_bits().checked_shr(below(32)).unwrap_or(0)),
-        IpAddr::V6(ip) => ip.to_bits().checked_shr(below(128)).unwrap_or(0),
+    pub(super) fn net(&self) -> IpNet {
+        self.0
     }
 }
 
@@ -128,7 +90,7 @@ impl FromStr for Subnet {
     /// Reads `address/prefix` or a single address, and only what allowing would have an effect on.
     fn from_str(text: &str) -> Result<Self, SubnetError> {
         let subnet = read(text)?;
-        let range = table::range_of(subnet.network);
+        let range = table::range_of(subnet.0.addr());
         match range.rule {
             _ if !subnet.is_within(&range.subnet) => Ok(subnet),
             Rule::Never => Err(fail(
@@ -147,35 +109,38 @@ impl FromStr for Subnet {
     }
 }
 
-/// Reads `address/prefix` or a single address.
+/// Reads `address/prefix` or a single address. The crate's own reading takes bits beyond the prefix, and does not say what is
+/// wrong.
 fn read(text: &str) -> Result<Subnet, SubnetError> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (text, None),
     };
-    let network: IpAddr = address
+    let address: IpAddr = address
         .parse()
         .map_err(|_| fail(text, "is not a subnet such as 10.0.0.0/8 or fd00::/8"))?;
-    let width = if network.is_ipv4() { 32 } else { 128 };
-    let prefix = match prefix {
-        None => width,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            digits.parse().unwrap_or(u8::MAX)
-        }
-        Some(_) => u8::MAX,
+    let single = IpNet::from(address);
+    let net = match prefix {
+        None => Some(single),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
+            .parse()
+            .ok()
+            .and_then(|prefix| IpNet::new(address, prefix).ok()),
+        Some(_) => None,
     };
-    if prefix > width {
+    let net = net.ok_or_else(|| {
+        let width = single.prefix_len();
         let why = format!("needs a prefix length of 0 to {width} after the slash");
-        return Err(fail(text, &why));
-    }
-    let subnet = Subnet { network, prefix };
-    if !subnet.is_exact() {
+        fail(text, &why)
+    })?;
+    if net != net.trunc() {
+        let prefix = net.prefix_len();
         let why = format!(
             "has address bits set beyond its first {prefix}; write the first address of the range"
         );
         return Err(fail(text, &why));
     }
-    Ok(subnet)
+    Ok(Subnet(net))
 }
 
 fn fail(text: &str, why: &str) -> SubnetError {
@@ -194,7 +159,7 @@ impl TryFrom<String> for Subnet {
 
 impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.network, self.prefix)
+        self.0.fmt(f)
     }
 }
 

@@ -148,11 +148,12 @@ mod tests {
         // Rows above may take single addresses out of a range; these lose an end that way.
         let shadowed = ["::/96", "2001::/23", "240.0.0.0/4", "0.0.0.0/0", "::/0"];
         for range in V4.iter().chain(V6) {
-            assert!(range.subnet.is_exact(), "{}", range.subnet);
+            let net = range.subnet.net();
+            assert_eq!(net, net.trunc());
             if shadowed.contains(&range.subnet.to_string().as_str()) {
                 continue;
             }
-            for ip in [range.subnet.first(), range.subnet.last()] {
+            for ip in [net.network(), net.broadcast()] {
                 assert_eq!(range_of(ip).subnet, range.subnet, "{ip}");
             }
         }

@@ -294,7 +294,8 @@ fn any_v4() -> impl Strategy<Value = Ipv4Addr> {
     prop_oneof![
         any::<u32>().prop_map(Ipv4Addr::from_bits),
         (special, any::<u32>()).prop_map(|(range, noise)| {
-            let (IpAddr::V4(first), IpAddr::V4(last)) = (range.subnet.first(), range.subnet.last())
+            let (IpAddr::V4(first), IpAddr::V4(last)) =
+                (range.subnet.net().network(), range.subnet.net().broadcast())
             else {
                 unreachable!("the IPv4 table holds IPv4 ranges")
             };

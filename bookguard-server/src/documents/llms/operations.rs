@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::access;
 use super::objects::{kind, one_line};
 use crate::api::Entry;
+use crate::api::followed;
 
 /// Writes the section.
 pub(super) fn write(text: &mut String, table: &[Entry], document: &Value) {
@@ -83,16 +84,6 @@ fn answers<'d>(
         .into_iter()
         .flat_map(Map::iter);
     answers.map(|(status, answer)| (status.as_str(), followed(document, answer)))
-}
-
-/// What stands where a reference leads, which is what is said once for many operations.
-fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
-    let place = value["$ref"]
-        .as_str()
-        .and_then(|reference| reference.strip_prefix('#'));
-    place
-        .and_then(|place| document.pointer(place))
-        .unwrap_or(value)
 }
 
 fn describe(

@@ -557,7 +557,6 @@ impl Fixture {
             body: entry.body.clone(),
             salt: URL_SAFE_NO_PAD.encode(entry.salt),
             disclosures: entry.disclosures.clone(),
-            erased: Vec::new(),
             proof: self.proof(entry.index, self.size()),
         });
         let landmarks: Vec<Landmark> = kept.entries.iter().map(|entry| entry.landmark).collect();
@@ -620,7 +619,6 @@ impl Fixture {
             evaluation,
             resolution: kept.resolution.clone(),
             deliveries,
-            items: Vec::new(),
             summary,
             signature: String::new(),
         }

@@ -69,7 +69,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     for change in &changes {
         work.apply(change);
     }
-    // Where and with what may be erased by then, so they tell nothing apart.
+    // Where and with what tell nothing apart.
     let again = AcceptanceRequest {
         ip: None,
         user_agent: None,

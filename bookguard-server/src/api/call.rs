@@ -1,0 +1,164 @@
+//! One operation called with its input, whoever read that: from an HTTP request, or from a tool's arguments.
+//!
+//! This is the path of every request, so it blocks nothing: reads run where blocking is allowed, writes are handed to the
+//! writer and awaited. Invariant: no rule of the product is decided here.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::error::Error;
+use bookguard_core::features::api_keys::RevokeApiKey;
+use bookguard_core::features::events;
+use bookguard_core::limits;
+use bookguard_core::model::ApiKeyId;
+use bookguard_core::operation::{
+    self, Action, Finished, Operation, ReadFn, Request, Watch, Writing,
+};
+use bookguard_core::service::Service;
+use bookguard_core::session::Session;
+use poem::http::header::HeaderMap;
+
+use crate::app::{App, Tab};
+use crate::readers::ReadClass;
+use crate::watch;
+
+/// How long the answer to a manual retry waits for its outcome.
+const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
+
+/// [`call`] for one operation.
+pub(crate) type Call = for<'a> fn(Caller<'a>, Request) -> Calling<'a>;
+/// An answer on its way.
+type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
+
+/// Who calls.
+pub(crate) struct Caller<'a> {
+    pub(crate) app: &'a App,
+    /// As whom it was let in.
+    pub(crate) session: Session,
+    /// Who is charged.
+    pub(crate) tab: &'a Arc<Tab>,
+    /// What holds the key.
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// How far a request came before anything is waited for.
+enum Step<T> {
+    Done(Finished),
+    Long(Session, ReadFn<T>),
+    Watch(Session, Watch<T>),
+    Write(Session, Writing<T>),
+}
+
+/// Calls the operation.
+pub(crate) fn call<O: Operation>(caller: Caller<'_>, input: Request) -> Calling<'_> {
+    Box::pin(async move { caller.call::<O>(input).await })
+}
+
+impl Caller<'_> {
+    async fn call<O: Operation>(&self, input: Request) -> Result<Finished, Error> {
+        let revoked = match O::ROUTE.id == RevokeApiKey::ROUTE.id {
+            true => input.path.first().and_then(|text| ApiKeyId::parse(text)),
+            false => None,
+        };
+        let input = Arc::new(input);
+        let finished = match self.attempt::<O>(Arc::clone(&input)).await {
+            Err(error) if error.is_outdated() && input.from_memory => {
+                let mut anew = Request::clone(&input);
+                anew.from_memory = false;
+                self.attempt::<O>(Arc::new(anew)).await?
+            }
+            attempted => attempted?,
+        };
+        if let Some(api_key_id) = revoked {
+            self.app.keys.forget(&api_key_id);
+        }
+        Ok(finished)
+    }
+
+    /// Does what is asked; from memory, without leaving this task before the writer is needed.
+    async fn attempt<O: Operation>(&self, input: Arc<Request>) -> Result<Finished, Error> {
+        // What is larger than other bodies takes its time from the first byte on.
+        let class = match input.body.len() {
+            0..=limits::BODY_BYTES => ReadClass::Short,
+            _ => ReadClass::Long,
+        };
+        let session = self.session.clone();
+        let step = if input.from_memory {
+            self.tab.at_once(|| step::<O>(session, &input))?
+        } else {
+            let read = move || step::<O>(session, &input);
+            self.app.read(self.tab, class, read).await?
+        };
+        match step {
+            Step::Done(finished) => Ok(finished),
+            Step::Long(session, read) => {
+                let read = move || Ok(operation::finish::<O>(&read(&session)?));
+                self.app.read(self.tab, ReadClass::Long, read).await
+            }
+            Step::Watch(session, watch) => {
+                let found = self.watch::<O>(session, watch).await?;
+                // The key may have been revoked meanwhile.
+                self.app.identify(self.headers).await?;
+                Ok(found)
+            }
+            Step::Write(session, writing) => self.write::<O>(&session, writing).await,
+        }
+    }
+
+    async fn watch<O: Operation>(
+        &self,
+        session: Session,
+        watch: Watch<O::Output>,
+    ) -> Result<Finished, Error> {
+        let class = match watch.is_long {
+            true => ReadClass::Long,
+            false => ReadClass::Short,
+        };
+        let look = || {
+            let (session, look) = (session.clone(), Arc::clone(&watch.look));
+            self.app.read(self.tab, class, move || look(&session))
+        };
+        let found = watch::watch(session.service.news(), &watch, look).await?;
+        Ok(operation::finish::<O>(&found))
+    }
+
+    async fn write<O: Operation>(
+        &self,
+        session: &Session,
+        writing: Writing<O::Output>,
+    ) -> Result<Finished, Error> {
+        let Writing { command, awaits } = writing;
+        let remembered = command
+            .remember
+            .as_ref()
+            .filter(|_| awaits.is_some())
+            .map(|remember| remember.key);
+        let courier = &self.app.courier;
+        let awaited = awaits.map(|awaits| courier.ready(awaits)).transpose()?;
+        let outcome = Service::outcome(session.service.submit(command)?).await?;
+        let mut finished = operation::finish_write::<O>(outcome);
+        if let Some(awaited) = awaited.filter(|_| !finished.replayed)
+            && let Some(body) = courier.answer(awaited, RETRY_WAIT).await?
+        {
+            finished.body = body;
+            if let Some(key) = remembered {
+                // Before it leaves: a repetition must find what was sent.
+                let replacement = events::replace_answer(session, key, &finished.body);
+                session.service.submit_patiently(replacement).await?;
+            }
+        }
+        Ok(finished)
+    }
+}
+
+/// Reads the request, and the store too when that is all there is to do.
+fn step<O: Operation>(session: Session, input: &Request) -> Result<Step<O::Output>, Error> {
+    match operation::prepare::<O>(&session, input)? {
+        Action::Read(read) => Ok(Step::Done(operation::finish::<O>(&read(&session)?))),
+        Action::Long(read) => Ok(Step::Long(session, read)),
+        Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
+        Action::Watch(watch) => Ok(Step::Watch(session, watch)),
+        Action::Write(writing) => Ok(Step::Write(session, writing)),
+    }
+}
