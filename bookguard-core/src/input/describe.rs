@@ -29,6 +29,9 @@ pub struct Declaration {
 
 impl Declaration {
     /// Reads a body as the operation would that knows nothing of its caller.
+    ///
+    /// # Errors
+    /// Those of [`input::read`](super::read).
     pub fn check(&self, body: &[u8]) -> Result<(), Error> {
         super::read_value(body, |v| {
             (self.reader)(v);

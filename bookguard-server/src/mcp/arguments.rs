@@ -80,9 +80,9 @@ pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<R
     Ok(Request {
         path: path.into_iter().filter_map(|(_, value)| value).collect(),
         query,
-        body: match route.body {
-            Body::None => Vec::new(),
-            Body::Optional | Body::Required => object(&body).into_bytes(),
+        body: match route.body.declaration() {
+            None => Vec::new(),
+            Some(_) => object(&body).into_bytes(),
         },
         idempotency_key,
         ..Request::default()
