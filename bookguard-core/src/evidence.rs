@@ -50,7 +50,7 @@ pub use frozen::FrozenTerms;
 #[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
-pub use packet::{Packet, SealedPacket};
+pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleRecord, TermsVersion};

@@ -4,7 +4,9 @@
 //! deserves the whole list, and money needs the digits as they were written. The grammar itself is
 //! serde_json's: a [`Value`] is a slice it has already accepted.
 //!
-//! Reading a form: bind every field first, then build, so that one fault does not hide the next.
+//! Reading a form: bind every field first, then build, so that one fault does not hide the next. The same reader describes what
+//! it reads, as JSON Schema (`describe`): it is run without a value then, and has each field say what it is. So a reader must not
+//! leave early, and not look for a field before it binds it.
 //!
 //! ```
 //! use bookguard_core::input;
@@ -19,6 +21,8 @@
 //! assert!(error.details[1].fix.contains("\"name\""));
 //! ```
 
+mod describe;
+mod node;
 mod whole;
 
 use std::borrow::Cow;
@@ -28,15 +32,21 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+pub use self::describe::{Declaration, Draft};
+pub use self::node::Node;
 use crate::error::{Error, FieldError};
 use crate::limits::FAULTS;
-use crate::text::{is_blank, misplaced};
+use crate::text::{self, is_blank, misplaced};
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.
 ///
 /// # Errors
 /// `invalid_json` (with line and column), `not_an_object`, or the faults `read` recorded.
 pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -> Result<T, Error> {
+    read_value(body, |value| value.object(read))
+}
+
+fn read_value<T>(body: &[u8], read: impl FnOnce(Value<'_, '_>) -> Option<T>) -> Result<T, Error> {
     let text = std::str::from_utf8(body).map_err(|e| {
         Error::invalid(
             "invalid_json",
@@ -50,18 +60,26 @@ pub fn read<T>(body: &[u8], read: impl FnOnce(&mut Form<'_, '_>) -> Option<T>) -
         )
     })?;
     let mut faults = Vec::new();
-    let value = Value {
+    let value = read(Value {
         raw: raw.get(),
         path: &Path::Root,
         faults: &mut faults,
-    }
-    .object(read);
+        draft: None,
+    });
     match value {
         Some(value) if faults.is_empty() => Ok(value),
         _ if faults.is_empty() => Err(Error::internal(
             "a reader gave up on a body without recording a fault",
         )),
         _ => Err(Error::faults(faults)),
+    }
+}
+
+/// A body that may be left out: none says what an empty object does.
+pub fn or_empty(body: &[u8]) -> &[u8] {
+    match body.iter().all(u8::is_ascii_whitespace) {
+        true => b"{}",
+        false => body,
     }
 }
 
@@ -93,6 +111,8 @@ pub struct Value<'a, 'f> {
     raw: &'a str,
     path: &'f Path<'f>,
     faults: &'f mut Vec<FieldError>,
+    /// Where to say what would be read, when there is nothing to read.
+    draft: Option<&'f mut Draft>,
 }
 
 impl<'a> Value<'a, '_> {
@@ -103,7 +123,7 @@ impl<'a> Value<'a, '_> {
         message: impl Into<String>,
         fix: impl Into<String>,
     ) -> Option<T> {
-        if self.faults.len() >= FAULTS {
+        if self.faults.len() >= FAULTS || self.draft.is_some() {
             return None;
         }
         self.faults.push(FieldError {
@@ -143,6 +163,10 @@ impl<'a> Value<'a, '_> {
 
     /// A string, exactly as sent, with no rule on its content.
     pub fn string(&mut self) -> Option<String> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("string");
+            return None;
+        }
         if !self.raw.starts_with('"') {
             return self.wrong_type("a string");
         }
@@ -159,6 +183,10 @@ impl<'a> Value<'a, '_> {
     /// Text for people: 1 to `max` characters, something to see among them, and none without a place in it
     /// ([`text::misplaced`](crate::text::misplaced)).
     pub fn text(&mut self, max: usize) -> Option<String> {
+        if let Some(draft) = &mut self.draft {
+            draft.text(max);
+            return None;
+        }
         let text = self.string()?;
         let chars = text.chars().count();
         if is_blank(&text) {
@@ -196,6 +224,9 @@ impl<'a> Value<'a, '_> {
 
     /// One of a closed set of words.
     pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
+        self.describe(|draft| {
+            draft.set("enum", Node::array(choices.iter().map(|(word, _)| *word)));
+        });
         let text = self.string()?;
         if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
             return Some(*value);
@@ -214,6 +245,10 @@ impl<'a> Value<'a, '_> {
 
     /// `true` or `false`.
     pub fn boolean(&mut self) -> Option<bool> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("boolean");
+            return None;
+        }
         match self.raw {
             "true" => Some(true),
             "false" => Some(false),
@@ -223,6 +258,10 @@ impl<'a> Value<'a, '_> {
 
     /// The digits of a number as they were written.
     pub fn number(&mut self) -> Option<&'a str> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("number");
+            return None;
+        }
         if self.type_name() == "a number" {
             Some(self.raw)
         } else {
@@ -232,6 +271,13 @@ impl<'a> Value<'a, '_> {
 
     /// A whole number from `min` to `max`.
     pub fn integer(&mut self, min: i64, max: i64) -> Option<i64> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("integer");
+            draft.set("format", "int64");
+            draft.set("minimum", min);
+            draft.set("maximum", max);
+            return None;
+        }
         let digits = self.number()?;
         match whole::whole(digits) {
             Some(n) if (min..=max).contains(&n) => Some(n),
@@ -248,8 +294,28 @@ impl<'a> Value<'a, '_> {
 
     /// An object, read by `read`; unknown and repeated fields are faults.
     pub fn object<T>(self, read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>) -> Option<T> {
-        let Value { raw, path, faults } = self;
-        let mut value = Value { raw, path, faults };
+        let Value {
+            raw,
+            path,
+            faults,
+            draft,
+        } = self;
+        if let Some(draft) = draft {
+            draft.object();
+            return read(&mut Form {
+                path,
+                fields: Vec::new(),
+                known: Vec::new(),
+                faults,
+                draft: Some(draft),
+            });
+        }
+        let mut value = Value {
+            raw,
+            path,
+            faults,
+            draft: None,
+        };
         if !raw.starts_with('{') {
             return value.wrong_type("an object");
         }
@@ -269,6 +335,7 @@ impl<'a> Value<'a, '_> {
             fields: fields.0,
             known: Vec::with_capacity(12),
             faults: value.faults,
+            draft: None,
         };
         form.refuse_duplicates();
         let read = read(&mut form);
@@ -286,8 +353,25 @@ impl<'a> Value<'a, '_> {
         max: usize,
         mut read: impl FnMut(Value<'a, '_>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let Value { raw, path, faults } = self;
-        let mut value = Value { raw, path, faults };
+        let Value {
+            raw,
+            path,
+            faults,
+            draft,
+        } = self;
+        if let Some(draft) = draft {
+            let items = draft.part(None, |v| read(v.reborrow()));
+            draft.kind("array");
+            draft.set("items", items);
+            draft.set("maxItems", max);
+            return None;
+        }
+        let mut value = Value {
+            raw,
+            path,
+            faults,
+            draft: None,
+        };
         if !raw.starts_with('[') {
             return value.wrong_type("an array");
         }
@@ -310,6 +394,7 @@ impl<'a> Value<'a, '_> {
                 raw: item.get(),
                 path: &at,
                 faults: value.faults,
+                draft: None,
             }) {
                 Some(item) => out.push(item),
                 None => whole = false,
@@ -340,6 +425,19 @@ impl<'a> Value<'a, '_> {
         key_chars: usize,
         mut read: impl FnMut(&str, &mut Value<'a, '_>) -> Option<T>,
     ) -> Option<Vec<T>> {
+        if let Some(draft) = self.draft {
+            let pair = draft.part(None, |v| read("", v));
+            let name = Node::object([
+                ("minLength", 1.into()),
+                ("maxLength", key_chars.into()),
+                ("pattern", text::key_pattern().into()),
+            ]);
+            draft.kind("object");
+            draft.set("maxProperties", max);
+            draft.set("propertyNames", name);
+            draft.set("additionalProperties", pair);
+            return None;
+        }
         self.object(|form| {
             let names: Vec<String> = form.fields.iter().map(|field| field.name.to_string()).collect();
             if names.len() > max {
@@ -374,6 +472,11 @@ impl<'a> Value<'a, '_> {
         &mut self,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<Option<T>> {
+        if self.draft.is_some() {
+            read(self);
+            self.describe(Draft::allow_null);
+            return None;
+        }
         match self.raw {
             "null" => Some(None),
             _ => read(self).map(Some),
@@ -387,6 +490,8 @@ pub struct Form<'a, 'f> {
     fields: Vec<Field<'a>>,
     known: Vec<&'static str>,
     faults: &'f mut Vec<FieldError>,
+    /// As a value's.
+    draft: Option<&'f mut Draft>,
 }
 
 impl<'a> Form<'a, '_> {
@@ -396,6 +501,9 @@ impl<'a> Form<'a, '_> {
         name: &'static str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
+        if let Some(draft) = &mut self.draft {
+            return draft.field(name, true, read);
+        }
         if !self.has(name) {
             self.known.push(name);
             self.fault_at(
@@ -415,6 +523,9 @@ impl<'a> Form<'a, '_> {
         name: &'static str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
+        if let Some(draft) = &mut self.draft {
+            return draft.field(name, false, read);
+        }
         self.known.push(name);
         self.take(name, read)
     }
@@ -425,6 +536,9 @@ impl<'a> Form<'a, '_> {
         name: &'static str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<Option<T>> {
+        if let Some(draft) = &mut self.draft {
+            return draft.field(name, false, |v| v.or_null(read));
+        }
         self.known.push(name);
         self.take_as_it_is(name, |v| v.or_null(read))
     }
@@ -465,6 +579,7 @@ impl<'a> Form<'a, '_> {
             raw: raw.get(),
             path: &path,
             faults: self.faults,
+            draft: None,
         };
         read(&mut value)
     }
@@ -505,6 +620,7 @@ impl<'a> Form<'a, '_> {
             raw: "",
             path: &path,
             faults: self.faults,
+            draft: self.draft.as_deref_mut(),
         }
         .fault::<()>(code, message, fix);
     }
@@ -520,6 +636,7 @@ impl<'a> Form<'a, '_> {
             raw: "",
             path: self.path,
             faults: self.faults,
+            draft: self.draft.as_deref_mut(),
         }
         .fault(code, message, fix)
     }
@@ -573,6 +690,7 @@ impl<'a> Value<'a, '_> {
             raw: self.raw,
             path: self.path,
             faults: self.faults,
+            draft: self.draft.as_deref_mut(),
         }
     }
 }

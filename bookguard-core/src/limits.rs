@@ -16,6 +16,8 @@ pub const METADATA_PAIRS: usize = 20;
 pub const METADATA_KEY_CHARS: usize = 64;
 /// Characters of a metadata value.
 pub const METADATA_VALUE_CHARS: usize = 500;
+/// Characters of a time zone's name: the longest IANA names have half of them.
+pub const TIME_ZONE_CHARS: usize = 64;
 /// Characters of an address (website, webhook URL).
 pub const URL_CHARS: usize = 2_048;
 /// Characters of a mail address (RFC 5321: 64 + @ + 255, less the brackets).

@@ -32,7 +32,7 @@ pub use id::{
     ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RecoveryId, RequestId, ResolutionId,
 };
 #[doc(hidden)]
-pub use id::{Noun, noun};
+pub use id::{Noun, id_pattern, noun};
 pub use money::{Amount, AmountError, Currency, Decimal};
 #[cfg(feature = "internals")]
 pub use page::Page;

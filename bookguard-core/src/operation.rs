@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::command::{Answer, Command, Envelope, Remember};
 use crate::error::{Error, FieldError};
-use crate::input;
+use crate::input::{self, Declaration};
 use crate::limits;
 use crate::model::{EndpointId, EventId, Id, PartnerId, Timestamp, id::Noun};
 use crate::session::{Access, Authority, Session};
@@ -53,14 +53,24 @@ impl Method {
 }
 
 /// Whether a route takes a JSON body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Body {
     /// None; one that is sent is refused unless it is empty or an empty object.
     None,
     /// May be left out.
-    Optional,
+    Optional(&'static Declaration),
     /// Must be there.
-    Required,
+    Required(&'static Declaration),
+}
+
+impl Body {
+    /// The body that may be sent.
+    pub fn declaration(self) -> Option<&'static Declaration> {
+        match self {
+            Self::None => None,
+            Self::Optional(body) | Self::Required(body) => Some(body),
+        }
+    }
 }
 
 /// One operation's place in the HTTP interface.
@@ -76,7 +86,7 @@ pub struct Route {
     pub access: Access,
     /// Status of success.
     pub status: u16,
-    /// Whether it takes a body.
+    /// Whether it takes a body, and which.
     pub body: Body,
     /// The query parameters it knows.
     pub query: &'static [QueryParam],
@@ -268,7 +278,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
 fn check_body(rule: Body, body: &[u8]) -> Result<(), Error> {
     let blank = body.iter().all(u8::is_ascii_whitespace);
     match rule {
-        Body::Required if blank => Err(Error::invalid(
+        Body::Required(_) if blank => Err(Error::invalid(
             "body_required",
             "A JSON object is required as the body, and none was sent.",
         )),

@@ -87,15 +87,15 @@ pub(crate) use policy_set::fix_for;
 #[cfg(feature = "internals")]
 pub use policy_set::{PolicySet, PolicySetVersion};
 pub use question::{Mode, Question, Recorded, Standing, Subject};
-pub use read::is_policy_id;
 #[cfg(feature = "store")]
 pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
+pub use read::{POLICY_ID_PATTERN, is_policy_id};
 pub use refusal::Refusal;
 pub use reschedule::{PastReschedule, effective_schedule};
 pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
-pub use schema::SCHEMA;
+pub use schema::{POLICY_SCHEMA, SCHEMA};
 #[cfg(feature = "internals")]
 pub use templates::EVERY_EVENT_TYPE;
 pub use templates::normalise_event_type;

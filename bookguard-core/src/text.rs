@@ -92,6 +92,23 @@ fn is_joiner(c: char) -> bool {
     JOINERS.contains(&c)
 }
 
+/// The characters [`is_hidden`] names, of the first plane, as a class of a regular expression (ECMA 262) holds them. The
+/// separators of lines and paragraphs are left out: text that programs are generated from must not name them.
+pub(crate) const HIDDEN: &str = r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ue000-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff";
+/// What [`is_invisible`] names beside them.
+pub(crate) const JOINING: &str = r"\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f";
+
+/// The pattern of text for people: something to see, and no character of the first plane that has no place in it. What is
+/// beyond that plane, and where joiners and variation selectors may stand, no pattern says that every program reads alike.
+pub(crate) fn pattern() -> String {
+    format!(r"^[^{HIDDEN}]*[^\s\u2800{HIDDEN}{JOINING}][^{HIDDEN}]*$")
+}
+
+/// The pattern of a name in an object that a partner makes up.
+pub(crate) fn key_pattern() -> String {
+    format!("^[^{HIDDEN}]*$")
+}
+
 /// Marks without a width of their own.
 fn is_mark(c: char) -> bool {
     let category = GeneralCategory::for_char(c);
@@ -218,5 +235,33 @@ mod tests {
         ] {
             assert_eq!(goes_right_to_left(text), turns, "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_patterns_name_the_characters_that_the_rules_do() {
+        let class = |class: &str| -> Vec<u32> {
+            let hex = |at: &str| u32::from_str_radix(&at[..4], 16).unwrap();
+            let mut found = Vec::new();
+            for part in class.split("\\u").skip(1) {
+                match part.strip_suffix('-') {
+                    Some(from) => found.push(hex(from) | 1 << 31),
+                    None => match found.pop_if(|before| *before >= 1 << 31) {
+                        Some(from) => found.extend(from - (1 << 31)..=hex(part)),
+                        None => found.push(hex(part)),
+                    },
+                }
+            }
+            found
+        };
+        let of = |rule: fn(char) -> bool| -> Vec<u32> {
+            let plane = (0..=0xffff).filter_map(char::from_u32);
+            let left_out = ['\u{2028}', '\u{2029}'];
+            plane
+                .filter(|c| rule(*c) && !left_out.contains(c))
+                .map(u32::from)
+                .collect()
+        };
+        assert_eq!(class(HIDDEN), of(is_hidden));
+        assert_eq!(class(JOINING), of(|c| is_invisible(c) && !is_hidden(c)));
     }
 }

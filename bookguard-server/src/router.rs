@@ -39,19 +39,22 @@ pub(crate) struct Router {
 /// without the length of what a GET answers.
 struct Methods(HashMap<Method, BoxEndpoint<'static>>);
 
-/// Every path that there is not.
-struct Nowhere;
+/// Every path that there is not, and the root: for poem the rest of the root's path is a path too, an empty one.
+struct Rest {
+    root: Option<Methods>,
+}
 
 impl Router {
     /// A router over `routes`: `/a/:parameter`, `/a/*rest`.
-    pub(crate) fn new(routes: Routes, clock: Clock, report: fn(&str)) -> Self {
+    pub(crate) fn new(mut routes: Routes, clock: Clock, report: fn(&str)) -> Self {
+        let root = routes.remove("/").map(Methods);
         let paths = routes
             .into_iter()
             .fold(Route::new(), |paths, (path, methods)| {
                 paths.at(path, Methods(methods))
             });
         Self {
-            paths: paths.at("/*path", Nowhere),
+            paths: paths.at("/*path", Rest { root }),
             clock,
             report,
         }
@@ -151,11 +154,14 @@ impl Methods {
     }
 }
 
-impl Endpoint for Nowhere {
+impl Endpoint for Rest {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        Ok(refuse(&mut request, Refusal::path()).await)
+        match &self.root {
+            Some(root) if request.uri().path() == "/" => root.call(request).await,
+            _ => Ok(refuse(&mut request, Refusal::path()).await),
+        }
     }
 }
 

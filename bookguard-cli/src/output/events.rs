@@ -144,7 +144,7 @@ pub fn tested(attempt: &AttemptRecord, style: Style) -> String {
 fn outcome(attempt: &AttemptRecord) -> String {
     match (&attempt.error, attempt.delivered) {
         (_, true) => "delivered".to_owned(),
-        (Some(error), _) => error.clone(),
+        (Some(error), _) => error.to_string(),
         (None, _) => "failed".to_owned(),
     }
 }

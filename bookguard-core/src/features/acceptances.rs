@@ -6,7 +6,7 @@ use crate::engine::command::Receipt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::bookings::owner_of;
 use super::cancellations::{digest, instant};
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::NOTIFICATION;
 use crate::evidence::{Acceptance, Notification, RescheduleRecord, TermsVersion};
-use crate::input::{self, Value};
+use crate::input::{self, Declaration, Draft, Form, Node, Value};
 use crate::ledger::LeafKind;
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Scope, Timestamp};
@@ -160,7 +160,7 @@ impl Operation for AcceptTerms {
         path: "/v1/bookings/{bookingId}/acceptances",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
-        body: Body::Required,
+        body: Body::Required(&AcceptanceRequest::BODY),
         query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
@@ -186,30 +186,65 @@ impl Operation for AcceptTerms {
 }
 
 impl AcceptanceRequest {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewAcceptance",
+        about: "An acceptance of a booking's terms.",
+        example: r#"{
+            "party": "organizer",
+            "method": "checkbox",
+            "at": "2026-11-21T17:29:52Z",
+            "ip": "203.0.113.7",
+            "userAgent": "Mozilla/5.0",
+            "disclosureHash": "sha256:fca3a4a7ec2bc91670c009beae228832b946684603fdec2c42f4bd24da5cd1b0"
+        }"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
     /// Reads the body of an acceptance, reporting every fault.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let party = form.required("party", |v| v.choice(sides()));
-            let method = form.required("method", |v| v.text(limits::METHOD_CHARS));
-            let at = form.required("at", instant);
-            let ip = form.optional("ip", address);
-            let user_agent = form.optional("userAgent", |v| v.text(limits::USER_AGENT_CHARS));
-            let disclosure_hash = form.required("disclosureHash", digest);
-            Some(Self {
-                party: party?,
-                method: method?,
-                at: at?,
-                ip,
-                user_agent,
-                disclosure_hash: disclosure_hash?,
-            })
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let party = form
+            .about("Who accepts.")
+            .required("party", |v| v.choice(sides()));
+        let method = form
+            .about("How, in your own words, such as \"checkbox\" or \"e-signature\".")
+            .required("method", |v| v.text(limits::METHOD_CHARS));
+        let at = form
+            .about("When the party accepted: at most 5 minutes ahead, and not before the text was there.")
+            .required("at", instant);
+        let ip = form
+            .about("From which network address (IPv4 or IPv6).")
+            .optional("ip", address);
+        let user_agent = form
+            .about("With which program.")
+            .optional("userAgent", |v| v.text(limits::USER_AGENT_CHARS));
+        let disclosure_hash = form
+            .about("The `disclosureHash` of the text that was shown.")
+            .required("disclosureHash", digest);
+        Some(Self {
+            party: party?,
+            method: method?,
+            at: at?,
+            ip,
+            user_agent,
+            disclosure_hash: disclosure_hash?,
         })
     }
 }
 
 /// An address of IPv4 or IPv6, in its one spelling.
 fn address(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v.string()?;
+    let formats = |draft: &mut Draft| {
+        let formats = ["ipv4", "ipv6"].map(|format| json!({"format": format}));
+        draft.set("anyOf", Node::array(formats));
+    };
+    let text = v.describe(formats).string()?;
     match text.parse::<IpAddr>() {
         Ok(address) => Some(address.to_string()),
         Err(_) => v.fault(

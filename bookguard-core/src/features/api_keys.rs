@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::command::NewKey;
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
-use crate::input::{self, Value};
+use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
@@ -25,14 +25,11 @@ pub struct CreateApiKey {
     pub(crate) reply: NewApiKey,
 }
 
-/// Body of [`CreateApiKey`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+/// Body of [`CreateApiKey`], read and checked field by field.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRequest {
-    /// What the key is for: 1 to 200 characters; "API key" when not given.
-    pub name: Option<String>,
-    /// What it may do; the creator's own scopes when not given. Only scopes the creator holds.
-    pub scopes: Option<Scopes>,
+    name: Option<String>,
+    scopes: Option<Scopes>,
 }
 
 impl Operation for CreateApiKey {
@@ -42,7 +39,7 @@ impl Operation for CreateApiKey {
         path: "/v1/api-keys",
         access: Access::Scope(Scope::ApiKeysWrite),
         status: 201,
-        body: Body::Optional,
+        body: Body::Optional(&KeyRequest::BODY),
         query: &[],
         refusals: &[409],
         tag: "API keys",
@@ -99,22 +96,35 @@ impl Operation for CreateApiKey {
 }
 
 impl KeyRequest {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "KeyRequest",
+        about: "An API key to create.",
+        example: r#"{"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"]}"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
     /// Reads the body of a key's creation; none asks for the defaults.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Self::default());
-        }
-        input::read(body, |form| {
-            let name = form.optional("name", |v| v.text(limits::NAME_CHARS));
-            let scopes = form.optional("scopes", scopes);
-            Some(Self { name, scopes })
-        })
+        input::read(input::or_empty(body), Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let name = form
+            .about("What the key is for; \"API key\" when not given.")
+            .optional("name", |v| v.text(limits::NAME_CHARS));
+        let scopes = form
+            .about("What it may do; the creator's own scopes when not given. Only scopes the creator holds.")
+            .optional("scopes", scopes);
+        Some(Self { name, scopes })
     }
 }
 
 fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
-    let words = v.reborrow().array(limits::SCOPES, |mut item| {
-        let word = item.string()?;
+    let words = v.at_least(1).reborrow().array(limits::SCOPES, |mut item| {
+        let word = item.known_as("Scope")?.string()?;
         if Scopes::parse(&[&word]).is_ok() {
             return Some(word);
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{EndpointId, Timestamp};
-use crate::webhook::Attempt;
+use crate::webhook::{Attempt, FailureClass, Phase};
 
 /// One attempt to deliver an event to an endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,12 +21,12 @@ pub struct AttemptRecord {
     pub duration_ms: u64,
     /// Whether the receiver accepted the event.
     pub delivered: bool,
-    /// How far it came: dns, connect, tls, send, headers or body.
-    pub phase: String,
+    /// How far it came.
+    pub phase: Phase,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
-    pub error: Option<String>,
+    pub error: Option<FailureClass>,
     /// The failure in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
@@ -54,8 +54,8 @@ impl AttemptRecord {
             started_at: Timestamp::from_ms(attempt.started_at),
             duration_ms: attempt.duration_ms,
             delivered: attempt.delivered(),
-            phase: attempt.phase.to_string(),
-            error: attempt.class.map(|class| class.to_string()),
+            phase: attempt.phase,
+            error: attempt.class,
             detail: attempt.detail.clone(),
             status_code: attempt.status_code,
             response_head: attempt.response_head.clone(),

@@ -12,10 +12,10 @@ use crate::engine::batch::BookingState;
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
 use crate::evidence::facts::{self, Fact};
-use crate::input::{self, Form, Value};
+use crate::input::{self, Declaration, Form, Value};
 use crate::ledger::LeafKind;
 use crate::limits;
-use crate::model::id::noun;
+use crate::model::id::{Noun as _, id_pattern, noun};
 use crate::model::{
     Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
     Party, Scope, Timestamp,
@@ -26,7 +26,8 @@ use crate::operation::{
     write,
 };
 use crate::policy::{
-    Booked, EventDate, MissingZone, Policy, PolicySet, PolicySource, Refusal, Terms,
+    Booked, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy, PolicySet,
+    PolicySource, Refusal, Terms,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -40,26 +41,16 @@ pub struct CreateBooking(pub(crate) Arc<NewBooking>);
 /// Body of [`CreateBooking`], read and checked field by field.
 #[derive(Debug, Clone)]
 pub struct BookingRequest {
-    /// The partner it says it is for.
-    pub partner_id: Option<String>,
-    /// The talent.
-    pub talent: Party,
-    /// The organizer.
-    pub organizer: Party,
-    /// Free text.
-    pub event_type: String,
-    /// When the event starts, as it was said.
-    pub event_date: EventDate,
-    /// The event's IANA time zone.
-    pub time_zone: Option<String>,
-    /// Total value.
-    pub value: Amount,
-    /// What was paid so far.
-    pub paid: Option<Amount>,
-    /// The policy chosen, if one was.
-    pub policy: Option<(Policy, PolicySource)>,
-    /// The partner's own pairs.
-    pub metadata: BTreeMap<String, String>,
+    partner_id: Option<String>,
+    talent: Party,
+    organizer: Party,
+    event_type: String,
+    event_date: EventDate,
+    time_zone: Option<String>,
+    value: Amount,
+    paid: Option<Amount>,
+    policy: Option<(Policy, PolicySource)>,
+    metadata: BTreeMap<String, String>,
 }
 
 impl Operation for CreateBooking {
@@ -69,7 +60,7 @@ impl Operation for CreateBooking {
         path: "/v1/bookings",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
-        body: Body::Required,
+        body: Body::Required(&BookingRequest::BODY),
         query: &[],
         refusals: &[409],
         tag: "Bookings",
@@ -151,58 +142,102 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
 }
 
 impl BookingRequest {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewBooking",
+        about: "A booking to record.",
+        example: r#"{
+            "talent": {"id": "talent-7", "name": "The Night Owls"},
+            "organizer": {"id": "org-19", "name": "Riverside Hall"},
+            "eventType": "concert",
+            "eventDate": "2027-06-20T19:00:00-04:00",
+            "timeZone": "America/New_York",
+            "bookingValue": 1200.5,
+            "amountPaid": 600,
+            "currency": "USD",
+            "metadata": {"reference": "SH-2027-0619"}
+        }"#,
+        reader: |v| {
+            v.object(|form| Self::form(form, &PolicySet::default()));
+        },
+    };
+
     /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
     pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let partner_id = form.optional("partnerId", |v| v.text(limits::PARTY_ID_CHARS));
-            let talent = form.required_object("talent", party);
-            let organizer = form.required_object("organizer", party);
-            let event_type = form.required("eventType", |v| v.text(limits::NAME_CHARS));
-            let event_date = form.required("eventDate", event_date);
-            let currency = match form.has("currency") {
-                true => form.optional("currency", currency),
-                false => Some(Currency::USD),
-            };
-            let value = form.required("bookingValue", |v| amount(v, currency));
-            let paid = form.optional("amountPaid", |v| amount(v, currency));
-            let time_zone = form.optional("timeZone", |v| v.text(64));
-            let inline = form.optional_object("policy", Policy::read);
-            let named = form.optional("policyId", |v| named_policy(v, policy_set));
-            let metadata = form.optional("metadata", |v| {
-                v.reborrow().text_map(
-                    limits::METADATA_PAIRS,
-                    limits::METADATA_KEY_CHARS,
-                    limits::METADATA_VALUE_CHARS,
-                )
+        input::read(body, |form| Self::form(form, policy_set))
+    }
+
+    fn form(form: &mut Form<'_, '_>, policy_set: &PolicySet) -> Option<Self> {
+        let partner_id = form
+            .about("Must be the partner the key belongs to; may be left out.")
+            .optional("partnerId", partner_id);
+        let talent = form
+            .about("Who performs, or what is booked.")
+            .required_object("talent", party);
+        let organizer = form.about("Who books.").required_object("organizer", party);
+        let event_type = form
+            .about("Free text, such as \"concert\".")
+            .required("eventType", |v| v.text(limits::NAME_CHARS));
+        let event_date = form
+            .about("When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`.")
+            .required("eventDate", event_date);
+        let currency = form
+            .about("ISO 4217 code; USD when not given.")
+            .optional("currency", currency);
+        let currency = match form.has("currency") {
+            true => currency,
+            false => Some(Currency::USD),
+        };
+        let value = form
+            .about("Total value: not negative, at most the currency's decimals, at most 15 significant digits.")
+            .required("bookingValue", |v| amount(v, currency));
+        let paid = form
+            .about("What has been paid so far; the whole value when not given.")
+            .optional("amountPaid", |v| amount(v, currency));
+        let time_zone = form
+            .about("The event's IANA time zone, such as \"America/New_York\".")
+            .optional("timeZone", |v| v.text(limits::TIME_ZONE_CHARS));
+        let inline = form
+            .about("A cancellation policy for this booking; excludes `policyId`.")
+            .optional("policy", |v| {
+                v.known_as(POLICY_SCHEMA)?.reborrow().object(Policy::read)
             });
-            if form.has("policy") && form.has("policyId") {
-                form.fault_at(
-                    "policyId",
-                    "policy_ambiguous",
-                    "stands beside \"policy\"",
-                    "Send one of the two.",
-                );
-            }
-            let policy = inline
-                .map(|policy| (policy, PolicySource::Booking))
-                .or(named.map(|policy| (policy, PolicySource::Named)));
-            Some(Self {
-                partner_id,
-                talent: talent?,
-                organizer: organizer?,
-                event_type: event_type?,
-                event_date: event_date?,
-                time_zone,
-                value: value?,
-                paid,
-                policy,
-                metadata: metadata.unwrap_or_default().into_iter().collect(),
-            })
+        let named = form
+            .about("A policy of your own, in its latest version, or of the library, such as \"moderate\"; excludes `policy`.")
+            .optional("policyId", |v| named_policy(v, policy_set));
+        let metadata = form.about("Your own pairs.").optional("metadata", |v| {
+            v.reborrow().text_map(
+                limits::METADATA_PAIRS,
+                limits::METADATA_KEY_CHARS,
+                limits::METADATA_VALUE_CHARS,
+            )
+        });
+        form.not_both("policy", "policyId", "policy_ambiguous");
+        let policy = inline
+            .map(|policy| (policy, PolicySource::Booking))
+            .or(named.map(|policy| (policy, PolicySource::Named)));
+        Some(Self {
+            partner_id,
+            talent: talent?,
+            organizer: organizer?,
+            event_type: event_type?,
+            event_date: event_date?,
+            time_zone,
+            value: value?,
+            paid,
+            policy,
+            metadata: metadata.unwrap_or_default().into_iter().collect(),
         })
     }
 }
 
+fn partner_id(v: &mut Value<'_, '_>) -> Option<String> {
+    v.describe(|draft| draft.set("pattern", id_pattern(noun::Partner::PREFIX)))
+        .text(limits::PARTY_ID_CHARS)
+}
+
 fn party(form: &mut Form<'_, '_>) -> Option<Party> {
+    form.named("Party");
     let id = form.required("id", |v| v.text(limits::PARTY_ID_CHARS));
     let name = form.required("name", |v| v.text(limits::NAME_CHARS));
     Some(Party {
@@ -211,8 +246,12 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
     })
 }
 
+/// What [`EventDate::parse`] reads, as far as a pattern can say it.
+const EVENT_DATE: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
+                          (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
+
 pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
-    let text = v.string()?;
+    let text = v.pattern(EVENT_DATE).string()?;
     EventDate::parse(&text).or_else(|| {
         v.fault(
             "invalid_date",
@@ -223,7 +262,7 @@ pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
 }
 
 fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
-    let text = v.string()?;
+    let text = v.known_as("Currency")?.string()?;
     Currency::parse(&text)
         .map_err(|e| {
             v.fault::<()>(
@@ -235,9 +274,19 @@ fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
         .ok()
 }
 
+/// The digits of an amount of money.
+pub(super) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
+    v.example(1200.5)
+        .describe(|draft| {
+            draft.set("minimum", 0);
+            draft.set("maximum", limits::AMOUNT_MINOR_UNITS);
+        })
+        .number()
+}
+
 /// An amount, once its currency is known; the currency's own fault is enough otherwise.
 fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
-    let digits = v.number()?;
+    let digits = decimal(v)?;
     let currency = currency?;
     Amount::parse(digits, currency)
         .map_err(|e| {
@@ -251,7 +300,7 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
 }
 
 fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {
-    let text = v.string()?;
+    let text = v.pattern(POLICY_ID_PATTERN).string()?;
     if let Some(policy) = policy_set.named(&text) {
         return Some(policy.clone());
     }

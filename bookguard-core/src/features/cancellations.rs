@@ -2,9 +2,12 @@
 
 pub(crate) mod rule;
 
+use serde_json::json;
+
+use super::bookings::decimal;
 use crate::entropy;
 use crate::error::Error;
-use crate::input::{self, Form, Value};
+use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, EventId, PartnerId, ResolutionId, Scope, Timestamp};
 use crate::operation::{
@@ -49,7 +52,7 @@ impl Operation for CancelBooking {
         path: "/v1/bookings/{bookingId}/cancel",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
-        body: Body::Required,
+        body: Body::Required(&CancelRequest::BODY),
         query: &[],
         refusals: &[404, 409],
         tag: "Cancellation",
@@ -140,7 +143,7 @@ impl Operation for DecideResolution {
         path: "/v1/resolutions/{resolutionId}/decide",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
-        body: Body::Required,
+        body: Body::Required(&DecisionRequest::BODY),
         query: &[],
         refusals: &[404, 409],
         tag: "Cancellation",
@@ -198,73 +201,173 @@ fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> Ne
 }
 
 impl CancelRequest {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewCancellation",
+        about: "A cancellation.",
+        example: r#"{
+            "canceledBy": "organizer",
+            "reason": "changed_plans",
+            "note": "The hall is being renovated.",
+            "evidence": [
+                {
+                    "kind": "notice",
+                    "name": "notice.pdf",
+                    "mediaType": "application/pdf",
+                    "sha256": "sha256:9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f"
+                }
+            ],
+            "expected": {
+                "refundMinorUnits": 60000,
+                "policyHash": "sha256:68458968a07a766beb19c4fee36a91d2ba229b923ef9ba961fcc98634c716c01"
+            }
+        }"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
     /// Reads the body of a cancellation, reporting every fault.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let canceled_by = form.required("canceledBy", |v| v.choice(Actor::WORDS));
-            let reason = form.optional("reason", |v| v.choice(Reason::WORDS));
-            let note = form.optional("note", |v| v.text(limits::TEXT_CHARS));
-            let effective_at = form.optional("effectiveAt", instant);
-            let agreed_refund = form.optional("agreedRefund", |v| Some(v.number()?.to_owned()));
-            let evidence = form.optional("evidence", |v| {
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let canceled_by = form
+            .about("Who cancels.")
+            .required("canceledBy", |v| v.named("Actor").choice(Actor::WORDS));
+        let reason = form
+            .about("Why.")
+            .optional("reason", |v| v.named("Reason").choice(Reason::WORDS));
+        let note = form
+            .about("In somebody's own words.")
+            .optional("note", |v| v.text(limits::TEXT_CHARS));
+        let effective_at = form
+            .about(
+                "From when it counts; when it was received, if not given. At most 5 minutes ahead.",
+            )
+            .optional("effectiveAt", instant);
+        let agreed_refund = form
+            .about("What both sides agreed goes back: needed with `canceledBy` mutual, and only there.")
+            .optional("agreedRefund", |v| decimal(v).map(str::to_owned));
+        let evidence = form
+            .about("What is said to prove it: documents, of which the digests are kept.")
+            .optional("evidence", |v| {
                 v.reborrow().array(limits::CANCELLATION_EVIDENCE, |item| {
                     item.object(evidence_item)
                 })
             });
-            let expected = form.optional_object("expected", expected);
-            let alone = canceled_by.is_some_and(|actor| actor != Actor::Mutual);
-            if alone && form.has("agreedRefund") {
-                form.fault_at(
-                    "agreedRefund",
-                    "agreed_refund_not_mutual",
-                    "is only for a cancellation that both sides agreed on",
-                    "Leave it out, or send \"canceledBy\": \"mutual\".",
-                );
-            }
-            Some(Self {
-                canceled_by: canceled_by?,
-                reason,
-                note,
-                effective_at,
-                agreed_refund,
-                evidence: evidence.unwrap_or_default(),
-                expected: expected.unwrap_or_default(),
-            })
+        let expected = form
+            .about(
+                "What it must come to, or nothing happens and the answer is 409 `quote_changed`.",
+            )
+            .optional_object("expected", expected);
+        let alone = canceled_by.is_some_and(|actor| actor != Actor::Mutual);
+        if alone && form.has("agreedRefund") {
+            form.fault_at(
+                "agreedRefund",
+                "agreed_refund_not_mutual",
+                "is only for a cancellation that both sides agreed on",
+                "Leave it out, or send \"canceledBy\": \"mutual\".",
+            );
+        }
+        form.describe(|draft| {
+            let agreed = json!({"required": ["agreedRefund"], "properties": {"agreedRefund": {}}});
+            let mutual = json!({"const": Actor::Mutual.word()});
+            draft.set("if", json!({"properties": {"canceledBy": mutual}}));
+            draft.set("then", agreed.clone());
+            draft.set("else", json!({"not": agreed}));
+        });
+        Some(Self {
+            canceled_by: canceled_by?,
+            reason,
+            note,
+            effective_at,
+            agreed_refund,
+            evidence: evidence.unwrap_or_default(),
+            expected: expected.unwrap_or_default(),
         })
     }
 }
 
 impl DecisionRequest {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewDecision",
+        about: "A person's decision.",
+        example: r#"{
+            "refund": 300,
+            "decidedBy": "Disputes desk",
+            "rationale": "Half of what was paid: notice was given in good time."
+        }"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
     /// Reads the body of a decision, reporting every fault.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let refund = form.required("refund", |v| Some(v.number()?.to_owned()));
-            let decided_by = form.required("decidedBy", |v| v.text(limits::NAME_CHARS));
-            let rationale = form.required("rationale", |v| v.text(limits::TEXT_CHARS));
-            Some(Self {
-                refund: refund?,
-                decided_by: decided_by?,
-                rationale: rationale?,
-            })
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let refund = form
+            .about("What goes back, at most what was paid; the rest is kept.")
+            .required("refund", |v| decimal(v).map(str::to_owned));
+        let decided_by = form
+            .about("Who decides, in your own words.")
+            .required("decidedBy", |v| v.text(limits::NAME_CHARS));
+        let rationale = form
+            .about("Why. It stands in the ledger and in every evidence packet.")
+            .required("rationale", |v| v.text(limits::TEXT_CHARS));
+        Some(Self {
+            refund: refund?,
+            decided_by: decided_by?,
+            rationale: rationale?,
         })
     }
 }
 
 fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
-    Some(Expected {
-        refund_minor_units: form.optional("refundMinorUnits", |v| {
+    form.about("What somebody was shown before canceling; what is left out is not compared.")
+        .named("ExpectedResult");
+    let refund_minor_units = form
+        .about("The refund in minor units.")
+        .optional("refundMinorUnits", |v| {
             v.integer(0, limits::AMOUNT_MINOR_UNITS)
-        }),
-        resolution_path: form.optional("resolutionPath", |v| v.choice(ResolutionPath::WORDS)),
-        policy_hash: form.optional("policyHash", digest),
+        });
+    let resolution_path = form
+        .about("What happens to the money.")
+        .optional("resolutionPath", |v| {
+            v.named("ResolutionPath").choice(ResolutionPath::WORDS)
+        });
+    let policy_hash = form
+        .about("The policy's hash.")
+        .optional("policyHash", digest);
+    Some(Expected {
+        refund_minor_units,
+        resolution_path,
+        policy_hash,
     })
 }
 
 fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
-    let kind = form.required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));
-    let name = form.optional("name", |v| v.text(limits::NAME_CHARS));
-    let media_type = form.optional("mediaType", |v| v.text(limits::MEDIA_TYPE_CHARS));
-    let sha256 = form.required("sha256", digest);
+    form.about(
+        "A document that proves something. The service keeps its digest, never the document.",
+    )
+    .named("EvidenceItem");
+    let kind = form
+        .about("What it is, in your own words, such as `notice`.")
+        .required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));
+    let name = form
+        .about("Its name.")
+        .optional("name", |v| v.text(limits::NAME_CHARS));
+    let media_type = form
+        .about("Its media type.")
+        .optional("mediaType", |v| v.text(limits::MEDIA_TYPE_CHARS));
+    let sha256 = form
+        .about("`sha256:` and the hex digest of its bytes.")
+        .required("sha256", digest);
     Some(EvidenceItem {
         kind: kind?,
         name,
@@ -273,20 +376,25 @@ fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
     })
 }
 
+const INSTANT: &str = "2031-06-01T09:00:00Z";
+
 pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
-    let text = v.string()?;
+    let text = v.format("date-time").example(INSTANT).string()?;
     Timestamp::parse(&text).or_else(|| {
         v.fault(
             "invalid_date",
             format!("\"{}\" is not a valid instant", input::shorten(&text)),
-            "Send RFC 3339 with an offset, such as 2031-06-01T09:00:00Z.",
+            format!("Send RFC 3339 with an offset, such as {INSTANT}."),
         )
     })
 }
 
+/// What [`digest`] reads (ECMA 262).
+pub const SHA256: &str = "^sha256:[0-9a-f]{64}$";
+
 /// `sha256:` and 64 lower-case hex digits.
 pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v.string()?;
+    let text = v.pattern(SHA256).string()?;
     let is_digest = text.strip_prefix("sha256:").is_some_and(|digits| {
         digits.len() == 64
             && digits

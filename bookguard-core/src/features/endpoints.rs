@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entropy;
 use crate::error::Error;
-use crate::input::{self, Value};
+use crate::input::{self, Declaration, Draft, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
@@ -22,6 +22,7 @@ use crate::operation::{
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
+use crate::text::HIDDEN;
 use crate::webhook::Secret;
 
 /// `POST /v1/webhook-endpoints`
@@ -33,21 +34,14 @@ pub struct CreateEndpoint {
     pub(crate) secret: Option<NewSecret>,
 }
 
-/// Body of [`CreateEndpoint`].
+/// Body of [`CreateEndpoint`], read and checked field by field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewEndpoint {
-    /// Where events are posted: an https address on the public internet, unless the operator allows others.
-    pub url: String,
-    /// The types to receive; all when not given.
-    pub events: Option<Vec<EventType>>,
-    /// Your own words: at most 2,000 characters.
-    pub description: Option<String>,
-    /// Deliveries begun per second at most, on each node: 1 to 1,000; as many as it takes when not given.
-    pub rate_limit_per_second: Option<u32>,
-    /// Whether it gets a signing secret of its own, shown this once; else deliveries are signed with the partner's.
-    pub own_secret: Option<bool>,
+    url: String,
+    events: Option<Vec<EventType>>,
+    description: Option<String>,
+    rate_limit_per_second: Option<u32>,
+    own_secret: Option<bool>,
 }
 
 impl Operation for CreateEndpoint {
@@ -57,7 +51,7 @@ impl Operation for CreateEndpoint {
         path: "/v1/webhook-endpoints",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 201,
-        body: Body::Required,
+        body: Body::Required(&NewEndpoint::BODY),
         query: &[],
         refusals: &[409],
         tag: "Webhooks",
@@ -110,24 +104,55 @@ impl Operation for CreateEndpoint {
 }
 
 impl NewEndpoint {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewEndpoint",
+        about: "A webhook endpoint to add.",
+        example: r#"{
+            "url": "https://stagehand.example/webhooks",
+            "events": ["booking.created", "booking.protected", "resolution.created"],
+            "description": "Production",
+            "rateLimitPerSecond": 20,
+            "ownSecret": true
+        }"#,
+        reader: |v| {
+            v.object(|form| Self::form(form, &|url| Ok(url.to_owned())));
+        },
+    };
+
     /// Reads the body of an endpoint's creation; `judge` says where webhooks may go.
     pub fn read(
         body: &[u8],
         judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
     ) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let url = form.required("url", |v| address(v, judge));
-            let events = form.optional("events", events);
-            let description = form.optional("description", |v| v.text(limits::TEXT_CHARS));
-            let rate_limit_per_second = form.optional("rateLimitPerSecond", rate_limit);
-            let own_secret = form.optional("ownSecret", |v| v.boolean());
-            Some(Self {
-                url: url?,
-                events,
-                description,
-                rate_limit_per_second,
-                own_secret,
-            })
+        input::read(body, |form| Self::form(form, judge))
+    }
+
+    fn form(
+        form: &mut Form<'_, '_>,
+        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
+    ) -> Option<Self> {
+        let url = form
+            .about("Where events are posted: an https address on the public internet, unless the operator allows others.")
+            .required("url", |v| address(v, judge));
+        let events = form
+            .about("The types to receive; all when not given.")
+            .optional("events", events);
+        let description = form
+            .about("Your own words.")
+            .optional("description", |v| v.text(limits::TEXT_CHARS));
+        let rate_limit_per_second = form
+            .about("Deliveries begun per second at most, on each node; as many as it takes when not given.")
+            .optional("rateLimitPerSecond", rate_limit);
+        let own_secret = form
+            .about("Whether it gets a signing secret of its own, shown this once; else deliveries are signed with the partner's.")
+            .optional("ownSecret", |v| v.boolean());
+        Some(Self {
+            url: url?,
+            events,
+            description,
+            rate_limit_per_second,
+            own_secret,
         })
     }
 }
@@ -146,7 +171,10 @@ pub(super) fn address(
     v: &mut Value<'_, '_>,
     judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
 ) -> Option<String> {
-    let text = v.text(limits::URL_CHARS)?;
+    let pattern = |draft: &mut Draft| {
+        draft.set("pattern", format!(r"^https?://[^\s@#{HIDDEN}]+$"));
+    };
+    let text = v.describe(pattern).text(limits::URL_CHARS)?;
     match judge(&text) {
         Ok(url) => Some(url),
         Err(refused) => v.fault(refused.code, refused.message, refused.fix),
@@ -159,8 +187,9 @@ pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
 }
 
 pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
-    let types = v.reborrow().array(EventType::WORDS.len(), |mut item| {
-        item.choice(&EventType::WORDS)
+    let most = EventType::WORDS.len();
+    let types = v.at_least(1).reborrow().array(most, |mut item| {
+        item.named("EventType").choice(&EventType::WORDS)
     })?;
     if types.is_empty() {
         return v.fault(

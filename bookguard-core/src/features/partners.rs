@@ -5,6 +5,7 @@ pub(crate) mod rule;
 pub(crate) mod settings;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -13,23 +14,24 @@ use super::api_keys::new_key;
 use crate::engine::command::NewKey;
 use crate::entropy;
 use crate::error::{Error, Kind};
-use crate::input::{self, Value};
+use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
     ApiKeyId, Page, Partner, PartnerAccount, PartnerId, PartnerSettings, PartnerStatus,
-    QuotaChanges, Scope, Scopes, Timestamp,
+    QuotaChanges, Scope, Scopes,
 };
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
     paging, path_id, query, query_choice, query_one, read, write,
 };
 use crate::policy::{
-    EVERY_EVENT_TYPE, POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone,
+    EVERY_EVENT_TYPE, POLICY_ID_FIX, POLICY_ID_PATTERN, is_policy_id, normalise_event_type,
+    read_time_zone,
 };
 use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Session};
-use crate::text::is_invisible;
+use crate::text::{HIDDEN, JOINING, is_invisible};
 use crate::webhook::Secret;
 
 /// `POST /v1/partners/register`
@@ -43,19 +45,13 @@ pub struct RegisterPartner {
     pub(crate) reply: Registration,
 }
 
-/// Body of [`RegisterPartner`].
+/// Body of [`RegisterPartner`], read and checked field by field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewPartner {
-    /// Company or platform name: 1 to 200 characters.
-    pub name: String,
-    /// Free text, such as "marketplace": 1 to 200 characters.
-    pub business_type: String,
-    /// Primary contact, a mail address.
-    pub contact_email: String,
-    /// The partner's site, an http or https address.
-    pub website: Option<String>,
+    name: String,
+    business_type: String,
+    contact_email: String,
+    website: Option<String>,
 }
 
 impl Operation for RegisterPartner {
@@ -65,7 +61,7 @@ impl Operation for RegisterPartner {
         path: "/v1/partners/register",
         access: Access::Open,
         status: 201,
-        body: Body::Required,
+        body: Body::Required(&NewPartner::BODY),
         query: &[],
         refusals: &[403],
         tag: "Partners",
@@ -129,26 +125,60 @@ impl Operation for RegisterPartner {
 }
 
 impl NewPartner {
-    /// Reads the body of a registration.
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewPartner",
+        about: "A partner to register.",
+        example: r#"{
+            "name": "Stagehand",
+            "businessType": "talent marketplace",
+            "contactEmail": "ops@stagehand.example",
+            "website": "https://stagehand.example"
+        }"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
+    /// Reads the body of a registration, reporting every fault.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let name = form.required("name", |v| v.text(limits::NAME_CHARS));
-            let business_type = form.required("businessType", |v| v.text(limits::NAME_CHARS));
-            let contact_email = form.required("contactEmail", email);
-            let website = form.optional("website", website);
-            Some(Self {
-                name: name?,
-                business_type: business_type?,
-                contact_email: contact_email?,
-                website,
-            })
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let name = form
+            .about("Company or platform name.")
+            .required("name", |v| v.text(limits::NAME_CHARS));
+        let business_type = form
+            .about("Free text, such as \"marketplace\".")
+            .required("businessType", |v| v.text(limits::NAME_CHARS));
+        let contact_email = form
+            .about("Primary contact, a mail address.")
+            .required("contactEmail", email);
+        let website = form
+            .about("The partner's site, an http or https address.")
+            .optional("website", website);
+        Some(Self {
+            name: name?,
+            business_type: business_type?,
+            contact_email: contact_email?,
+            website,
         })
     }
 }
 
+/// What [`email`] takes, as a pattern (ECMA 262).
+fn email_pattern() -> String {
+    let but = |also: &str| format!(r#"[^{also}\s@<>,;:"()\[\]\\{HIDDEN}{JOINING}]"#);
+    let (any, label, end) = (but(""), but("."), but("-."));
+    format!(r"^{any}{{1,64}}@{end}{label}*(\.{label}+)*\.{label}*{end}$")
+}
+
 /// One `@`, something before it, a name with a dot or a host after it, no spaces: what mail systems agree on.
 fn email(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v.text(limits::EMAIL_CHARS)?;
+    let text = v
+        .describe(|draft| draft.set("pattern", email_pattern()))
+        .text(limits::EMAIL_CHARS)?;
     let plain = text
         .chars()
         .all(|c| !c.is_whitespace() && !is_invisible(c) && !"<>,;:\"()[]\\".contains(c));
@@ -174,8 +204,12 @@ fn email(v: &mut Value<'_, '_>) -> Option<String> {
     }
 }
 
+/// What [`website`] takes, as far as a pattern can say it.
+const WEBSITE: &str = "^https?://(\\[[0-9A-Fa-f:.]+\\]|[-.]*[0-9A-Za-z][-.0-9A-Za-z]*)(:[0-9]{0,5})?\
+                       ([/?#]([-.0-9A-Z_a-z~:/?@!$&'()*+,;=#]|%[0-9A-Fa-f]{2})*)?$";
+
 fn website(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v.text(limits::URL_CHARS)?;
+    let text = v.format("uri").pattern(WEBSITE).text(limits::URL_CHARS)?;
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
@@ -294,7 +328,7 @@ impl Operation for SetQuota {
         path: "/v1/partners/{partnerId}/quota",
         access: Access::Administrator,
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&QUOTA_CHANGES),
         query: &[],
         refusals: &[404],
         tag: "Partners",
@@ -312,17 +346,28 @@ impl Operation for SetQuota {
     }
 }
 
+const QUOTA_CHANGES: Declaration = Declaration {
+    name: "QuotaChanges",
+    about: "What changes of a partner's quota: what is left out stays, null takes the service's default, 0 means no limit.",
+    example: r#"{"bookings": 50000, "endpoints": null}"#,
+    reader: |v| {
+        v.object(QuotaChanges::form);
+    },
+};
+
 impl QuotaChanges {
     /// Reads the body of [`SetQuota`]: a member that is left out stays as it is, null takes the service's default, 0 means no limit.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let mut part = |name, most| form.nullable(name, |v| limit(v, most));
-            Some(Self {
-                bookings: part("bookings", limits::QUOTA_MAX),
-                bytes: part("bytes", limits::QUOTA_MAX),
-                events_per_day: part("eventsPerDay", limits::QUOTA_MAX),
-                endpoints: part("endpoints", limits::ENDPOINTS_PER_PARTNER as u64),
-            })
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let mut part = |name, most| form.nullable(name, |v| limit(v, most));
+        Some(Self {
+            bookings: part("bookings", limits::QUOTA_MAX),
+            bytes: part("bytes", limits::QUOTA_MAX),
+            events_per_day: part("eventsPerDay", limits::QUOTA_MAX),
+            endpoints: part("endpoints", limits::ENDPOINTS_PER_PARTNER as u64),
         })
     }
 }
@@ -376,7 +421,7 @@ impl Operation for UpdatePartner {
         path: "/v1/partners/me",
         access: Access::Scope(Scope::PoliciesWrite),
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&PartnerUpdate::BODY),
         query: &[],
         refusals: &[],
         tag: "Partners",
@@ -395,33 +440,55 @@ impl Operation for UpdatePartner {
 }
 
 impl PartnerUpdate {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "PartnerChanges",
+        about: "What changes for bookings recorded from now on; what is left out stays.",
+        example: r#"{"defaultPolicies": {"concert": "house", "*": "firm"}, "timeZone": "America/New_York"}"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
     /// Reads the body of [`UpdatePartner`].
     ///
     /// # Errors
     /// Those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
     /// event type.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let mut seen: BTreeMap<String, String> = BTreeMap::new();
-            let default_policies = form.optional("defaultPolicies", |v| {
-                v.reborrow()
-                    .pairs(limits::DEFAULT_POLICIES, limits::NAME_CHARS, |said, v| {
-                        let event_type = event_type(said, &mut seen, v)?;
-                        let policy_id = v.or_null(policy_id)?;
-                        Some(DefaultPolicy {
-                            said: said.to_owned(),
-                            event_type,
-                            policy_id,
-                        })
-                    })
-            });
-            let time_zone = form.nullable("timeZone", read_time_zone);
-            Some(Self {
-                default_policies: default_policies.unwrap_or_default(),
-                time_zone: time_zone.map(|zone| zone.map(|zone| zone.to_string())),
-            })
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let default_policies = form
+            .about(
+                "The policy of a booking that chooses none: event type → id of one of your policies or of the library's; null \
+                 removes. Case, spaces and hyphens of event types do not matter; `*` is for all others.",
+            )
+            .optional("defaultPolicies", default_policies);
+        let time_zone = form
+            .about("The IANA time zone of events where neither the booking nor its policy names one; null removes.")
+            .nullable("timeZone", read_time_zone);
+        Some(Self {
+            default_policies: default_policies.unwrap_or_default(),
+            time_zone: time_zone.map(|zone| zone.map(|zone| zone.to_string())),
         })
     }
+}
+
+fn default_policies(v: &mut Value<'_, '_>) -> Option<Vec<DefaultPolicy>> {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    v.example(json!({"concert": "house", "*": "firm", "dj": null}))
+        .reborrow()
+        .pairs(limits::DEFAULT_POLICIES, limits::NAME_CHARS, |said, v| {
+            let policy_id = v.or_null(policy_id);
+            let event_type = event_type(said, &mut seen, v)?;
+            Some(DefaultPolicy {
+                said: said.to_owned(),
+                event_type,
+                policy_id: policy_id?,
+            })
+        })
 }
 
 /// An event type as defaults are kept by it: however it is spelled, it is there once.
@@ -457,7 +524,7 @@ fn event_type(
 }
 
 fn policy_id(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v.string()?;
+    let text = v.pattern(POLICY_ID_PATTERN).string()?;
     match is_policy_id(&text) {
         true => Some(text),
         false => v.fault(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::command::KeptPolicy;
 use crate::error::{Error, FieldError};
-use crate::input;
+use crate::input::{self, Declaration};
 use crate::model::{Page, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, cursor,
@@ -16,6 +16,7 @@ use crate::operation::{
 };
 use crate::policy::{POLICY_ID_FIX, Policy, is_policy_id};
 use crate::session::{Access, Session};
+use check::EXAMPLE;
 
 pub use check::{ListPolicyTemplates, PolicyCheck, PolicyTemplate, ValidatePolicy, templates};
 
@@ -114,6 +115,15 @@ pub struct PutPolicy {
     pub(crate) warnings: Vec<FieldError>,
 }
 
+const NEW_POLICY: Declaration = Declaration {
+    name: "NewPolicy",
+    about: "What a cancellation means: who gets what back until when. Shares are basis points of the booking's value: 10000 is all of \
+            it. The id may be left out, as the address has it.",
+    example: EXAMPLE,
+    // The policies' own schema says the rest.
+    reader: |_| {},
+};
+
 impl Operation for PutPolicy {
     const ROUTE: Route = Route {
         id: "putPolicy",
@@ -121,7 +131,7 @@ impl Operation for PutPolicy {
         path: "/v1/policies/{policyId}",
         access: Access::Scope(Scope::PoliciesWrite),
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&NEW_POLICY),
         query: &[],
         refusals: &[409],
         tag: "Policies",

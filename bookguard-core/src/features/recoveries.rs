@@ -2,16 +2,14 @@
 
 pub(crate) mod rule;
 
-use serde::{Deserialize, Serialize};
-
 use super::cancellations::instant;
 use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::Error;
 use crate::features::recoveries::rule::endpoint_unknown;
-use crate::input;
+use crate::input::{self, Declaration, Form, Value};
 use crate::limits::RECOVERIES_AT_ONCE;
-use crate::model::id::noun;
+use crate::model::id::{Noun as _, id_pattern, noun};
 use crate::model::{
     EndpointId, Page, PartnerId, Recovery, RecoveryId, RecoveryStatus, Scope, Timestamp, Unreceived,
 };
@@ -34,22 +32,14 @@ pub struct RecoverEvents {
 }
 
 /// Body of [`RecoverEvents`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
-pub struct NewRecovery {
-    /// Events that happened then or later.
-    pub since: Timestamp,
-    /// And not after this; now when not given, and never later than that.
-    pub until: Option<Timestamp>,
-    /// In which status an event must be; either when not given.
-    pub statuses: Option<Vec<Unreceived>>,
-    /// Only what concerns this endpoint, which must not be disabled.
-    pub endpoint_id: Option<String>,
-    /// Whether only to count what would be delivered once more.
-    pub dry_run: Option<bool>,
-}
+const NEW_RECOVERY: Declaration = Declaration {
+    name: "NewRecovery",
+    about: "Which events are to be delivered once more.",
+    example: r#"{"since": "2026-11-20T00:00:00Z", "statuses": ["failed", "no_endpoints"], "dryRun": true}"#,
+    reader: |v| {
+        v.object(|form| Asked::form(form, Timestamp::from_ms(i64::MAX)));
+    },
+};
 
 impl Operation for RecoverEvents {
     const ROUTE: Route = Route {
@@ -58,7 +48,7 @@ impl Operation for RecoverEvents {
         path: "/v1/webhook-events/recover",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 202,
-        body: Body::Required,
+        body: Body::Required(&NEW_RECOVERY),
         query: &[],
         refusals: &[409],
         tag: "Webhooks",
@@ -127,46 +117,62 @@ impl Asked {
     /// # Errors
     /// Those of [`input`], `invalid_range` and `endpoint_unknown`.
     fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
-        let mut unknown = false;
-        let asked = input::read(body, |form| {
-            let since = form.required("since", instant);
-            let until = form.optional("until", instant);
-            let statuses = form.optional("statuses", statuses);
-            let endpoint_id = form.optional("endpointId", |v| v.string());
-            let dry_run = form.optional("dryRun", |v| v.boolean());
-            let until = until.map_or(now, |until| until.min(now));
-            if let Some(since) = since
-                && since >= until
-            {
-                form.fault_at(
-                    "since",
-                    "invalid_range",
-                    format!("is not before {until}, the end of the time to recover"),
-                    "Send a \"since\" that is before \"until\" and before now.",
-                );
-            }
-            let endpoint_id = endpoint_id.map(|text| EndpointId::parse(&text));
-            unknown = endpoint_id == Some(None);
-            Some(Self {
-                since: since?,
-                until,
-                statuses: statuses.unwrap_or_else(|| Unreceived::WORDS.map(|(_, s)| s).into()),
-                endpoint_id: endpoint_id.flatten(),
-                dry_run: dry_run.unwrap_or(false),
-            })
-        })?;
-        match unknown {
-            true => Err(endpoint_unknown()),
-            false => Ok(asked),
+        let (asked, endpoint_id) = input::read(body, |form| Self::form(form, now))?;
+        let endpoint_id =
+            endpoint_id.map(|text| EndpointId::parse(&text).ok_or_else(endpoint_unknown));
+        Ok(Self {
+            endpoint_id: endpoint_id.transpose()?,
+            ..asked
+        })
+    }
+
+    /// All but the endpoint, whose id is only given as it was said.
+    fn form(form: &mut Form<'_, '_>, now: Timestamp) -> Option<(Self, Option<String>)> {
+        let since = form
+            .about("Events that happened then or later.")
+            .required("since", instant);
+        let until = form
+            .about("And not after this; now when not given, and never later than that.")
+            .optional("until", instant);
+        let statuses = form
+            .about("In which status an event must be; either when not given.")
+            .optional("statuses", statuses);
+        let endpoint_id = form
+            .about("Only what concerns this endpoint, which must not be disabled.")
+            .optional("endpointId", |v| {
+                v.describe(|draft| draft.set("pattern", id_pattern(noun::Endpoint::PREFIX)))
+                    .string()
+            });
+        let dry_run = form
+            .about("Whether only to count what would be delivered once more.")
+            .optional("dryRun", |v| v.boolean());
+        let until = until.map_or(now, |until| until.min(now));
+        if let Some(since) = since
+            && since >= until
+        {
+            form.fault_at(
+                "since",
+                "invalid_range",
+                format!("is not before {until}, the end of the time to recover"),
+                "Send a \"since\" that is before \"until\" and before now.",
+            );
         }
+        let asked = Self {
+            since: since?,
+            until,
+            statuses: statuses.unwrap_or_else(|| Unreceived::WORDS.map(|(_, s)| s).into()),
+            endpoint_id: None,
+            dry_run: dry_run.unwrap_or(false),
+        };
+        Some((asked, endpoint_id))
     }
 }
 
-fn statuses(v: &mut input::Value<'_, '_>) -> Option<Vec<Unreceived>> {
+fn statuses(v: &mut Value<'_, '_>) -> Option<Vec<Unreceived>> {
     let most = Unreceived::WORDS.len();
-    let mut statuses = v
-        .reborrow()
-        .array(most, |mut item| item.choice(&Unreceived::WORDS))?;
+    let mut statuses = v.at_least(1).reborrow().array(most, |mut item| {
+        item.named("Unreceived").choice(&Unreceived::WORDS)
+    })?;
     statuses.sort_unstable();
     statuses.dedup();
     if statuses.is_empty() {

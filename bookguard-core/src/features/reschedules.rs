@@ -6,12 +6,14 @@ use crate::engine::command::Receipt;
 use crate::model::{Amount, BookingId, PartnerId, Scope, Timestamp};
 use crate::policy::{Actor, EventDate, Segment};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::bookings::{event_date, owner_of};
 use super::cancellations::instant;
 use crate::entropy;
 use crate::error::Error;
-use crate::input::{self, Value};
+use crate::input::{self, Declaration, Form, Node, Value};
+use crate::limits;
 use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
 
@@ -47,7 +49,7 @@ impl Operation for RescheduleBooking {
         path: "/v1/bookings/{bookingId}/reschedule",
         access: Access::Scope(Scope::BookingsWrite),
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&RescheduleRequest::BODY),
         query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
@@ -75,21 +77,43 @@ impl Operation for RescheduleBooking {
 }
 
 impl RescheduleRequest {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewDate",
+        about: "A change of an event's date.",
+        example: r#"{"eventDate": "2027-07-04T19:00:00-04:00", "agreedBy": ["organizer", "talent"]}"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
     /// Reads the body of a change of date, reporting every fault.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, |form| {
-            let event_date = form.required("eventDate", event_date);
-            let time_zone = form.optional("timeZone", |v| v.text(64));
-            let agreed_by = form.required("agreedBy", agreed_by);
-            let at = form.optional("at", instant);
-            let dry_run = form.optional("dryRun", |v| v.boolean());
-            Some(Self {
-                event_date: event_date?,
-                time_zone,
-                agreed_by: agreed_by?,
-                at,
-                dry_run: dry_run.unwrap_or_default(),
-            })
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let event_date = form
+            .about("When the event starts from now on: RFC 3339 with an offset, or a local date-time or date in the booking's time zone.")
+            .required("eventDate", event_date);
+        let time_zone = form
+            .about("The event's IANA time zone from now on; the one it has, when not given.")
+            .optional("timeZone", |v| v.text(limits::TIME_ZONE_CHARS));
+        let agreed_by = form
+            .about("Who agreed: organizer and talent, and the partner where it did too.")
+            .required("agreedBy", agreed_by);
+        let at = form
+            .about("When they did; when it was received, if not given. At most 5 minutes ahead, and not in another step of the schedule.")
+            .optional("at", instant);
+        let dry_run = form
+            .about("true: answer what would come of it, and change nothing.")
+            .optional("dryRun", |v| v.boolean());
+        Some(Self {
+            event_date: event_date?,
+            time_zone,
+            agreed_by: agreed_by?,
+            at,
+            dry_run: dry_run.unwrap_or_default(),
         })
     }
 }
@@ -102,9 +126,17 @@ pub(super) fn sides() -> &'static [(&'static str, Actor)] {
     &Actor::WORDS[..mutual.unwrap_or(Actor::WORDS.len())]
 }
 
+/// Who must agree.
+const BOTH: [Actor; 2] = [Actor::Organizer, Actor::Talent];
+
 /// Organizer and talent, and the partner where it agreed too.
 fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
     let named = v
+        .at_least(BOTH.len())
+        .describe(|draft| {
+            let contains = |side: &Actor| json!({"contains": {"const": side.word()}});
+            draft.set("allOf", Node::array(BOTH.iter().map(contains)));
+        })
         .reborrow()
         .array(sides().len(), |mut item| item.choice(sides()))?;
     let mut agreed = Vec::with_capacity(named.len());
@@ -114,7 +146,7 @@ fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
             .map(|(_, side)| *side)
             .filter(|side| named.contains(side)),
     );
-    let missing: Vec<&str> = [Actor::Organizer, Actor::Talent]
+    let missing: Vec<&str> = BOTH
         .into_iter()
         .filter(|side| !agreed.contains(side))
         .map(Actor::word)

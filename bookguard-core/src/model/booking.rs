@@ -38,9 +38,9 @@ impl BookingStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Party {
-    /// The partner's id of them: 1 to 128 characters.
+    /// The partner's id of them.
     pub id: String,
-    /// Their name: 1 to 200 characters.
+    /// Their name.
     pub name: String,
 }
 

@@ -136,7 +136,13 @@ pub struct Event {
     pub seq: u64,
     /// `x-service-signature` of the delivered body under the partner's secret; absent once the event was pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    #[cfg_attr(
+        feature = "openapi",
+        oai(
+            skip_serializing_if_is_none,
+            validator(pattern = "^sha256=[0-9a-f]{64}$")
+        )
+    )]
     pub signature: Option<String>,
     /// When its payload and its attempts were deleted, because it was old. It can no more be delivered; the booking's evidence
     /// packet still holds what happened.

@@ -19,6 +19,11 @@ pub trait Noun: Copy + Eq + Ord + Hash + fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
 }
 
+/// What ids with this prefix look like, as a pattern (ECMA 262).
+pub fn id_pattern(prefix: &str) -> String {
+    format!("^{prefix}_[0-9a-f]{{32}}$")
+}
+
 /// An id of one kind of thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<N: Noun>([u8; 16], PhantomData<N>);

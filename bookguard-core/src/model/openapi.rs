@@ -6,7 +6,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde_json::Value;
 
-use super::id::Noun;
+use super::id::{Noun, id_pattern};
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::limits;
 
@@ -64,7 +64,7 @@ macro_rules! noun_type {
 pub(crate) use noun_type;
 
 noun_type!(Id<N>, format!("{}_id", N::PREFIX), MetaSchema {
-    pattern: Some(format!("^{}_[0-9a-f]{{32}}$", N::PREFIX)),
+    pattern: Some(id_pattern(N::PREFIX)),
     ..MetaSchema::new("string")
 }, for N);
 noun_type!(

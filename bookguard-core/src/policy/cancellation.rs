@@ -36,19 +36,15 @@ pub struct Cancellation {
 
 /// A document that proves something. The service keeps its digest, never the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EvidenceItem {
     /// What it is, in the partner's words, such as `notice`.
     pub kind: String,
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub name: Option<String>,
     /// Its media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub media_type: Option<String>,
     /// `sha256:` and the hex digest of its bytes.
     pub sha256: String,

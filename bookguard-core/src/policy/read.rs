@@ -13,8 +13,8 @@ use super::duration::{Duration, TimeOfDay};
 use super::lint;
 use super::outcome::{FixedAmount, Outcome, Rounding, Split};
 use super::zone::Zone;
-use crate::input::{Form, Value, shorten};
-use crate::limits::{POLICY_NAME_CHARS, POLICY_SPLITS, POLICY_TIERS};
+use crate::input::{Draft, Form, Value, shorten};
+use crate::limits::{POLICY_NAME_CHARS, POLICY_SPLITS, POLICY_TIERS, TIME_ZONE_CHARS};
 use crate::model::{Amount, Currency};
 
 /// Reads the whole policy; `known_id` is the id it must have, when that is known from elsewhere.
@@ -303,6 +303,9 @@ pub fn is_policy_id(text: &str) -> bool {
     whole && text.bytes().next().is_some_and(word)
 }
 
+/// What [`is_policy_id`] takes, as a pattern (ECMA 262).
+pub const POLICY_ID_PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
+
 /// What is right where [`is_policy_id`] says no.
 pub(crate) const POLICY_ID_FIX: &str =
     "Send 1 to 64 lower-case letters, digits, \"_\" and \"-\", beginning with a letter or digit.";
@@ -331,9 +334,13 @@ fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
     )
 }
 
+/// What names of IANA zones are made of.
+const TIME_ZONE_PATTERN: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
+
 /// Reads the name of an IANA zone; its fault is `time_zone_unknown`.
 pub(crate) fn time_zone(value: &mut Value<'_, '_>) -> Option<Zone> {
-    let text = value.string()?;
+    let long = |draft: &mut Draft| draft.set("maxLength", TIME_ZONE_CHARS);
+    let text = value.pattern(TIME_ZONE_PATTERN).describe(long).string()?;
     if let Some(zone) = Zone::iana(&text) {
         return Some(zone);
     }

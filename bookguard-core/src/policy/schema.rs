@@ -9,3 +9,5 @@ mod openapi;
 
 /// The text of the schema, as it is served. Its patterns use no look-around, which many engines have not.
 pub const SCHEMA: &str = include_str!("policy.schema.json");
+/// What the schema is called in the interface document.
+pub const POLICY_SCHEMA: &str = "CancellationPolicy";

@@ -48,7 +48,9 @@ pub struct Attempt {
 
 /// The steps of an attempt, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum Phase {
     /// Checking the address and resolving the name.
     Dns,
@@ -66,7 +68,9 @@ pub enum Phase {
 
 /// Why an attempt failed: a closed set, stable on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum FailureClass {
     /// The name does not resolve, or not to an address webhooks may go to: which of the two, only the operator is told.
     DnsError,
@@ -84,9 +88,11 @@ pub enum FailureClass {
     RedirectRefused,
     /// 4xx, other than the three below.
     #[serde(rename = "http_4xx")]
+    #[cfg_attr(feature = "openapi", oai(rename = "http_4xx"))]
     Http4xx,
     /// 5xx and above.
     #[serde(rename = "http_5xx")]
+    #[cfg_attr(feature = "openapi", oai(rename = "http_5xx"))]
     Http5xx,
     /// 410: the receiver wants no more; its endpoint is to be disabled.
     Gone,

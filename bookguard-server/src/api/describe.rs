@@ -6,9 +6,10 @@
 
 mod answers;
 mod examples;
+mod layout;
 mod ledger;
 mod links;
-mod node;
+mod members;
 mod parameters;
 mod schema;
 #[cfg(test)]
@@ -19,8 +20,8 @@ use bookguard_core::operation::{Body, Method, Route};
 use bookguard_core::session::Access;
 use serde_json::json;
 
-use self::node::Node;
 use super::Entry;
+use bookguard_core::input::Node;
 
 /// The version of the interface (spec: Versioning), which is not the program's.
 pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
@@ -82,7 +83,7 @@ pub(crate) fn document(table: &[Entry]) -> String {
         ("webhooks", webhooks::sent()),
         ("components", components(table)),
     ]);
-    document.text()
+    layout::text(&document)
 }
 
 fn paths(table: &[Entry]) -> Node {
@@ -133,15 +134,11 @@ fn operation(entry: &Entry) -> Node {
     if !parameters.is_empty() {
         operation.set("parameters", Node::Array(parameters));
     }
-    if let Some(body) = entry.body {
-        let example = examples::of(route.id, "request");
-        let body = [
-            ("required", (route.body == Body::Required).into()),
-            (
-                "content",
-                answers::content(schema::reference(&(body.reference)()), example),
-            ),
-        ];
+    if let Some(body) = route.body.declaration() {
+        let schema = component("schemas", body.name);
+        let content = answers::content(schema, Some(Node::parse(body.example)));
+        let required = matches!(route.body, Body::Required(_));
+        let body = [("required", required.into()), ("content", content)];
         operation.set("requestBody", Node::object(body));
     }
     operation.set("responses", answers::of(entry));

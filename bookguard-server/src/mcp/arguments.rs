@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bookguard_core::error::{Error, FieldError};
 use bookguard_core::input::shorten;
 use bookguard_core::limits::FAULTS;
-use bookguard_core::operation::{Body, Request, Route};
+use bookguard_core::operation::{Request, Route};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -35,7 +35,7 @@ pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<R
         let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
         let is_key = remembered && name == IDEMPOTENCY_KEY;
         let in_query = route.query.iter().any(|known| known.name == name);
-        if place.is_none() && !is_key && !in_query && route.body != Body::None {
+        if place.is_none() && !is_key && !in_query && route.body.declaration().is_some() {
             body.push((name, value));
             continue;
         }
@@ -80,9 +80,9 @@ pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<R
     Ok(Request {
         path: path.into_iter().filter_map(|(_, value)| value).collect(),
         query,
-        body: match route.body {
-            Body::None => Vec::new(),
-            Body::Optional | Body::Required => object(&body).into_bytes(),
+        body: match route.body.declaration() {
+            None => Vec::new(),
+            Some(_) => object(&body).into_bytes(),
         },
         idempotency_key,
         ..Request::default()
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn split(route: &Route, arguments: &str) -> Request {
-        read(route, route.body != Body::None, arguments).expect(arguments)
+        read(route, route.body.declaration().is_some(), arguments).expect(arguments)
     }
 
     fn codes_of(route: &Route, arguments: &str) -> String {

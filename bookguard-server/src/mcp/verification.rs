@@ -5,7 +5,7 @@ use bookguard_core::error::Error;
 use bookguard_core::evidence::{self, Report};
 use bookguard_core::features;
 use bookguard_core::features::evidence::GetEvidence;
-use bookguard_core::input;
+use bookguard_core::input::{self, Declaration, Form};
 use bookguard_core::ledger::jcs;
 use bookguard_core::limits::PACKET_BYTES_AT_ONCE;
 use bookguard_core::operation::{self, Action, Body, Method, Operation, ReadFn, Request, Route};
@@ -37,7 +37,7 @@ impl Operation for VerifyEvidence {
         path: "/verify-evidence",
         access: Access::AnyKey,
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&VERIFICATION),
         query: &[],
         refusals: &[404],
         tag: "Evidence",
@@ -79,29 +79,53 @@ impl From<Report> for Verification {
     }
 }
 
-fn read(body: &[u8]) -> Result<(Subject, Option<String>), Error> {
-    input::read(body, |form| {
-        let packet = form.optional("packet", |value| match value.type_name() {
-            "an object" => Some(value.json().to_owned()),
-            other => value.fault(
-                "wrong_type",
-                format!("is {other}; an object is required"),
-                "Send the whole packet as get_evidence answers it.",
-            ),
+/// The tool's arguments.
+const VERIFICATION: Declaration = Declaration {
+    name: "NewVerification",
+    about: "What is to be verified.",
+    example: r#"{"bookingId": "bkg_01a1ff28460b7c3c8d1f0e6f5a4b3c2d"}"#,
+    reader: |v| {
+        v.object(subject);
+    },
+};
+
+fn subject(form: &mut Form<'_, '_>) -> Option<(Subject, Option<String>)> {
+    let packet = form
+        .about("An evidence packet, whole and unchanged, as get_evidence answers it. Exactly one of this and `bookingId`.")
+        .optional("packet", |value| {
+            value.describe(|draft| draft.set("type", "object"));
+            match value.type_name() {
+                "an object" => Some(value.json().to_owned()),
+                other => value.fault(
+                    "wrong_type",
+                    format!("is {other}; an object is required"),
+                    "Send the whole packet as get_evidence answers it.",
+                ),
+            }
         });
-        let booking_id = form.optional("bookingId", |value| value.string());
-        let key = form.optional("ledgerKey", |value| value.string());
-        let subject = match (form.has("packet"), form.has("bookingId")) {
-            (true, false) => packet.map(Subject::Packet),
-            (false, true) => booking_id.map(Subject::Booking),
-            _ => form.fault_here(
-                "one_of",
-                "must have exactly one of packet and bookingId",
-                "Send bookingId to verify a booking of yours, or packet to verify one you were given.",
-            ),
-        };
-        Some((subject?, key))
-    })
+    let booking_id = form
+        .about("A booking of yours, whose packet is made and verified now. Exactly one of this and `packet`.")
+        .optional("bookingId", |value| value.string());
+    let key = form
+        .about(
+            "The ledger's verifier key (`name+id+base64`) that you trust, from GET /v1/ledger/key of the service the packet came \
+             from; this service's own when not given.",
+        )
+        .optional("ledgerKey", |value| value.string());
+    let subject = match (form.has("packet"), form.has("bookingId")) {
+        (true, false) => packet.map(Subject::Packet),
+        (false, true) => booking_id.map(Subject::Booking),
+        _ => form.fault_here(
+            "one_of",
+            "must have exactly one of packet and bookingId",
+            "Send bookingId to verify a booking of yours, or packet to verify one you were given.",
+        ),
+    };
+    Some((subject?, key))
+}
+
+fn read(body: &[u8]) -> Result<(Subject, Option<String>), Error> {
+    input::read(body, subject)
 }
 
 /// A packet as the service writes it: JSON that went through a client may stand in another order. What is not JSON without
@@ -136,24 +160,12 @@ fn packet_of(session: &Session, booking_id: String) -> Result<(ReadFn<Vec<u8>>, 
 
 /// The tool's arguments, as JSON Schema.
 pub(super) fn input_schema() -> Value {
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": {
-            "bookingId": {
-                "type": "string",
-                "description": "A booking of yours, whose packet is made and verified now. Exactly one of this and `packet`.",
-            },
-            "packet": {
-                "type": "object",
-                "description": "An evidence packet, whole and unchanged, as get_evidence answers it. Exactly one of this and `bookingId`.",
-            },
-            "ledgerKey": {
-                "type": "string",
-                "description": "The ledger's verifier key (`name+id+base64`) that you trust, from GET /v1/ledger/key of the service the packet came from; this service's own when not given.",
-            },
-        },
-    })
+    let schemas = VERIFICATION.schemas();
+    schemas
+        .into_iter()
+        .next()
+        .map(|(_, schema)| schema.into())
+        .unwrap_or_default()
 }
 
 /// Its answer, as JSON Schema.

@@ -83,11 +83,11 @@ impl Command for AcceptTerms {
     }
 }
 
-/// What is recorded already, each with its leaf and that leaf's hash, oldest first.
-fn known(
-    batch: &BatchState,
-    booking_id: BookingId,
-) -> Result<Vec<((u64, Hash), Acceptance)>, Error> {
+/// An acceptance with its leaf's index and hash.
+type Known = ((u64, Hash), Acceptance);
+
+/// What is recorded already, oldest first.
+fn known(batch: &BatchState, booking_id: BookingId) -> Result<Vec<Known>, Error> {
     let facts = batch.facts.get(&(LeafKind::TermsAccepted, booking_id));
     let read = |fact: &KnownFact| match Acceptance::of(fact.values.clone()) {
         Ok(acceptance) => Ok((fact.leaf, acceptance)),

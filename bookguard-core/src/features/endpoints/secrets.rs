@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::new_secret;
 use crate::error::Error;
 use crate::features::endpoints::NewSecret;
-use crate::input;
+use crate::input::{self, Declaration, Form};
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
 use crate::operation::{
     Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
@@ -34,29 +34,24 @@ pub(crate) struct RotateSecret {
 }
 
 /// Body of both rotations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
-pub struct SecretRotation {
-    /// Seconds for which the old secret goes on signing beside the new one: 0 to 604,800, 86,400 when not given.
-    pub overlap_seconds: Option<u32>,
-}
+const ROTATION: Declaration = Declaration {
+    name: "SecretRotation",
+    about: "How a signing secret is replaced.",
+    example: r#"{"overlapSeconds": 3600}"#,
+    reader: |v| {
+        v.object(overlap_ms);
+    },
+};
 
-impl SecretRotation {
-    /// Reads the body of a rotation: for how many milliseconds the old secret goes on signing. None asks for the default.
-    ///
-    /// # Errors
-    /// Those of [`input`].
-    pub fn read(body: &[u8]) -> Result<i64, Error> {
-        if body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(SECRET_OVERLAP_DEFAULT_MS);
-        }
-        input::read(body, |form| {
-            let most = SECRET_OVERLAP_MS / SECOND_MS;
-            let seconds = form.optional("overlapSeconds", |v| v.integer(0, most));
-            Some(seconds.map_or(SECRET_OVERLAP_DEFAULT_MS, |s| s * SECOND_MS))
-        })
-    }
+/// For how many milliseconds the old secret goes on signing.
+fn overlap_ms(form: &mut Form<'_, '_>) -> Option<i64> {
+    let seconds = form
+        .about("Seconds for which the old secret goes on signing beside the new one.")
+        .optional("overlapSeconds", |v| {
+            v.describe(|draft| draft.set("default", SECRET_OVERLAP_DEFAULT_MS / SECOND_MS))
+                .integer(0, SECRET_OVERLAP_MS / SECOND_MS)
+        });
+    Some(seconds.map_or(SECRET_OVERLAP_DEFAULT_MS, |s| s * SECOND_MS))
 }
 
 fn rotate(
@@ -65,7 +60,7 @@ fn rotate(
     partner_id: PartnerId,
     endpoint_id: Option<EndpointId>,
 ) -> Result<Action<RotatedSecret>, Error> {
-    let overlap_ms = SecretRotation::read(&request.body)?;
+    let overlap_ms = input::read(input::or_empty(&request.body), overlap_ms)?;
     let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
     Ok(write(
         session.service.clock().now(),
@@ -85,7 +80,7 @@ impl Operation for RotatePartnerSecret {
         path: "/v1/partners/me/rotate-secret",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 200,
-        body: Body::Optional,
+        body: Body::Optional(&ROTATION),
         query: &[],
         refusals: &[409],
         tag: "Webhooks",
@@ -108,7 +103,7 @@ impl Operation for RotateEndpointSecret {
         path: "/v1/webhook-endpoints/{endpointId}/rotate-secret",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 200,
-        body: Body::Optional,
+        body: Body::Optional(&ROTATION),
         query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
@@ -157,7 +152,7 @@ mod tests {
             (r#"{"overlap":1}"#, None),
         ] {
             assert_eq!(
-                SecretRotation::read(body.as_bytes()).ok(),
+                input::read(input::or_empty(body.as_bytes()), super::overlap_ms).ok(),
                 overlap_ms,
                 "{body}"
             );

@@ -3,7 +3,7 @@
 use super::{address, events, new_secret, rate_limit};
 use crate::error::Error;
 use crate::features::endpoints::{EndpointKept, EndpointUpdate};
-use crate::input;
+use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{EndpointId, EventType, PartnerId, Scope};
 use crate::operation::{
@@ -20,31 +20,9 @@ pub struct UpdateEndpoint {
     pub(crate) update: EndpointUpdate,
 }
 
-/// Body of [`UpdateEndpoint`]; what is left out stays.
+/// Body of [`UpdateEndpoint`], read; what is left out stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EndpointChanges {
-    /// Where events are posted from now on, those included that still wait.
-    pub url: Option<String>,
-    /// The types to receive from now on; null for all of them.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
-    pub events: Option<Vec<EventType>>,
-    /// Your own words: at most 2,000 characters; null removes them.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
-    pub description: Option<String>,
-    /// Deliveries begun per second at most, on each node: 1 to 1,000; null for as many as it takes.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
-    pub rate_limit_per_second: Option<u32>,
-    /// Whether events that happen from now on go there. True brings back what was disabled, by you or by an answer 410.
-    pub enabled: Option<bool>,
-    /// True gives it a signing secret of its own, shown this once; false goes back to the partner's, at once.
-    pub own_secret: Option<bool>,
-}
-
-/// What a change says, read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
     /// The address.
     pub url: Option<String>,
     /// The types; all of them when empty.
@@ -66,7 +44,7 @@ impl Operation for UpdateEndpoint {
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&EndpointChanges::BODY),
         query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
@@ -111,6 +89,16 @@ impl Operation for UpdateEndpoint {
 }
 
 impl EndpointChanges {
+    /// Its declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "EndpointChanges",
+        about: "What changes of a webhook endpoint; what is left out stays.",
+        example: r#"{"description": "Production, Frankfurt", "rateLimitPerSecond": null, "enabled": true}"#,
+        reader: |v| {
+            v.object(|form| Self::form(form, &|url| Ok(url.to_owned())));
+        },
+    };
+
     /// Reads the body of an endpoint's change; `judge` says where webhooks may go.
     ///
     /// # Errors
@@ -118,22 +106,43 @@ impl EndpointChanges {
     pub fn read(
         body: &[u8],
         judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Result<Said, Error> {
-        input::read(body, |form| {
-            let url = form.optional("url", |v| address(v, judge));
-            let events = form.nullable("events", events);
-            let description = form.nullable("description", |v| v.text(limits::TEXT_CHARS));
-            let rate_limit_per_second = form.nullable("rateLimitPerSecond", rate_limit);
-            let enabled = form.optional("enabled", |v| v.boolean());
-            let own_secret = form.optional("ownSecret", |v| v.boolean());
-            Some(Said {
-                url,
-                events: events.map(Option::unwrap_or_default),
-                description,
-                rate_limit_per_second,
-                enabled,
-                own_secret,
-            })
+    ) -> Result<Self, Error> {
+        input::read(body, |form| Self::form(form, judge))
+    }
+
+    fn form(
+        form: &mut Form<'_, '_>,
+        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
+    ) -> Option<Self> {
+        let url = form
+            .about("Where events are posted from now on, those included that still wait.")
+            .optional("url", |v| address(v, judge));
+        let events = form
+            .about("The types to receive from now on; null for all of them.")
+            .nullable("events", events);
+        let description = form
+            .about("Your own words; null removes them.")
+            .nullable("description", |v| v.text(limits::TEXT_CHARS));
+        let rate_limit_per_second = form
+            .about(
+                "Deliveries begun per second at most, on each node; null for as many as it takes.",
+            )
+            .nullable("rateLimitPerSecond", rate_limit);
+        let enabled = form
+            .about(
+                "Whether events that happen from now on go there. True brings back what was disabled, by you or by an answer 410.",
+            )
+            .optional("enabled", |v| v.boolean());
+        let own_secret = form
+            .about("True gives it a signing secret of its own, shown this once; false goes back to the partner's, at once.")
+            .optional("ownSecret", |v| v.boolean());
+        Some(Self {
+            url,
+            events: events.map(Option::unwrap_or_default),
+            description,
+            rate_limit_per_second,
+            enabled,
+            own_secret,
         })
     }
 }
@@ -142,7 +151,7 @@ impl EndpointChanges {
 mod tests {
     use super::*;
 
-    fn read(body: &str) -> Result<Said, Vec<(String, String)>> {
+    fn read(body: &str) -> Result<EndpointChanges, Vec<(String, String)>> {
         let judged = EndpointChanges::read(body.as_bytes(), &|url| Ok(url.to_owned()));
         judged.map_err(|error| {
             let details = error.details.into_iter();
@@ -152,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_stays_and_null_removes_what_can_be_removed() {
-        let nothing = Said {
+        let nothing = EndpointChanges {
             url: None,
             events: None,
             description: None,
@@ -162,7 +171,7 @@ mod tests {
         };
         assert_eq!(read("{}"), Ok(nothing.clone()));
         let nulls = r#"{"events":null,"description":null,"rateLimitPerSecond":null}"#;
-        let removed = Said {
+        let removed = EndpointChanges {
             events: Some(vec![]),
             description: Some(None),
             rate_limit_per_second: Some(None),

@@ -1,12 +1,13 @@
 //! The library of policies, and what there is to say about a policy before it is used. Neither needs anybody's data.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::error::{Error, FieldError};
-use crate::input;
+use crate::input::{self, Declaration, Node};
 use crate::model::{Page, Scope};
 use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
-use crate::policy::Policy;
+use crate::policy::{POLICY_SCHEMA, Policy};
 use crate::session::{Access, Session};
 
 /// A policy of the library.
@@ -54,6 +55,33 @@ pub struct PolicyCheck {
 /// `POST /v1/policies/validate`
 pub struct ValidatePolicy;
 
+/// A policy as its author writes it.
+pub(super) const EXAMPLE: &str = r#"{
+    "policyId": "house",
+    "name": "House policy",
+    "organizer": {
+        "tiers": [
+            {"before": "P30D", "outcome": {"refundBps": 10000}},
+            {"before": "P7D", "outcome": {"refundBps": 5000}}
+        ],
+        "late": {"refundBps": 0}
+    },
+    "talent": {"cancel": {"refundBps": 10000}}
+}"#;
+const DRAFT: Declaration = Declaration {
+    name: "PolicyDraft",
+    about: "What is to be a policy, right or wrong.",
+    example: EXAMPLE,
+    reader: |mut v| {
+        v.describe(|draft| {
+            let policy = draft.part(None, |v| v.known_as(POLICY_SCHEMA).map(drop));
+            let about = "Anything: the answer says what is wrong with it.";
+            let faulty = json!({"title": "FaultyPolicy", "description": about});
+            draft.set("anyOf", Node::array([policy, faulty.into()]));
+        });
+    },
+};
+
 impl Operation for ValidatePolicy {
     const ROUTE: Route = Route {
         id: "validatePolicy",
@@ -61,7 +89,7 @@ impl Operation for ValidatePolicy {
         path: "/v1/policies/validate",
         access: Access::Scope(Scope::PoliciesRead),
         status: 200,
-        body: Body::Required,
+        body: Body::Required(&DRAFT),
         query: &[],
         refusals: &[],
         tag: "Policies",

@@ -7,14 +7,14 @@ use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde_json::Value;
 
-use crate::policy::Policy;
+use crate::policy::{POLICY_SCHEMA, Policy};
 
 impl Type for Policy {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;
     type RawElementValueType = Self;
     fn name() -> Cow<'static, str> {
-        "CancellationPolicy".into()
+        POLICY_SCHEMA.into()
     }
     fn schema_ref() -> MetaSchemaRef {
         MetaSchemaRef::Reference(Self::name().into_owned())

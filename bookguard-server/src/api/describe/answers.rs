@@ -4,10 +4,10 @@ use bookguard_core::session::Access;
 use poem_openapi::types::Type as _;
 use serde_json::{Value, json};
 
-use super::node::Node;
 use super::{JSON, component, examples, is_limited, links, schema, webhooks};
 use crate::api::Entry;
 use crate::refusal::{PROBLEM, Problem, Refused, Unauthorized};
+use bookguard_core::input::Node;
 
 /// Every refusal, and 304: its status, its name among the components, and what it means.
 const SHARED: [(u16, &str, &str); 13] = [
@@ -137,8 +137,7 @@ pub(super) fn components() -> Node {
             401 => Some(schema::reference(&Unauthorized::schema_ref())),
             _ => Some(schema::reference(&Refused::schema_ref())),
         };
-        let body =
-            body.map(|schema| refused(schema, examples::of("refusals", &status.to_string())));
+        let body = body.map(|schema| refused(schema, examples::refusal(status)));
         (name.to_owned(), answer(description, &headers, body))
     });
     Node::object(refusals.into_iter().chain(webhooks::responses()))
@@ -161,7 +160,7 @@ pub(super) fn of(entry: &Entry) -> Node {
         headers.push("Location");
     }
     let body = schema::reference(&(entry.output.reference)());
-    let example = examples::of(route.id, "response");
+    let example = examples::of(route.id, schema::name(&body));
     let mut success = answer(
         success_text(route.status),
         &headers,

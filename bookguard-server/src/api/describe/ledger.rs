@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::node::Node;
 use super::{LEDGER, answers};
+use bookguard_core::input::Node;
 
 /// What a tile's path looks like: level or `entries`, then the index in groups of three digits, then the width of a tile
 /// that is not full.

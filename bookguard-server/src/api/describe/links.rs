@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::node::Node;
+use bookguard_core::input::Node;
 
 /// An operation, where its answer holds an id, the parameter that takes it, and whose parameter that is.
 type Row = (

@@ -2,17 +2,16 @@
 //! mean the same everywhere.
 
 use bookguard_core::limits;
-use bookguard_core::model::{Noun as _, noun};
+use bookguard_core::model::{Noun as _, id_pattern, noun};
 use bookguard_core::operation::{QueryForm, QueryParam};
+use bookguard_core::policy::POLICY_ID_PATTERN;
 use bookguard_core::session::Access;
 use serde_json::{Value, json};
 
-use super::node::Node;
 use super::{component, webhooks};
 use crate::api::Entry;
+use bookguard_core::input::Node;
 
-/// What a policy's id looks like.
-const POLICY_ID: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
 /// What a path can name, and the prefix of its ids.
 const IN_PATH: [(&str, &str, Option<&str>); 7] = [
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
@@ -98,7 +97,7 @@ pub(super) fn components(table: &[Entry]) -> Node {
 fn path_parameter(name: &str) -> Node {
     let known = IN_PATH.iter().find(|(known, ..)| *known == name);
     let (_, description, prefix) = known.expect("a test makes the document of every operation");
-    let pattern = prefix.map_or_else(|| POLICY_ID.to_owned(), id);
+    let pattern = prefix.map_or_else(|| POLICY_ID_PATTERN.to_owned(), id_pattern);
     Node::from(json!({
         "name": name,
         "in": "path",
@@ -145,15 +144,11 @@ fn values(form: QueryForm) -> Value {
         QueryForm::Instant => json!({"type": "string", "format": "date-time"}),
         QueryForm::Flag => json!({"type": "boolean"}),
         QueryForm::Words(name) => json!({"$ref": format!("#/components/schemas/{name}")}),
-        QueryForm::Id(prefix) => json!({"type": "string", "pattern": id(prefix)}),
-        QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID}),
+        QueryForm::Id(prefix) => json!({"type": "string", "pattern": id_pattern(prefix)}),
+        QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),
         QueryForm::Place => json!({"anyOf": [
             {"type": "integer", "minimum": 0, "maximum": u64::MAX},
             {"type": "string", "const": "latest"},
         ]}),
     }
-}
-
-fn id(prefix: &str) -> String {
-    format!("^{prefix}_[0-9a-f]{{32}}$")
 }

@@ -1,44 +1,27 @@
-//! The types of requests and answers as JSON Schema 2020-12, which is what OpenAPI 3.1 has.
+//! Bodies of requests and types of answers as JSON Schema 2020-12, which is what OpenAPI 3.1 has.
 //!
 //! The types describe themselves to poem-openapi's registry, in the words of OpenAPI 3.0; here they are said in those of
-//! 3.1, and what the types leave unsaid because it is the same for all of them is added: what may be in a request is closed,
-//! and a member of an answer that can be null is always there.
+//! 3.1, and what the types leave unsaid because it is the same for all of them is added: a member of an answer that can be null
+//! is always there. Bodies of requests describe themselves (`input::Declaration`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use bookguard_core::input::{Declaration, Node};
 use bookguard_core::policy;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type as _;
 use serde_json::Value;
 
-use super::node::Node;
-use super::webhooks;
+use super::{members, webhooks};
 use crate::api::Entry;
 use crate::refusal::{Problem, Refused, Unauthorized};
 
 const COMPONENTS: &str = "#/components/schemas/";
-/// The component that stands for the policies' own schema.
-const POLICY: &str = "CancellationPolicy";
+/// The component of a policy that is put, whose id is in the address.
 const PUT_POLICY: &str = "NewPolicy";
 
-/// What the types have no words for, as a JSON merge patch of the components: what the core's readers ask of a request, and
-/// what its answers keep to.
-const RULES: &str = include_str!("rules.json");
-/// Text for people in a request, as `input::Value::text` reads it: something to see, and no character of the first plane that has no
-/// place in it. What is beyond that plane, and where joiners and variation selectors may stand, no pattern says that every
-/// program reads alike.
-const TEXT: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff]*[^\\s\\u2800\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff\\u180b-\\u180d\\u180f\\u200c\\u200d\\ufe00-\\ufe0f][^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff]*$";
-
-/// Which way values of a schema travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// In requests, and perhaps in answers too.
-    In,
-    /// In answers only.
-    Out,
-}
-
-/// Every schema that has a name.
+/// Every schema that has a name: the answers' types, as they describe themselves; what is written down; and over both, what
+/// the readers of requests say, who know the limits.
 pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     let mut registry = Registry::new();
     Refused::register(&mut registry);
@@ -46,12 +29,11 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     Unauthorized::register(&mut registry);
     for entry in table {
         (entry.output.register)(&mut registry);
-        if let Some(body) = entry.body {
-            (body.register)(&mut registry);
-        }
     }
-    let bodies = table.iter().filter_map(|entry| entry.body);
-    let sent = reached(bodies.map(|body| (body.reference)()), &registry);
+    let declared = table
+        .iter()
+        .filter_map(|entry| entry.route.body.declaration());
+    let declared: Vec<(String, Node)> = declared.flat_map(Declaration::schemas).collect();
     let answers = table.iter().map(|entry| (entry.output.reference)());
     let refusals = [
         Refused::schema_ref(),
@@ -59,36 +41,37 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
         Problem::schema_ref(),
     ];
     let answered = reached(answers.chain(refusals), &registry);
-    let way = |name: &String| match sent.contains(name) {
-        true => Way::In,
-        false => Way::Out,
-    };
-    let rules = Node::parse(RULES);
     let named = registry.schemas.iter();
     // What is only ever part of another is not a component.
-    let named = named.filter(|(name, _)| sent.contains(*name) || answered.contains(*name));
-    let mut components: Vec<(String, Node)> = named
-        .map(|(name, schema)| {
-            let mut node = whole(schema, way(name));
-            node.remove("title");
-            if let Some(rules) = rules.get(name) {
-                node.patch(rules);
-            }
-            if way(name) == Way::In {
-                read_as_text(&mut node);
-            }
-            (name.clone(), node)
-        })
-        .chain(policy_schemas())
-        .chain(webhooks::schemas())
-        .collect();
-    components.sort_by(|(one, _), (other, _)| one.cmp(other));
-    components
+    let named = named.filter(|(name, _)| answered.contains(*name));
+    let types = named.map(|(name, schema)| {
+        let mut node = whole(schema);
+        node.remove("title");
+        (name.clone(), node)
+    });
+    let written = types.chain(policy_schemas()).chain(webhooks::schemas());
+    let mut components: BTreeMap<String, Node> = written.collect();
+    for (name, member, value) in members::constants() {
+        let constant = Node::object([(member, Node::object([("const", value.into())]))]);
+        let component = components.get_mut(name).expect("a test finds them all");
+        component.patch(&Node::object([("properties", constant)]));
+    }
+    for (name, schema) in declared {
+        let component = components.entry(name);
+        component.or_insert(Node::Object(Vec::new())).patch(&schema);
+    }
+    components.into_iter().collect()
 }
 
 /// A schema where it is used.
 pub(super) fn reference(schema: &MetaSchemaRef) -> Node {
-    part(schema, Way::Out)
+    part(schema)
+}
+
+/// The name of the schema that one refers to.
+pub(super) fn name(reference: &Node) -> &str {
+    let target = reference.get("$ref").and_then(Node::as_str);
+    target.unwrap_or_default().trim_start_matches(COMPONENTS)
 }
 
 /// The names of these schemas and of all that can be in them.
@@ -125,23 +108,23 @@ fn names_within(schema: &MetaSchema, names: &mut Vec<String>) {
     }
 }
 
-fn part(schema: &MetaSchemaRef, way: Way) -> Node {
+fn part(schema: &MetaSchemaRef) -> Node {
     match schema {
-        MetaSchemaRef::Inline(schema) => whole(schema, way),
+        MetaSchemaRef::Inline(schema) => whole(schema),
         MetaSchemaRef::Reference(name) => {
             Node::object([("$ref", format!("{COMPONENTS}{name}").as_str().into())])
         }
     }
 }
 
-fn whole(schema: &MetaSchema, way: Way) -> Node {
+fn whole(schema: &MetaSchema) -> Node {
     // How the registry says that a named schema is described anew where it is used: in 3.1 that may stand beside `$ref`.
     if let [
         named @ MetaSchemaRef::Reference(_),
         MetaSchemaRef::Inline(_),
     ] = &schema.all_of[..]
     {
-        return named_anew(part(named, way), schema);
+        return named_anew(part(named), schema);
     }
     let mut node = Node::object(Vec::<(String, Node)>::new());
     let mut say = |word: &str, value: Option<Node>| {
@@ -195,22 +178,22 @@ fn whole(schema: &MetaSchema, way: Way) -> Node {
             Some(Node::array(schema.enum_items.iter().cloned().chain(null))),
         );
     }
-    say(
-        "items",
-        schema.items.as_deref().map(|items| part(items, way)),
-    );
+    say("items", schema.items.as_deref().map(part));
     let properties = schema.properties.iter();
     let properties: Vec<(String, Node)> = properties
-        .map(|(name, schema)| ((*name).to_owned(), part(schema, way)))
+        .map(|(name, schema)| {
+            let mut member = part(schema);
+            members::say(name, &mut member);
+            ((*name).to_owned(), member)
+        })
         .collect();
-    let required = required(schema, way);
+    let required = required(schema);
     say(
         "required",
         Some(required)
             .filter(|names| !names.is_empty())
             .map(Node::array),
     );
-    let closed = way == Way::In && !properties.is_empty();
     say(
         "properties",
         Some(properties)
@@ -218,18 +201,13 @@ fn whole(schema: &MetaSchema, way: Way) -> Node {
             .map(Node::object),
     );
     let additional = schema.additional_properties.as_deref();
-    say(
-        "additionalProperties",
-        additional
-            .map(|schema| part(schema, way))
-            .or(closed.then_some(Node::Leaf(false.into()))),
-    );
+    say("additionalProperties", additional.map(part));
     for (word, schemas) in [
         ("allOf", &schema.all_of),
         ("anyOf", &schema.any_of),
         ("oneOf", &schema.one_of),
     ] {
-        let parts: Vec<Node> = schemas.iter().map(|schema| part(schema, way)).collect();
+        let parts: Vec<Node> = schemas.iter().map(part).collect();
         say(
             word,
             Some(parts)
@@ -239,25 +217,6 @@ fn whole(schema: &MetaSchema, way: Way) -> Node {
     }
     say("deprecated", schema.deprecated.then(|| true.into()));
     node
-}
-
-/// Says of every string with a greatest length and no other rule that it is text for people.
-fn read_as_text(node: &mut Node) {
-    let is_text =
-        |ty: &Node| ty.as_str() == Some("string") || ty.to_string().starts_with("[\"string\"");
-    let ruled = ["pattern", "enum", "format"];
-    if node.get("type").is_some_and(is_text)
-        && node.get("maxLength").is_some()
-        && !ruled.iter().any(|word| node.get(word).is_some())
-    {
-        node.set("minLength", 1.into());
-        node.set("pattern", TEXT.into());
-    }
-    if let Node::Object(members) = node {
-        members
-            .iter_mut()
-            .for_each(|(_, member)| read_as_text(member));
-    }
 }
 
 /// A named schema with the description it has here, or null.
@@ -315,14 +274,12 @@ fn number(value: f64) -> Node {
     }
 }
 
-fn required(schema: &MetaSchema, way: Way) -> Vec<&'static str> {
+fn required(schema: &MetaSchema) -> Vec<&'static str> {
     let can_be_null =
         |schema: &MetaSchemaRef| matches!(schema, MetaSchemaRef::Inline(schema) if schema.nullable);
     let properties = schema.properties.iter();
     properties
-        .filter(|(name, part)| {
-            schema.required.contains(name) || way == Way::Out && can_be_null(part)
-        })
+        .filter(|(name, part)| schema.required.contains(name) || can_be_null(part))
         .map(|(name, _)| *name)
         .collect()
 }
@@ -347,7 +304,7 @@ fn policy_schemas() -> Vec<(String, Node)> {
     // A policy that is put gets its id from its address.
     let mut put = schema.clone();
     put.set("required", Node::array(["organizer"]));
-    [(POLICY, &schema), (PUT_POLICY, &put)]
+    [(policy::POLICY_SCHEMA, &schema), (PUT_POLICY, &put)]
         .into_iter()
         .chain(titled)
         .map(|(title, part)| {

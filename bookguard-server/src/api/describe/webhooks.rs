@@ -1,7 +1,7 @@
 //! What is sent to partners, as the document's `webhooks`: written down, as no operation of ours describes it. Tests hold
 //! the bodies and headers that are sent against it.
 
-use super::node::Node;
+use bookguard_core::input::Node;
 
 const WEBHOOKS: &str = include_str!("webhooks.json");
 

@@ -74,7 +74,7 @@ fn within(text: &mut String, schema: &Value, depth: usize) {
     }
 }
 
-/// What a field is for: its own words, or those beside the reference to its type; and the words it can be.
+/// What a field is for: its own words, or those beside the reference to its type; the words it can be, and its limits.
 fn about(field: &Value) -> String {
     let mut about = one_line(&field["description"]);
     if let Some(words) = field["enum"].as_array() {
@@ -82,6 +82,20 @@ fn about(field: &Value) -> String {
     }
     if !field["default"].is_null() {
         let _ = write!(about, " Default {}.", field["default"]);
+    }
+    for (least, most, of) in [
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " items"),
+        ("minProperties", "maxProperties", " pairs"),
+        ("minimum", "maximum", ""),
+    ] {
+        match (field[least].as_u64(), field[most].as_u64()) {
+            // The width of a type limits nobody.
+            (_, None) => {}
+            (_, Some(most)) if [u64::from(u16::MAX), u64::from(u32::MAX)].contains(&most) => {}
+            (Some(least), Some(most)) => drop(write!(about, " {least} to {most}{of}.")),
+            (None, Some(most)) => drop(write!(about, " At most {most}{of}.")),
+        }
     }
     about.trim().to_owned()
 }

@@ -1,0 +1,99 @@
+//! What the members of answers hold by their names, where the type says no more than text or a number: a name means one thing
+//! in the whole interface. What a request may hold, its readers say.
+
+use bookguard_core::evidence::PACKET_TYPE;
+use bookguard_core::features::cancellations::SHA256;
+use bookguard_core::input::Node;
+use bookguard_core::limits;
+use bookguard_core::policy::{Actor, POLICY_ID_PATTERN};
+use bookguard_core::session::unauthorized;
+use serde_json::{Value, json};
+
+const HEX: &str = "^[0-9a-f]{64}$";
+const SECRET: &str = "^whsec_[A-Za-z0-9+/]{43}=$";
+
+/// Text by its name, and its pattern (ECMA 262).
+pub(super) const PATTERNS: [(&str, &str); 12] = [
+    ("apiKey", "^bgk_[0-9A-Za-z]{36}$"),
+    ("bodySha256", HEX),
+    ("code", "^[a-z0-9_]+$"),
+    ("disclosureHash", SHA256),
+    ("hint", "^[0-9A-Za-z]{4}$"),
+    ("leafHash", HEX),
+    ("policyHash", SHA256),
+    ("policyId", POLICY_ID_PATTERN),
+    ("responseSha256", HEX),
+    ("rootHash", HEX),
+    ("secret", SECRET),
+    ("signingSecret", SECRET),
+];
+
+/// Whole numbers by their names, the least and the greatest.
+pub(super) const NUMBERS: [(&str, u64, Option<u64>); 6] = [
+    ("number", 1, None),
+    ("responseLen", 0, Some(limits::RESPONSE_BYTES as u64)),
+    ("seq", 1, None),
+    ("statusCode", 100, Some(999)),
+    ("treeSize", 1, None),
+    ("version", 1, None),
+];
+
+/// What is always the same: the component, its member, and the value.
+pub(super) fn constants() -> [(&'static str, &'static str, Value); 5] {
+    [
+        ("EvidencePacket", "type", PACKET_TYPE.into()),
+        ("Health", "status", "ok".into()),
+        ("Protected", "protected", true.into()),
+        ("Unauthorized", "error", "Unauthorized".into()),
+        ("Unauthorized", "message", unauthorized().message.into()),
+    ]
+}
+
+/// Says of a member what its name does.
+pub(super) fn say(name: &str, member: &mut Node) {
+    let is = |kind: &str| member.get("type").is_some_and(|ty| holds(ty, kind));
+    let (is_text, is_number) = (is("string"), is("integer"));
+    if let Some((_, pattern)) = PATTERNS.iter().find(|(known, _)| *known == name && is_text) {
+        member.set("pattern", (*pattern).into());
+    }
+    let known = NUMBERS
+        .iter()
+        .find(|(known, ..)| *known == name && is_number);
+    if let Some((_, least, most)) = known {
+        member.set("minimum", json!(least).into());
+        if let Some(most) = most {
+            member.set("maximum", json!(most).into());
+        }
+    }
+    match name {
+        "url" if is_text => member.set("format", "uri".into()),
+        "party" => one_side(member),
+        "payload" => any_payload(member),
+        _ => {}
+    }
+}
+
+fn holds(ty: &Node, kind: &str) -> bool {
+    match ty {
+        Node::Array(kinds) => kinds.iter().any(|known| known.as_str() == Some(kind)),
+        ty => ty.as_str() == Some(kind),
+    }
+}
+
+/// Both sides at once are nobody who does anything.
+fn one_side(member: &mut Node) {
+    let sides = Actor::WORDS
+        .iter()
+        .filter(|(_, side)| *side != Actor::Mutual);
+    member.remove("$ref");
+    member.set("type", "string".into());
+    member.set("enum", Node::array(sides.map(|(word, _)| *word)));
+}
+
+/// What an event says, which is written down for its receivers; null once the event is pruned.
+fn any_payload(member: &mut Node) {
+    let payloads = ["BookingCreated", "BookingProtected", "ResolutionCreated"];
+    let payloads = payloads.map(|event| super::component("schemas", &format!("{event}Payload")));
+    let null = Node::from(json!({"type": "null"}));
+    member.set("anyOf", Node::array(payloads.into_iter().chain([null])));
+}
