@@ -413,12 +413,3 @@ fn every_link_leads_from_an_id_of_the_answer_to_an_operation_that_takes_it() {
 fn the_document_is_short_enough_to_be_read_at_once() {
     assert!(to_json(openapi()).len() < 300 * 1024);
 }
-
-#[test]
-fn tmp_describe_write() {
-    std::fs::write(
-        "/tmp/schema-private/openapi.json",
-        crate::api::openapi_json(),
-    )
-    .unwrap();
-}
