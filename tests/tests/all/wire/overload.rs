@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bookguard_core::engine::answers::ForgetAnswers;
-use bookguard_core::limits::KEYS_PER_PARTNER;
+use bookguard_core::limits::{INBOX, KEYS_PER_PARTNER};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::samples;
@@ -127,14 +127,14 @@ async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
     .await;
 }
 
-/// Hands over commands until the inbox stays full; the refusal's code. The first refusal may come before the writer
-/// took its first batch, which makes room once more.
+/// Hands over commands until the inbox stays full; the refusal's code. It is full for good once the writer has taken its
+/// batch, and then there were more commands than fit into the inbox.
 fn fill(service: &bookguard_core::service::Service) -> String {
-    let mut refusals = 0;
+    let (mut accepted, mut refusals) = (0, 0);
     loop {
         match service.submit(service.envelope(ForgetAnswers)) {
-            Ok(_) => refusals = 0,
-            Err(error) if refusals == 200 => return error.code.into_owned(),
+            Ok(_) => (accepted, refusals) = (accepted + 1, 0),
+            Err(error) if accepted > INBOX && refusals >= 200 => return error.code.into_owned(),
             Err(_) => {
                 refusals += 1;
                 std::thread::sleep(std::time::Duration::from_millis(1));
