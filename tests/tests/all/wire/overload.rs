@@ -134,7 +134,7 @@ fn fill(service: &bookguard_core::service::Service) -> String {
     loop {
         match service.submit(service.envelope(ForgetAnswers)) {
             Ok(_) => (accepted, refusals) = (accepted + 1, 0),
-            Err(error) if accepted > INBOX && refusals == 200 => return error.code.into_owned(),
+            Err(error) if accepted > INBOX && refusals >= 200 => return error.code.into_owned(),
             Err(_) => {
                 refusals += 1;
                 std::thread::sleep(std::time::Duration::from_millis(1));
