@@ -51,7 +51,8 @@ impl Router {
                 paths.at(path, Methods(methods))
             });
         Self {
-            paths: paths.at("/*path", Nowhere),
+            // Not `/*path`, which would take `/` too; and last, because poem loses such a part where it divides a path later.
+            paths: paths.at("/<.+>", Nowhere),
             clock,
             report,
         }
