@@ -1,8 +1,7 @@
 //! Where a command works and under which settings: flags first, then the environment, then the configuration file.
 //!
-//! The server's `Settings` say what a setting may hold. clap's own `env` is not used: it takes a variable that is set to
-//! nothing as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an
-//! environment variable that is set to
+//! The server's `Settings` say what a setting may hold. clap's own `env` is not used: it takes a variable that is set to nothing
+//! as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an environment variable that is set to
 //! nothing counts as not set.
 
 use std::ffi::OsString;

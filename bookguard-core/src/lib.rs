@@ -81,3 +81,6 @@ pub mod text;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};
+
+#[cfg(test)]
+mod tests;

@@ -129,7 +129,7 @@ pub(crate) fn read_openapi() -> Value {
     serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
 
-/// What a reference within the document leads to; anything else is itself.
+/// What a reference of the document leads to, which is what many operations share; anything else is itself.
 pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let place = value["$ref"]
         .as_str()

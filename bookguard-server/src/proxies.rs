@@ -2,8 +2,8 @@
 //!
 //! A proxy appends the address it was called from, so the header is walked from its end: past the hops that are trusted
 //! themselves, to the first that is not. What stands before that is the client's own word and is not looked at. Where the
-//! walk meets what is not an address, the peer counts. poem's `RealIp` believes whoever sends the header. Invariant: a peer
-//! that is not trusted never changes its address.
+//! walk meets what is not an address, the peer counts. poem's `RealIp` believes whoever sends the header. Invariant: a peer that is
+//! not trusted never changes its address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -70,7 +70,7 @@ impl Router {
         response
     }
 
-    /// The refusal of a message that is no request, whole, as the last of its connection.
+    /// The refusal of a message that is not a request, whole, as the last of its connection.
     pub(crate) fn refuse_unread(&self, status: StatusCode) -> Vec<u8> {
         Refusal::unread(status).bytes(&self.request_id(&HeaderMap::new()))
     }

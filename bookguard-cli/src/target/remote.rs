@@ -76,12 +76,8 @@ impl Remote {
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         let (url, body) = self.ask(&O::ROUTE, request).await?;
-        super::read::<O>(body).map_err(|why| {
-            Failure::BadAnswer(format!(
-                "{url} did not answer as Bookguard does ({why}). Check the address, and \
-                 that the server runs this version."
-            ))
-        })
+        super::read::<O>(body)
+            .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Check the address, and that the server runs this version.")))
     }
 
     /// The body of an operation's answer, and where it came from.

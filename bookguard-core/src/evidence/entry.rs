@@ -29,9 +29,7 @@ impl StoredEntry {
     /// # Errors
     /// A value canonical JSON cannot keep.
     pub fn event_body(&self) -> Result<EventBody, EventError> {
-        let digests = self
-            .disclosures
-            .iter()
+        let digests = (self.disclosures.iter())
             .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
         let sd = digests.collect::<Result<_, EventError>>()?;
         Ok(EventBody {

@@ -1,8 +1,7 @@
 //! The operator's own proxy, for webhooks in a network without another way out.
 //!
 //! Every connection is a tunnel (`CONNECT`, RFC 9110 section 9.3.6) to an address that was resolved and checked here, never to a
-//! name, as hyper-util's `Tunnel` would: a proxy that resolved the name itself could be led elsewhere than where was looked. So
-//! http goes through a tunnel too.
+//! name, as hyper-util's `Tunnel` would: a proxy that resolved the name itself could be led elsewhere than where was looked. So http goes through a tunnel too.
 //! What the proxy does wrong is not the receiver's fault, and a refusal to open a tunnel counts as that: why it refuses cannot be told
 //! apart. Once a tunnel stands, what breaks is judged as without a proxy. Invariants: its credentials are sent to it and shown
 //! to nobody; its own address is the operator's and held to no rule.

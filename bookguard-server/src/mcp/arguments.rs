@@ -44,7 +44,7 @@ pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<R
                 faults.push(fault(
                     &name,
                     "duplicate_key",
-                    "is there more than once",
+                    "appears more than once",
                     "Send it once.",
                 ));
                 continue;

@@ -2,12 +2,12 @@
 //! away and doubled, behind the service's back: the check of the ledger or the opening of the database notices.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rusqlite::ToSql;
 use rusqlite::types::Value;
 
 use super::*;
+use crate::tests::shared_out;
 
 mod bench;
 mod changes;
@@ -291,22 +291,24 @@ struct Flipped {
 
 #[test]
 fn every_column_of_every_row_changed_in_turn_is_noticed() {
+    let first = Bench::new();
     // Changes are undone before the next one, so that each thread needs a database of its own.
-    let next = AtomicUsize::new(0);
-    let flip = || {
-        let mut bench = Bench::new();
-        let mut flipped = Flipped::default();
-        while let Some(table) = bench.tables().get(next.fetch_add(1, Relaxed)) {
-            flip_table(&mut bench, table, &mut flipped);
-        }
-        assert_eq!(bench.verify().findings, [], "everything was put back");
-        flipped
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let all: Vec<Flipped> = std::thread::scope(|scope| {
-        let started: Vec<_> = (0..threads).map(|_| scope.spawn(flip)).collect();
-        started.into_iter().map(|t| t.join().unwrap()).collect()
-    });
+    let copy = first.copier();
+    let begin = || (copy(), Flipped::default());
+    let all = shared_out(
+        &all_rows(&first),
+        begin,
+        |(bench, flipped), (table, row)| {
+            flip_row(bench, table, *row, flipped);
+        },
+    );
+    let all: Vec<Flipped> = all
+        .into_iter()
+        .map(|(bench, flipped)| {
+            assert_eq!(bench.verify().findings, [], "everything was put back");
+            flipped
+        })
+        .collect();
     let surprises: Vec<&String> = all.iter().flat_map(|f| &f.surprises).collect();
     assert!(surprises.is_empty(), "{surprises:#?}");
     let idle: Vec<_> = (0..UNATTESTED.len())
@@ -319,40 +321,47 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
     );
 }
 
-fn flip_table(bench: &mut Bench, table: &str, flipped: &mut Flipped) {
+/// Every row there is, as its table and its place there, which are the same in every copy.
+fn all_rows(bench: &Bench) -> Vec<(String, usize)> {
+    let tables = bench.tables().into_iter();
+    let rows =
+        tables.flat_map(|table| (0..bench.rows(&table).len()).map(move |n| (table.clone(), n)));
+    rows.collect()
+}
+
+fn flip_row(bench: &mut Bench, table: &str, row: usize, flipped: &mut Flipped) {
     let pruned: Vec<Value> = (bench.rows("event").into_iter())
         .filter(|row| row[6] == Value::Null)
         .map(|mut row| row.swap_remove(0))
         .collect();
     let (columns, keys) = (bench.columns(table), bench.keys(table));
     let rows = bench.rows(table);
-    for row in &rows {
-        let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
-        let key = matching(&keys, 2);
-        for (at, column) in columns.iter().enumerate() {
-            let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
-            let elsewhere = rows
-                .iter()
-                .map(|row| ("of another row".to_owned(), row[at].clone()));
-            for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
-                if other == row[at] {
-                    continue;
-                }
-                let part = match table == "delivery" && pruned.contains(&row[0]) {
-                    true => format!("pruned, {part}"),
-                    false => part,
-                };
-                let mut args: Vec<&dyn ToSql> = vec![&other];
-                args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
-                let Some(findings) = bench.changed(table, &sql, &args) else {
-                    continue;
-                };
-                match exemption(table, column, &part) {
-                    _ if !findings.is_empty() => {}
-                    Some(line) => drop(flipped.needed.insert(line)),
-                    None => {
-                        (flipped.surprises).push(format!("{table}.{column} {part}: {other:?}"));
-                    }
+    let row = &rows[row];
+    let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
+    let key = matching(&keys, 2);
+    for (at, column) in columns.iter().enumerate() {
+        let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
+        let elsewhere = rows
+            .iter()
+            .map(|row| ("of another row".to_owned(), row[at].clone()));
+        for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
+            if other == row[at] {
+                continue;
+            }
+            let part = match table == "delivery" && pruned.contains(&row[0]) {
+                true => format!("pruned, {part}"),
+                false => part,
+            };
+            let mut args: Vec<&dyn ToSql> = vec![&other];
+            args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
+            let Some(findings) = bench.changed(table, &sql, &args) else {
+                continue;
+            };
+            match exemption(table, column, &part) {
+                _ if !findings.is_empty() => {}
+                Some(line) => drop(flipped.needed.insert(line)),
+                None => {
+                    (flipped.surprises).push(format!("{table}.{column} {part}: {other:?}"));
                 }
             }
         }
@@ -370,57 +379,64 @@ fn matching(keys: &[String], from: usize) -> String {
 
 #[test]
 fn every_row_taken_away_or_doubled_is_noticed() {
-    let mut bench = Bench::new();
+    let first = Bench::new();
+    let copy = first.copier();
+    let begin = || (copy(), HashSet::new());
+    let all = shared_out(
+        &all_rows(&first),
+        begin,
+        |(bench, doubled), (table, row)| {
+            take_away_and_double(bench, table, *row, doubled);
+        },
+    );
     let mut doubled = HashSet::new();
-    for table in bench.tables() {
-        let (columns, keys) = (bench.columns(&table), bench.keys(&table));
-        for row in bench.rows(&table) {
-            let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
-            let args: Vec<&dyn ToSql> = keys.iter().map(|key| cell(key) as &dyn ToSql).collect();
-            let key = matching(&keys, 1);
-            let findings = bench
-                .changed(
-                    &table,
-                    &format!("DELETE FROM main.{table} WHERE {key}"),
-                    &args,
-                )
-                .unwrap();
-            let exempt = UNMISSED
-                .iter()
-                .any(|(t, why)| *t == table && !why.is_empty());
-            assert!(
-                exempt || !findings.is_empty(),
-                "a row of {table} is missing: {row:?}"
-            );
+    for (bench, of_one) in &all {
+        assert_eq!(bench.verify().findings, [], "everything was put back");
+        doubled.extend(of_one);
+    }
+    assert_eq!(doubled.len(), first.tables().len(), "{doubled:?}");
+}
 
-            // The same row once more, under another key and with whatever else must be unique changed too.
-            let unique = ["seq", "hash"];
-            for step in [1_u8, 7, 100] {
-                let mut copy = row.clone();
-                for (at, column) in columns.iter().enumerate() {
-                    if keys.last() == Some(column)
-                        || (unique.contains(&column.as_str()) && table != "policy")
-                        || column == "leaf_idx"
-                    {
-                        copy[at] = next(&copy[at], step);
-                    }
-                }
-                let places = vec!["?"; columns.len()].join(", ");
-                let args: Vec<&dyn ToSql> = copy.iter().map(|cell| cell as &dyn ToSql).collect();
-                let sql = format!("INSERT INTO main.{table} VALUES ({places})");
-                let Some(findings) = bench.changed(&table, &sql, &args) else {
-                    continue;
-                };
-                doubled.insert(table.clone());
-                assert!(
-                    !findings.is_empty(),
-                    "{table} has one row too many: {copy:?}"
-                );
+fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mut HashSet<String>) {
+    let (columns, keys) = (bench.columns(table), bench.keys(table));
+    let row = bench.rows(table).swap_remove(row);
+    let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
+    let args: Vec<&dyn ToSql> = keys.iter().map(|key| cell(key) as &dyn ToSql).collect();
+    let key = matching(&keys, 1);
+    let less = format!("DELETE FROM main.{table} WHERE {key}");
+    let findings = bench.changed(table, &less, &args).unwrap();
+    let exempt = UNMISSED
+        .iter()
+        .any(|(t, why)| *t == table && !why.is_empty());
+    assert!(
+        exempt || !findings.is_empty(),
+        "a row of {table} is missing: {row:?}"
+    );
+
+    // The same row once more, under another key and with whatever else must be unique changed too.
+    let unique = ["seq", "hash"];
+    for step in [1_u8, 7, 100] {
+        let mut copy = row.clone();
+        for (at, column) in columns.iter().enumerate() {
+            if keys.last() == Some(column)
+                || (unique.contains(&column.as_str()) && table != "policy")
+                || column == "leaf_idx"
+            {
+                copy[at] = next(&copy[at], step);
             }
         }
+        let places = vec!["?"; columns.len()].join(", ");
+        let args: Vec<&dyn ToSql> = copy.iter().map(|cell| cell as &dyn ToSql).collect();
+        let sql = format!("INSERT INTO main.{table} VALUES ({places})");
+        let Some(findings) = bench.changed(table, &sql, &args) else {
+            continue;
+        };
+        doubled.insert(table.to_owned());
+        assert!(
+            !findings.is_empty(),
+            "{table} has one row too many: {copy:?}"
+        );
     }
-    assert_eq!(bench.verify().findings, [], "everything was put back");
-    assert_eq!(doubled.len(), bench.tables().len(), "{doubled:?}");
 }
 
 /// Another value of the same form.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::access;
 use super::objects::{kind, one_line};
-use crate::api::{Entry, followed};
+use crate::api::Entry;
+use crate::api::followed;
 
 /// Writes the section.
 pub(super) fn write(text: &mut String, table: &[Entry], document: &Value) {

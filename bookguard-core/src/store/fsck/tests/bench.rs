@@ -21,12 +21,35 @@ pub(super) struct Bench {
 impl Bench {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let clock = everything(&folder.path().join("b.db"));
+        Self::on(folder, clock)
+    }
+
+    /// Makes more of them on copies, which have the same rows, whose ids are random, in the same order.
+    pub fn copier(&self) -> impl Fn() -> Self + Sync + use<> {
+        let (whole, clock) = (self.folder.path().to_owned(), Arc::clone(&self.clock));
+        move || {
+            let folder = tempfile::tempdir().unwrap();
+            for file in std::fs::read_dir(&whole).unwrap() {
+                let name = file.unwrap().file_name().into_string().unwrap();
+                let to = match name.as_str() {
+                    "whole.db" => "b.db",
+                    // Key and guard.
+                    name if name.starts_with("b.db.") => name,
+                    _ => continue,
+                };
+                std::fs::copy(whole.join(&name), folder.path().join(to)).unwrap();
+            }
+            Self::on(folder, Arc::clone(&clock))
+        }
+    }
+
+    fn on(folder: tempfile::TempDir, clock: Arc<AtomicI64>) -> Self {
         let db = folder.path().join("b.db");
-        let clock = everything(&db);
         let service = open(&db, &clock).unwrap();
         std::fs::copy(&db, folder.path().join("whole.db")).unwrap();
         let raw = Connection::open(&db).unwrap();
-        raw.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+        raw.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF")
             .unwrap();
         raw.execute_batch(&format!(
             "ATTACH '{}' AS whole",

@@ -1,0 +1,27 @@
+//! What tests of several modules share.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Goes through all items on as many threads as there are cores: whoever is free takes the next. Each thread begins with
+/// a state of its own; these are given back.
+///
+/// Panics when one of them does.
+pub(crate) fn shared_out<I: Sync, S: Send>(
+    items: &[I],
+    begin: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, &I) + Sync,
+) -> Vec<S> {
+    let next = AtomicUsize::new(0);
+    let go = || {
+        let mut state = begin();
+        while let Some(item) = items.get(next.fetch_add(1, Relaxed)) {
+            each(&mut state, item);
+        }
+        state
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(go)).collect();
+        started.into_iter().map(|t| t.join().unwrap()).collect()
+    })
+}
