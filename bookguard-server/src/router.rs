@@ -39,22 +39,20 @@ pub(crate) struct Router {
 /// without the length of what a GET answers.
 struct Methods(HashMap<Method, BoxEndpoint<'static>>);
 
-/// Every path that there is not, and the root: for poem the rest of the root's path is a path too, an empty one.
-struct Rest {
-    root: Option<Methods>,
-}
+/// Every path that there is not.
+struct Nowhere;
 
 impl Router {
     /// A router over `routes`: `/a/:parameter`, `/a/*rest`.
-    pub(crate) fn new(mut routes: Routes, clock: Clock, report: fn(&str)) -> Self {
-        let root = routes.remove("/").map(Methods);
+    pub(crate) fn new(routes: Routes, clock: Clock, report: fn(&str)) -> Self {
         let paths = routes
             .into_iter()
             .fold(Route::new(), |paths, (path, methods)| {
                 paths.at(path, Methods(methods))
             });
         Self {
-            paths: paths.at("/*path", Rest { root }),
+            // Not `/*path`, which would take `/` too; and last, because poem loses such a part where it divides a path later.
+            paths: paths.at("/<.+>", Nowhere),
             clock,
             report,
         }
@@ -154,14 +152,11 @@ impl Methods {
     }
 }
 
-impl Endpoint for Rest {
+impl Endpoint for Nowhere {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        match &self.root {
-            Some(root) if request.uri().path() == "/" => root.call(request).await,
-            _ => Ok(refuse(&mut request, Refusal::path()).await),
-        }
+        Ok(refuse(&mut request, Refusal::path()).await)
     }
 }
 
