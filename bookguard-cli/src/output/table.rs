@@ -54,7 +54,7 @@ pub fn list<const N: usize>(
         return format!("No {what}.");
     }
     let mut table = empty();
-    let mut lines: Vec<String> = table.set_header(header.map(Cell::new).to_vec());
+    table.set_header(header.map(Cell::new).to_vec());
     for row in &rows {
         table.add_row(row.each_ref().map(|cell| Cell::new(plain(cell))).to_vec());
     }
@@ -75,7 +75,7 @@ pub fn list<const N: usize>(
         });
         return records.collect::<Vec<_>>().join("\n\n");
     }
-    table
+    let mut lines: Vec<String> = table
         .lines()
         .map(|line| line.trim_end().to_owned())
         .collect();

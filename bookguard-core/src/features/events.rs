@@ -3,9 +3,7 @@
 pub mod log;
 pub(crate) mod rule;
 
-use crate::model::{
-    BookingId, Delivery, DeliveryStatus, EndpointId, Event, EventId, PartnerId, Scope, Timestamp,
-};
+use crate::model::{BookingId, Delivery, DeliveryStatus, Event, EventId, PartnerId, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

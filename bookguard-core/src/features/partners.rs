@@ -18,7 +18,7 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
     ApiKeyId, Page, Partner, PartnerAccount, PartnerId, PartnerSettings, PartnerStatus,
-    QuotaChanges, Scope, Scopes, Timestamp,
+    QuotaChanges, Scope, Scopes,
 };
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
