@@ -132,10 +132,7 @@ async fn an_address_the_rules_refuse_is_never_connected_to() {
     let courier = bench.node.courier(false);
     assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
     let attempts = bench.event(&event_id).await.attempts;
-    let errors: Vec<_> = attempts
-        .iter()
-        .map(|attempt| attempt.error)
-        .collect();
+    let errors: Vec<_> = attempts.iter().map(|attempt| attempt.error).collect();
     assert_eq!(errors, [Some(FailureClass::BlockedAddress); 2]);
 }
 

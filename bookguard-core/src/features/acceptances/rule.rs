@@ -34,7 +34,7 @@ impl Command for AcceptTerms {
         let asked = &self.asked;
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
         let known = known(batch, self.booking_id)?;
-        let same = |(_, known): &&(_, Acceptance)| {
+        let same = |(_, known): &&Recorded| {
             known.party == asked.party
                 && known.method == asked.method
                 && known.at == asked.at
@@ -83,11 +83,11 @@ impl Command for AcceptTerms {
     }
 }
 
-/// An acceptance with its leaf's index and hash.
-type Known = ((u64, Hash), Acceptance);
+/// An acceptance with its leaf and that leaf's hash.
+type Recorded = ((u64, Hash), Acceptance);
 
 /// What is recorded already, oldest first.
-fn known(batch: &BatchState, booking_id: BookingId) -> Result<Vec<Known>, Error> {
+fn known(batch: &BatchState, booking_id: BookingId) -> Result<Vec<Recorded>, Error> {
     let facts = batch.facts.get(&(LeafKind::TermsAccepted, booking_id));
     let read = |fact: &KnownFact| match Acceptance::of(fact.values.clone()) {
         Ok(acceptance) => Ok((fact.leaf, acceptance)),

@@ -16,7 +16,8 @@ const SECRET: &str = "^whsec_[A-Za-z0-9+/]{43}=$";
 pub(super) const PATTERNS: [(&str, &str); 12] = [
     ("apiKey", "^bgk_[0-9A-Za-z]{36}$"),
     ("bodySha256", HEX),
-    ("code", "^[a-z0-9_]+$"),
+    // Of an error, or upper case: of an explanation.
+    ("code", "^([a-z0-9_]+|[A-Z0-9_]+)$"),
     ("disclosureHash", SHA256),
     ("hint", "^[0-9A-Za-z]{4}$"),
     ("leafHash", HEX),
