@@ -115,7 +115,7 @@ async fn a_410_disables_the_endpoint_and_nothing_more_is_sent_to_it() {
     assert!(!bench.is_enabled(endpoint_id).await);
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.next_attempt_at, None);
-    assert_eq!(event.attempts[0].error.as_deref(), Some("gone"));
+    assert_eq!(event.attempts[0].error, Some(FailureClass::Gone));
     bench.book(1).await;
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
@@ -132,11 +132,8 @@ async fn an_address_the_rules_refuse_is_never_connected_to() {
     let courier = bench.node.courier(false);
     assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
     let attempts = bench.event(&event_id).await.attempts;
-    let errors: Vec<_> = attempts
-        .iter()
-        .map(|attempt| attempt.error.as_deref())
-        .collect();
-    assert_eq!(errors, [Some("blocked_address"); 2]);
+    let errors: Vec<_> = attempts.iter().map(|attempt| attempt.error).collect();
+    assert_eq!(errors, [Some(FailureClass::BlockedAddress); 2]);
 }
 
 #[tokio::test]
