@@ -3,7 +3,6 @@
 mod args;
 mod commands;
 mod consent;
-mod demo;
 mod exit;
 mod failure;
 mod files;
@@ -11,7 +10,6 @@ mod http;
 mod output;
 #[cfg(test)]
 mod reference;
-mod serve;
 mod settings;
 mod target;
 mod text;
@@ -21,7 +19,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use mimalloc::MiMalloc;
 
-use args::Cli;
+use commands::Cli;
 use exit::Exit;
 use output::Screen;
 

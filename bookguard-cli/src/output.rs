@@ -9,8 +9,6 @@ pub mod cancellation;
 pub mod events;
 pub mod nouns;
 pub mod policies;
-pub mod recoveries;
-pub mod reschedules;
 pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -20,9 +18,17 @@ use terminal_size::terminal_size_of;
 
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::target::Answer;
 use crate::text::laid_out;
 use table::Style;
+
+/// What an operation answered.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// The JSON, to the byte.
+    pub json: String,
+    /// The same, read.
+    pub output: T,
+}
 
 /// Where answers go.
 #[derive(Debug, Clone, Copy)]

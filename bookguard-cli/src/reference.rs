@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use bookguard_server::config::Settings;
 use clap::{Arg, CommandFactory as _};
 
-use crate::args::Cli;
+use crate::commands::Cli;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/settings.md");
 

@@ -10,6 +10,7 @@ use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 
 use crate::failure::Failure;
+use crate::output::Answer;
 use crate::settings::Where;
 use local::Local;
 use remote::Remote;
@@ -31,15 +32,6 @@ pub enum Purpose {
     Begin,
     /// To wait for what becomes of a delivery: of an event, of a test, or during a longer stay.
     Wait,
-}
-
-/// What an operation answered.
-#[derive(Debug)]
-pub struct Answer<T> {
-    /// The JSON, to the byte.
-    pub json: String,
-    /// The same, read.
-    pub output: T,
 }
 
 impl Target {

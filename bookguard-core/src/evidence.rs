@@ -21,32 +21,37 @@
 //! println!("{report}");
 //! ```
 
-pub mod acceptance;
-#[cfg(feature = "store")]
+pub(crate) mod acceptance;
+#[cfg(feature = "internals")]
 mod continuation;
-#[cfg(feature = "store")]
+#[cfg(feature = "internals")]
 mod entry;
-pub mod facts;
-pub mod frozen;
-pub mod history;
-pub mod notification;
+pub(crate) mod facts;
+pub(crate) mod frozen;
+pub(crate) mod history;
+pub(crate) mod notification;
 #[cfg(feature = "openapi")]
 mod openapi;
-pub mod packet;
-pub mod rebuild;
-pub mod report;
-pub mod reschedule;
-pub mod summary;
-pub mod verify;
+pub(crate) mod packet;
+pub(crate) mod rebuild;
+pub(crate) mod report;
+pub(crate) mod reschedule;
+pub(crate) mod summary;
+pub(crate) mod verify;
 
+#[doc(hidden)]
 pub use acceptance::Acceptance;
-#[cfg(feature = "store")]
+#[cfg(feature = "internals")]
 pub use continuation::{Continuation, FoundLog};
-#[cfg(feature = "store")]
+#[cfg(feature = "internals")]
 pub use entry::StoredEntry;
+#[doc(hidden)]
 pub use frozen::FrozenTerms;
+#[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
+#[doc(hidden)]
 pub use packet::{Packet, SealedPacket};
 pub use report::{Check, Report};
+#[doc(hidden)]
 pub use reschedule::{RescheduleRecord, TermsVersion};
 pub use verify::verify;

@@ -5,6 +5,7 @@
 
 pub mod acceptances;
 pub mod api_keys;
+pub mod attempts;
 pub mod bookings;
 pub mod cancellations;
 pub mod deliveries;

@@ -29,7 +29,7 @@ pub mod note;
 #[cfg(feature = "openapi")]
 mod openapi;
 pub mod proof;
-#[cfg(feature = "store")]
+#[cfg(feature = "internals")]
 pub mod rollback;
 pub mod tile;
 pub mod tlog_proof;

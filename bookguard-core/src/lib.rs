@@ -25,18 +25,17 @@
 //! assert!(!report.verified());
 //! ```
 //!
-//! As the product itself (feature `sqlite`), from the caller down:
-//!
-//! ```text
-//! features → service → engine → store                           what does I/O
-//!    ↓                   ↓
-//! rules → policy, ledger, evidence, webhook → model             pure
-//! ```
-//!
-//! What holds throughout: rules do no I/O, read no clock and roll no dice; only the writer writes, and only what a rule
-//! decided; an accepted command's ledger leaves are written in the transaction of its rows; the head moves only from
-//! the exact size and root that were loaded; every queue, page, body and batch has a maximum in [`limits`]; another
-//! partner's ids answer exactly like unknown ones.
+//! That is all there is to see without features. Bookguard's own server and command line are made from the rest, which the
+//! features `sqlite` and `postgres` (through `store`) and `openapi` turn on, each with `internals`. It changes whenever they do,
+//! in any version; `cargo doc --all-features` shows it.
+
+#![cfg_attr(
+    not(feature = "internals"),
+    expect(
+        dead_code,
+        reason = "what commits to a fact stands beside what verifies it, and only the service commits"
+    )
+)]
 
 #[cfg(feature = "store")]
 pub mod clock;
@@ -50,11 +49,17 @@ pub mod evidence;
 pub mod features;
 #[cfg(feature = "store")]
 pub mod guard;
+#[cfg(feature = "internals")]
 pub mod input;
+#[cfg(not(feature = "internals"))]
+mod input;
 #[cfg(feature = "store")]
 pub mod key_file;
 pub mod ledger;
+#[cfg(feature = "internals")]
 pub mod limits;
+#[cfg(not(feature = "internals"))]
+mod limits;
 #[cfg(feature = "store")]
 pub mod log;
 pub mod model;
@@ -77,7 +82,10 @@ pub mod session;
 pub mod storage;
 #[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "internals")]
 pub mod text;
+#[cfg(not(feature = "internals"))]
+mod text;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};

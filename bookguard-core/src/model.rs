@@ -1,29 +1,45 @@
 //! The nouns. One noun, one type; serde on the noun is the JSON of the HTTP API.
 
-pub mod api_key;
-pub mod booking;
-pub mod endpoint;
-pub mod event;
-pub mod id;
-pub mod money;
+#[cfg(feature = "internals")]
+pub(crate) mod api_key;
+pub(crate) mod booking;
+#[cfg(feature = "internals")]
+pub(crate) mod endpoint;
+pub(crate) mod event;
+pub(crate) mod id;
+pub(crate) mod money;
 #[cfg(feature = "openapi")]
 pub(crate) mod openapi;
-pub mod page;
-pub mod partner;
-pub mod quota;
-pub mod recovery;
-pub mod time;
+#[cfg(feature = "internals")]
+pub(crate) mod page;
+#[cfg(feature = "internals")]
+pub(crate) mod partner;
+#[cfg(feature = "internals")]
+pub(crate) mod quota;
+#[cfg(feature = "internals")]
+pub(crate) mod recovery;
+pub(crate) mod time;
 
+#[cfg(feature = "internals")]
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
+#[cfg(feature = "internals")]
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
-pub use event::{Delivery, DeliveryStatus, Event, EventType};
+#[cfg(feature = "internals")]
+pub use event::{Delivery, Event};
+pub use event::{DeliveryStatus, EventType};
 pub use id::{
     ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RecoveryId, RequestId, ResolutionId,
 };
+#[doc(hidden)]
+pub use id::{Noun, noun};
 pub use money::{Amount, AmountError, Currency, Decimal};
+#[cfg(feature = "internals")]
 pub use page::Page;
-pub use partner::{EVERY_EVENT_TYPE, Partner, PartnerSettings, PartnerStatus};
+#[cfg(feature = "internals")]
+pub use partner::{Partner, PartnerSettings, PartnerStatus};
+#[cfg(feature = "internals")]
 pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
+#[cfg(feature = "internals")]
 pub use recovery::{Recovery, RecoveryStatus, Unreceived};
 pub use time::Timestamp;

@@ -51,6 +51,7 @@ mod matrix;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod outcome;
+#[cfg(feature = "internals")]
 mod policy_set;
 mod question;
 mod read;
@@ -83,6 +84,7 @@ pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
 #[cfg(feature = "store")]
 pub(crate) use policy_set::fix_for;
+#[cfg(feature = "internals")]
 pub use policy_set::{PolicySet, PolicySetVersion};
 pub use question::{Mode, Question, Recorded, Standing, Subject};
 pub use read::is_policy_id;
@@ -94,6 +96,8 @@ pub use resolution::{Decision, Resolution};
 pub use rule::Rule;
 pub use schedule::Segment;
 pub use schema::SCHEMA;
+#[cfg(feature = "internals")]
+pub use templates::EVERY_EVENT_TYPE;
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
 pub use words::{

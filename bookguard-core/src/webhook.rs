@@ -18,16 +18,21 @@
 //! Sending is the server's courier; what is sent when is the store's and the rules'. Invariant: nothing in here reads
 //! a clock, rolls dice or panics, whatever the input.
 
-pub mod attempt;
-pub mod body;
-pub mod keyring;
-pub mod schedule;
-pub mod secret;
-pub mod signature;
+pub(crate) mod attempt;
+pub(crate) mod body;
+pub(crate) mod keyring;
+pub(crate) mod schedule;
+pub(crate) mod secret;
+pub(crate) mod signature;
 
+#[cfg(feature = "internals")]
+pub use attempt::printable_head;
+#[doc(hidden)]
 pub use attempt::{Attempt, FailureClass, Phase};
+#[cfg(feature = "internals")]
 pub use keyring::{DatedSecret, Keyring, SecretTerm};
-pub use schedule::Schedule;
+#[cfg(feature = "internals")]
+pub use schedule::{Schedule, retry_after_ms};
 pub use secret::{NotStandardSecret, Secret};
 pub use signature::{
     StandardHeaders, TOLERANCE, VerifyError, sign_body, sign_standard, verify, verify_standard,

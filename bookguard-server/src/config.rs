@@ -26,7 +26,7 @@ use self::bytes::Bytes;
 use self::security::SecurityTxt;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
-use crate::proxies::TrustedProxies;
+pub use crate::proxies::TrustedProxies;
 
 /// Where the server listens when nothing is said: this machine only.
 pub const LISTEN: &str = "127.0.0.1:8080";

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`config`] | what a server is started with |
 //! | `connections` | accepts, paces and ends connections |
-//! | [`proxies`] | who a client is behind proxies |
+//! | `proxies` | who a client is behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that may wait for the store |
@@ -42,7 +42,7 @@ pub mod mcp;
 mod meter;
 mod negotiation;
 mod payer;
-pub mod proxies;
+mod proxies;
 mod rate;
 mod readers;
 mod refusal;

@@ -15,14 +15,15 @@ use serde_json::value::RawValue;
 
 use super::new_booking::digits;
 use super::{add, at, once_only};
-use crate::args::{CancelArgs, EvaluateArgs, ResolutionsCommand};
+use crate::commands::cli::{CancelArgs, EvaluateArgs, ResolutionsCommand};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
+use crate::output::Answer;
 use crate::output::Screen;
 use crate::output::cancellation;
 use crate::output::table::Style;
-use crate::target::{Answer, Target};
+use crate::target::Target;
 
 /// The body of `POST /v1/bookings/{bookingId}/cancel`.
 #[derive(Serialize)]

@@ -10,7 +10,7 @@ use bookguard_core::operation::Request;
 use serde_json::{Value, json};
 
 use super::{add, at, once_only, page, rotation, with, with_body};
-use crate::args::{EndpointUpdateArgs, EndpointsCommand};
+use crate::commands::cli::{EndpointUpdateArgs, EndpointsCommand};
 use crate::failure::Failure;
 use crate::output::{Screen, events, nouns};
 use crate::target::Target;

@@ -18,7 +18,8 @@ use serde_json::json;
 
 use super::tail::Following;
 use super::verify::given_secret;
-use crate::args::{EventsArgs, Format, ListenArgs};
+use crate::args::Format;
+use crate::commands::cli::{EventsArgs, ListenArgs};
 use crate::failure::Failure;
 use crate::http;
 use crate::output::table::Style;

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::args::NewBookingArgs;
+use crate::commands::cli::NewBookingArgs;
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 

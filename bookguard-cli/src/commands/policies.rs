@@ -9,12 +9,14 @@ use bookguard_core::operation::{Request, to_json};
 use bookguard_core::policy::SCHEMA;
 
 use super::{add, at, page};
-use crate::args::{GlobalArgs, PoliciesCommand};
+use crate::args::GlobalArgs;
+use crate::commands::cli::PoliciesCommand;
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
+use crate::output::Answer;
 use crate::output::{Screen, policies};
 use crate::settings::{self, Where, environment};
-use crate::target::{Answer, Target};
+use crate::target::Target;
 
 /// Whether a command can be done right here.
 pub fn needs_nothing(place: &GlobalArgs, command: &PoliciesCommand) -> bool {

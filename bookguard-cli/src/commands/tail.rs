@@ -10,8 +10,10 @@ use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_core::model::Event;
 use tokio::time::sleep;
 
-use super::{add, events_of};
-use crate::args::{EventsArgs, Format};
+use super::add;
+use super::events::events_of;
+use crate::args::Format;
+use crate::commands::cli::EventsArgs;
 use crate::failure::Failure;
 use crate::output::{self, Screen, events};
 use crate::target::Target;

@@ -12,7 +12,8 @@ use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use crate::args::{Format, GlobalArgs, TransferArgs};
+use crate::args::{Format, GlobalArgs};
+use crate::commands::cli::TransferArgs;
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::bar::Bar;

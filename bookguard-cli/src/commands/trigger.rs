@@ -11,8 +11,10 @@ use bookguard_core::model::{BookingId, Event, EventType};
 use bookguard_core::operation::Request;
 use serde_json::json;
 
-use super::{add, at, events_of, with_body};
-use crate::args::{EventsArgs, Format};
+use super::events::events_of;
+use super::{add, at, with_body};
+use crate::args::Format;
+use crate::commands::cli::EventsArgs;
 use crate::failure::Failure;
 use crate::output::{self, Screen, events};
 use crate::target::Target;

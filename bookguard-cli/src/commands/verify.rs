@@ -10,7 +10,8 @@ use bookguard_core::evidence;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use serde_json::json;
 
-use crate::args::{Format, WebhookVerifyArgs};
+use crate::args::Format;
+use crate::commands::cli::WebhookVerifyArgs;
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;

@@ -77,12 +77,12 @@ fn sums(evaluation: &Evaluation) -> [(&'static str, Option<String>); 4] {
 }
 
 /// An amount, or that a person decides.
-pub(super) fn decided(amount: Option<Amount>) -> String {
+pub fn decided(amount: Option<Amount>) -> String {
     amount.map_or_else(|| "to be decided".to_owned(), money)
 }
 
 /// The organizer's schedule, its step at the instant in question marked.
-pub(super) fn steps(schedule: &[Segment], at: Timestamp, style: Style) -> String {
+pub fn steps(schedule: &[Segment], at: Timestamp, style: Style) -> String {
     let rows = schedule.iter().map(|segment| {
         let here = (segment.from..=segment.to).contains(&at);
         [

@@ -1,8 +1,9 @@
 //! How webhook events, their deliveries and attempts are shown.
 
+use bookguard_core::features::attempts::AttemptRecord;
+use bookguard_core::features::events::EventWithAttempts;
 use bookguard_core::features::events::RetryResult;
 use bookguard_core::features::events::log::EventLog;
-use bookguard_core::features::events::{AttemptRecord, EventWithAttempts};
 use bookguard_core::model::{Delivery, Event, Page};
 
 use super::table::{Style, list, more, record, time};

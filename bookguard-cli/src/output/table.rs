@@ -3,6 +3,7 @@
 //! Invariant: every cell is made plain here, so that no caller can forget it.
 
 use anstyle::AnsiColor;
+use bookguard_core::engine::command::Receipt;
 use bookguard_core::model::{Amount, Timestamp};
 use comfy_table::{Cell, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -158,6 +159,11 @@ fn empty() -> Table {
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-')));
     table.set_content_arrangement(ContentArrangement::Disabled);
     table
+}
+
+/// Where a fact stands in the log.
+pub fn leaf(receipt: &Receipt) -> String {
+    format!("{} of {}", receipt.leaf_index, receipt.tree_size)
 }
 
 #[cfg(test)]

@@ -26,8 +26,9 @@ use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
 
-use super::{Answer, Purpose};
+use super::Purpose;
 use crate::failure::Failure;
+use crate::output::Answer;
 use crate::output::say;
 
 /// How long a test that is still running may hold up the end of the command.

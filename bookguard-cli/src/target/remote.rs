@@ -15,11 +15,11 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use url::{Host, Url};
 
-use super::Answer;
 use crate::exit::kind_of;
 use crate::failure::{ErrorBody, Failure, Refusal};
 use crate::files::DOCUMENT_BYTES;
 use crate::http;
+use crate::output::Answer;
 
 /// To be connected.
 const CONNECT: Duration = Duration::from_secs(10);

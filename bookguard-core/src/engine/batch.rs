@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::engine::change::{Change, Content, DeliveryState, EventRow, Sweep};
-use crate::evidence::{Acceptance, RescheduleRecord, TermsVersion};
-use crate::ledger::Hash;
+use crate::evidence::{RescheduleRecord, TermsVersion};
 use crate::ledger::rollback::Rollback;
+use crate::ledger::{Hash, LeafKind};
 use crate::model::{
     ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointHealth, EndpointId,
     EventId, EventType, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,
@@ -27,8 +29,8 @@ pub struct BatchState {
     pub bookings: HashMap<BookingId, BookingState>,
     /// Where the chains of bookings stand to which a command may add, these and those of which a delivery is settled.
     pub chains: HashMap<BookingId, ChainState>,
-    /// Acceptances of bookings whose commands need them, each with its leaf and that leaf's hash, oldest first.
-    pub acceptances: HashMap<BookingId, Vec<KnownAcceptance>>,
+    /// The facts of a kind of bookings whose commands look at them, oldest first.
+    pub facts: HashMap<(LeafKind, BookingId), Vec<KnownFact>>,
     /// Keys that commands name, and all live ones of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
     /// Events named by commands.
@@ -73,8 +75,24 @@ pub struct BatchState {
     pub room: HashMap<EndpointId, usize>,
 }
 
-/// An acceptance with its leaf and that leaf's hash.
-pub type KnownAcceptance = ((u64, Hash), Acceptance);
+/// A fact of a booking, as its entry says.
+#[derive(Debug, Clone)]
+pub struct KnownFact {
+    /// The leaf that commits to it, and that leaf's hash.
+    pub leaf: (u64, Hash),
+    /// Its values by name.
+    pub values: Map<String, Value>,
+}
+
+impl KnownFact {
+    /// From the names and values as an entry keeps them.
+    pub(crate) fn new(leaf: (u64, Hash), pairs: Vec<(String, Value)>) -> Self {
+        Self {
+            leaf,
+            values: pairs.into_iter().collect(),
+        }
+    }
+}
 
 /// A partner and its endpoints.
 #[derive(Debug, Clone)]
@@ -300,10 +318,17 @@ impl BatchState {
             Change::Entry(entry) => {
                 self.size = entry.index + 1;
                 self.written = entry.at;
-                let booking_id = entry.booking_id.as_ref();
-                if let Some(chain) = booking_id.and_then(|id| self.chains.get_mut(id)) {
+                let Some(booking_id) = entry.booking_id else {
+                    return;
+                };
+                if let Some(chain) = self.chains.get_mut(&booking_id) {
                     chain.entries = entry.seq + 1;
                     chain.tip = entry.hash;
+                }
+                if let Some(known) = self.facts.get_mut(&(entry.fact.kind, booking_id)) {
+                    // They were written as pairs a moment ago.
+                    let pairs = serde_json::from_str(&entry.fact.values).unwrap_or_default();
+                    known.push(KnownFact::new((entry.index, entry.hash), pairs));
                 }
             }
             Change::LogRenamed { origin, vkey } => {
@@ -340,10 +365,6 @@ impl BatchState {
                     state.terms = (**terms).clone();
                     state.latest_reschedule = Some(latest_reschedule.clone());
                 }
-            }
-            Change::TermsAccepted { leaf, acceptance } => {
-                let known = self.acceptances.entry(acceptance.booking_id).or_default();
-                known.push((*leaf, (**acceptance).clone()));
             }
             Change::BookingCanceled { booking_id, at } => {
                 if let Some(state) = self.bookings.get_mut(booking_id) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::engine::batch::LatestReschedule;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
-use crate::evidence::Acceptance;
 use crate::evidence::facts::Fact;
 use crate::ledger::Hash;
 use crate::model::{
@@ -88,13 +87,6 @@ pub enum Change {
         latest_reschedule: Box<LatestReschedule>,
         /// The terms from now on.
         terms: Box<Terms>,
-    },
-    /// A party accepted a booking's terms. Only the entry keeps it.
-    TermsAccepted {
-        /// The leaf that says so, and that leaf's hash.
-        leaf: (u64, Hash),
-        /// The acceptance.
-        acceptance: Box<Acceptance>,
     },
     /// A booking was canceled.
     BookingCanceled {

@@ -2,11 +2,11 @@
 
 pub(crate) mod rule;
 
-use crate::model::{ApiKey, ApiKeyId, Page, PartnerId, Scope, Scopes, Timestamp};
+use crate::model::{ApiKey, ApiKeyId, ApiKeySecret, Page, PartnerId, Scope, Scopes, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::partners::new_key;
 use crate::engine::command::NewKey;
+use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
 use crate::input::{self, Value};
 use crate::limits;
@@ -234,4 +234,24 @@ pub struct NewApiKey {
     pub scopes: Scopes,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+/// A key with fresh secret and id.
+pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, ApiKeySecret) {
+    let secret = ApiKeySecret::generate(|| entropy::bytes::<1>()[0]);
+    let key = ApiKey {
+        api_key_id: ApiKeyId::new(at, entropy::bytes()),
+        name: name.to_owned(),
+        scopes,
+        hint: secret.hint(),
+        created_at: at,
+        revoked_at: None,
+    };
+    (
+        NewKey {
+            key,
+            hash: secret.hash(),
+        },
+        secret,
+    )
 }

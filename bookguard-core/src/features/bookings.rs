@@ -530,7 +530,7 @@ impl Operation for ProtectBooking {
             event_id: EventId::new(at, entropy::bytes()),
             lease: session.service.lease(),
             seed: entropy::bytes(),
-            evidence_url: super::evidence::address(session, &booking_id),
+            evidence_url: packet_url(session, &booking_id),
         };
         Ok(write(at, protect))
     }
@@ -566,4 +566,12 @@ pub struct Protected {
     pub protected_at: Timestamp,
     /// Where the record stands in the ledger.
     pub receipt: Receipt,
+}
+
+/// Where a booking's packet is fetched.
+pub(super) fn packet_url(session: &Session, booking_id: &BookingId) -> String {
+    format!(
+        "{}/v1/bookings/{booking_id}/evidence",
+        session.service.public_url()
+    )
 }

@@ -193,7 +193,7 @@ fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> Ne
         event_id: EventId::new(at, entropy::bytes()),
         lease: session.service.lease(),
         seed: entropy::bytes(),
-        packet_url: super::evidence::address(session, &booking_id),
+        packet_url: super::bookings::packet_url(session, &booking_id),
     }
 }
 

@@ -171,14 +171,6 @@ impl Standing {
     }
 }
 
-/// Where a booking's packet is fetched.
-pub(super) fn address(session: &Session, booking_id: &BookingId) -> String {
-    format!(
-        "{}/v1/bookings/{booking_id}/evidence",
-        session.service.public_url()
-    )
-}
-
 /// What a packet is made of, all of one moment.
 struct Source {
     state: BookingState,

@@ -26,7 +26,7 @@ pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
 pub(crate) use crate::features::events::RetryEvent;
 pub(crate) use crate::features::partners::{ApprovePartner, Registration};
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
-pub(crate) use crate::ledger::Hash;
+pub(crate) use crate::ledger::{Hash, LeafKind};
 pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
 pub(crate) use crate::policy::PolicySetVersion;
@@ -268,6 +268,7 @@ pub(crate) fn work_with(state: BookingState) -> BatchState {
         chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
         bookings: HashMap::from([(state.booking.booking_id, state)]),
         size: 10,
+        facts: HashMap::from([((LeafKind::TermsAccepted, booking_id()), Vec::new())]),
         ..BatchState::default()
     }
 }

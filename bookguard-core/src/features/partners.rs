@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
+use super::api_keys::new_key;
 use crate::engine::command::NewKey;
 use crate::entropy;
 use crate::error::{Error, Kind};
@@ -16,14 +17,16 @@ use crate::input::{self, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
-    ApiKey, ApiKeyId, ApiKeySecret, EVERY_EVENT_TYPE, Page, Partner, PartnerAccount, PartnerId,
-    PartnerSettings, PartnerStatus, QuotaChanges, Scope, Scopes, Timestamp,
+    ApiKeyId, Page, Partner, PartnerAccount, PartnerId, PartnerSettings, PartnerStatus,
+    QuotaChanges, Scope, Scopes,
 };
 use crate::operation::{
     Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
     paging, path_id, query, query_choice, query_one, read, write,
 };
-use crate::policy::{POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone};
+use crate::policy::{
+    EVERY_EVENT_TYPE, POLICY_ID_FIX, is_policy_id, normalise_event_type, read_time_zone,
+};
 use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Session};
 use crate::text::is_invisible;
@@ -222,26 +225,6 @@ fn is_uri_text(text: &str) -> bool {
     first.bytes().all(plain)
         && parts.all(|part| escaped(part) && part.bytes().all(plain))
         && text.matches('#').count() <= 1
-}
-
-/// A key with fresh secret and id.
-pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, ApiKeySecret) {
-    let secret = ApiKeySecret::generate(|| entropy::bytes::<1>()[0]);
-    let key = ApiKey {
-        api_key_id: ApiKeyId::new(at, entropy::bytes()),
-        name: name.to_owned(),
-        scopes,
-        hint: secret.hint(),
-        created_at: at,
-        revoked_at: None,
-    };
-    (
-        NewKey {
-            key,
-            hash: secret.hash(),
-        },
-        secret,
-    )
 }
 
 /// `bookguard partners approve`: lets a pending partner in and makes its first key.

@@ -73,6 +73,3 @@ pub struct PartnerSettings {
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
 }
-
-/// The event type in [`PartnerSettings::default_policies`] that stands for all others.
-pub const EVERY_EVENT_TYPE: &str = "*";

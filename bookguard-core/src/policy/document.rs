@@ -247,16 +247,16 @@ impl Policy {
 
     /// Reads a policy from a form, as an author writes it. Records every fault; `None` when there is any.
     ///
-    /// Faults: those of [`input`], and `bad_policy_id`, `bad_duration`, `bad_time`, `time_zone_unknown`, `currency_*`,
+    /// Faults: those of `input`, and `bad_policy_id`, `bad_duration`, `bad_time`, `time_zone_unknown`, `currency_*`,
     /// `policy_currency_missing`, `bad_amount`, `amount_*`, `bad_outcome`, `bad_deposit`, `tiers_not_ordered`.
-    pub fn read(form: &mut Form<'_, '_>) -> Option<Self> {
+    pub(crate) fn read(form: &mut Form<'_, '_>) -> Option<Self> {
         super::read::document(form, None).map(Self::new)
     }
 
     /// As [`Policy::read`], for a policy whose id is known: the text may leave it out, and must not say another.
     ///
     /// Further faults: `policy_id_mismatch`.
-    pub fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {
+    pub(crate) fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {
         super::read::document(form, Some(policy_id)).map(Self::new)
     }
 
@@ -273,7 +273,10 @@ impl Policy {
         })
     }
 
-    /// Reads a policy from its JSON text. Errors are those of [`Policy::read`] by JSON pointer, and of [`input::read`].
+    /// Reads a policy from its JSON text.
+    ///
+    /// # Errors
+    /// Every fault of the text, by JSON pointer with its fix.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         input::read(text.as_bytes(), Self::read)
     }

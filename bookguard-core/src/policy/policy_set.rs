@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use super::document::Policy;
 use super::refusal::Refusal;
+use super::templates::EVERY_EVENT_TYPE;
 use super::templates::normalise_event_type;
 use super::words::PolicySource;
 use crate::input::{nearest, shorten};
-use crate::model::{EVERY_EVENT_TYPE, PartnerSettings, Timestamp};
+use crate::model::{PartnerSettings, Timestamp};
 
 /// How far a partner has come with its policies. At the same version it has the same ones, also where a database was put back,
 /// lost versions and gave their numbers to others: those were put at another time.

@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::document::Policy;
-use crate::model::EVERY_EVENT_TYPE;
+
+/// The event type that stands for all others where defaults are chosen.
+pub const EVERY_EVENT_TYPE: &str = "*";
 
 const LIBRARY_JSON: &str = include_str!("templates.json");
 

@@ -142,11 +142,10 @@ impl<'a> Writes<'a> {
 
     fn add(&mut self, change: &'a Change, seal: &Seal) {
         match change {
-            // The head's own columns are written with it, and of an acceptance there is only the entry.
+            // The head's own columns are written with it.
             Change::BookingAdded(_)
             | Change::Entry(_)
             | Change::BookingProtected { .. }
-            | Change::TermsAccepted { .. }
             | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(

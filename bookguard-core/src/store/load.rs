@@ -12,19 +12,19 @@ use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
 use crate::engine::batch::{
-    BatchState, BookingState, ChainState, EventState, KeyState, LatestReschedule, PartnerState,
-    Prior,
+    BatchState, BookingState, ChainState, EventState, KeyState, KnownFact, LatestReschedule,
+    PartnerState, Prior,
 };
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
 use crate::engine::needs::Needs;
 use crate::evidence::facts::RESOLUTION;
-use crate::evidence::{Acceptance, FrozenTerms, RescheduleRecord, TermsVersion};
-use crate::ledger::Hash;
+use crate::evidence::{FrozenTerms, RescheduleRecord, TermsVersion};
+use crate::ledger::{Hash, LeafKind, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
-    Booking, BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp,
-    Usage,
+    Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus,
+    Timestamp, Usage,
 };
 use crate::policy::Resolution;
 use crate::seal::Seal;
@@ -62,6 +62,7 @@ pub(crate) fn begin(
         origin: head.origin.clone(),
         vkey: head.vkey.clone(),
         written: head.written,
+        facts: needs.facts.iter().map(|key| (*key, Vec::new())).collect(),
         ..BatchState::default()
     };
     for (reader, rows) in readers.into_iter().zip(rest) {
@@ -111,10 +112,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
-            &needs.acceptances,
+            "SELECT booking_id, idx, leaf, facts, kind FROM entry WHERE booking_id IN ({})",
+            &needs.facts,
         ),
-        read_acceptance,
+        read_fact,
     );
     ask(
         keys_in(
@@ -276,6 +277,12 @@ impl<N: crate::model::id::Noun> AsKey for crate::model::Id<N> {
     }
 }
 
+impl AsKey for (LeafKind, BookingId) {
+    fn key(&self) -> &[u8] {
+        self.1.as_bytes()
+    }
+}
+
 impl<const N: usize> AsKey for [u8; N] {
     fn key(&self) -> &[u8] {
         self
@@ -372,7 +379,7 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
     booking.protected = booking.protected_at.is_some();
     booking.canceled_at = row.maybe_int(4)?.map(Timestamp::from_ms);
     let protected_leaf = match row.maybe_int(3)? {
-        Some(_) => Some((row.size(3)?, crate::ledger::leaf_hash(row.blob(12)?))),
+        Some(_) => Some((row.size(3)?, leaf_hash(row.blob(12)?))),
         None => None,
     };
     let resolution = match row.maybe_int(13)? {
@@ -463,16 +470,16 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
     Ok(())
 }
 
-fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let corrupt = |why: &dyn std::fmt::Display| {
-        StoreError::Corrupt(format!("an acceptance cannot be read: {why}"))
+/// A fact, if facts of its kind are looked at.
+fn read_fact(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let kind = (row.text(4)?.parse::<LeafKind>())
+        .map_err(|e| StoreError::Corrupt(format!("an entry's kind cannot be read: {e}")))?;
+    let Some(known) = work.facts.get_mut(&(kind, row.id(0)?)) else {
+        return Ok(());
     };
-    let fields: Vec<(String, serde_json::Value)> = row.json(3)?;
-    let acceptance = Acceptance::of(fields.into_iter().collect()).map_err(|e| corrupt(&e))?;
-    let leaf = (row.size(1)?, crate::ledger::leaf_hash(row.blob(2)?));
-    let known = work.acceptances.entry(row.id(0)?).or_default();
-    let place = known.partition_point(|((index, _), _)| *index < leaf.0);
-    known.insert(place, (leaf, acceptance));
+    let leaf = (row.size(1)?, leaf_hash(row.blob(2)?));
+    let place = known.partition_point(|fact| fact.leaf.0 < leaf.0);
+    known.insert(place, KnownFact::new(leaf, row.json(3)?));
     Ok(())
 }
 

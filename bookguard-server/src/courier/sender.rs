@@ -21,8 +21,7 @@ use std::time::{Duration, Instant};
 use bookguard_core::limits::{
     IN_FLIGHT, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES, RESPONSE_HEAD_BYTES,
 };
-use bookguard_core::webhook::attempt::{Attempt, FailureClass, Phase, printable_head};
-use bookguard_core::webhook::schedule::retry_after_ms;
+use bookguard_core::webhook::{Attempt, FailureClass, Phase, printable_head, retry_after_ms};
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;

@@ -10,6 +10,6 @@ mod shape;
 use std::path::{Path, PathBuf};
 
 /// The root of the repository.
-fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -10,6 +10,7 @@
 //! | [`concurrency`], [`deliveries`] | many callers and many deliveries at once |
 //! | [`crash`], [`rollback`], [`nodes`] | processes killed, databases put back, and everything between nodes that can fail |
 //! | [`documents`] | README and docs: every command is run, every error code explained, every link leads somewhere |
+//! | [`structure`] | how the code is laid out: layers, what is public, where an operation is offered |
 //! | [`verifiers`] | the receivers' code of the documents, and published webhook libraries |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -26,5 +27,6 @@ mod policy_http;
 mod policy_schema;
 mod policy_vectors;
 mod rollback;
+mod structure;
 mod verifiers;
 mod wire;

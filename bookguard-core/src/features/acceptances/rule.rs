@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is recorded as accepted is the text of the terms in force at that moment, and no other.
 
-use crate::engine::batch::{BatchState, BookingState};
+use crate::engine::batch::{BatchState, BookingState, KnownFact};
 use crate::engine::chain::Chain;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, Head, Receipt};
@@ -14,7 +14,7 @@ use crate::features::cancellations::rule::owned;
 use crate::features::reschedules::rule::fault;
 use crate::ledger::{Hash, LeafKind};
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
-use crate::model::{BookingStatus, Timestamp};
+use crate::model::{BookingId, BookingStatus, Timestamp};
 use crate::policy::disclose;
 
 impl Command for AcceptTerms {
@@ -22,7 +22,7 @@ impl Command for AcceptTerms {
 
     fn needs(&self, needs: &mut Needs) {
         needs.booking_of(self.partner_id, self.booking_id);
-        needs.acceptances.push(self.booking_id);
+        needs.facts.push((LeafKind::TermsAccepted, self.booking_id));
     }
 
     /// Records an acceptance. The same party, method, instant and text again answer with what is recorded.
@@ -33,9 +33,8 @@ impl Command for AcceptTerms {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
         let asked = &self.asked;
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
-        let known = batch.acceptances.get(&self.booking_id);
-        let known = known.map_or(&[][..], Vec::as_slice);
-        let same = |(_, known): &&(_, Acceptance)| {
+        let known = known(batch, self.booking_id)?;
+        let same = |(_, known): &&Recorded| {
             known.party == asked.party
                 && known.method == asked.method
                 && known.at == asked.at
@@ -76,19 +75,27 @@ impl Command for AcceptTerms {
         let entry = chain.append(LeafKind::TermsAccepted, facts::accepted(&acceptance))?;
         let leaf = (entry.index, entry.hash);
         let reply = answer(batch, leaf, &acceptance);
-        let changes = vec![
-            Change::Entry(Box::new(entry)),
-            Change::TermsAccepted {
-                leaf,
-                acceptance: Box::new(acceptance),
-            },
-        ];
-        Ok((changes, reply))
+        Ok((vec![Change::Entry(Box::new(entry))], reply))
     }
 
     fn complete(&self, reply: &mut Accepted, head: &Head) {
         reply.receipt.complete(head);
     }
+}
+
+/// An acceptance with its leaf and that leaf's hash.
+type Recorded = ((u64, Hash), Acceptance);
+
+/// What is recorded already, oldest first.
+fn known(batch: &BatchState, booking_id: BookingId) -> Result<Vec<Recorded>, Error> {
+    let facts = batch.facts.get(&(LeafKind::TermsAccepted, booking_id));
+    let read = |fact: &KnownFact| match Acceptance::of(fact.values.clone()) {
+        Ok(acceptance) => Ok((fact.leaf, acceptance)),
+        Err(why) => Err(Error::internal(format!(
+            "an acceptance cannot be read: {why}"
+        ))),
+    };
+    facts.into_iter().flatten().map(read).collect()
 }
 
 fn admissible(state: &BookingState, known: usize) -> Result<(), Error> {

@@ -6,13 +6,13 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::features::attempts::AttemptRecord;
 use crate::features::endpoints::secrets::{RotateSecret, RotatedSecret};
 use crate::features::endpoints::testing::TestEndpoint;
 use crate::features::endpoints::update::UpdateEndpoint;
 use crate::features::endpoints::{
     CreateEndpoint, DeleteEndpoint, EndpointKept, EndpointUpdate, NewSecret,
 };
-use crate::features::events::AttemptRecord;
 use crate::features::partners::quota;
 use crate::limits;
 use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};

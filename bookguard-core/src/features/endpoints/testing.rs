@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::entropy;
 use crate::error::Error;
-use crate::features::events::AttemptRecord;
+use crate::features::attempts::AttemptRecord;
 use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Awaits, Body, Method, Operation, Request, Route, TestDelivery, path_id, query_one,

@@ -2,8 +2,8 @@
 //! they are held to the policies' texts, to each other and to their partner.
 
 use super::{CLOCK_SLACK_MS, Check, PAGE};
-use crate::model::{EVERY_EVENT_TYPE, PartnerId, PartnerSettings, Timestamp};
-use crate::policy::{Policy, Zone, normalise_event_type};
+use crate::model::{PartnerId, PartnerSettings, Timestamp};
+use crate::policy::{EVERY_EVENT_TYPE, Policy, Zone, normalise_event_type};
 use crate::store::conn::{Row, Statement, StoreError};
 
 /// A row of `policy_version`, as far as the next one is held to it.

@@ -2,7 +2,7 @@
 //! mean the same everywhere.
 
 use bookguard_core::limits;
-use bookguard_core::model::id::{Noun as _, noun};
+use bookguard_core::model::{Noun as _, noun};
 use bookguard_core::operation::{QueryForm, QueryParam};
 use bookguard_core::session::Access;
 use serde_json::{Value, json};

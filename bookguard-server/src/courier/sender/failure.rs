@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use bookguard_core::limits::{RESPONSE_FIELDS, RESPONSE_FIELDS_BYTES};
-use bookguard_core::webhook::attempt::{FailureClass, Phase, printable_head};
+use bookguard_core::webhook::{FailureClass, Phase, printable_head};
 
 use super::Broken;
 use super::meter::Excess;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
-use bookguard_core::webhook::attempt::Phase;
+use bookguard_core::webhook::Phase;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 

@@ -17,7 +17,7 @@ use std::vec;
 
 use bookguard_core::engine::outbox::EndpointStanding;
 use bookguard_core::model::PartnerId;
-use bookguard_core::webhook::attempt::Phase;
+use bookguard_core::webhook::Phase;
 use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use bookguard_server::config::TrustedProxies;
 use bookguard_server::config::{Config, Connections, Settings};
-use bookguard_server::proxies::TrustedProxies;
 use bookguard_tests::engine::Engine;
 use bookguard_tests::raw::{Raw, RawReply};
 use bookguard_tests::samples;

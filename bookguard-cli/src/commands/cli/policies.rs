@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::PageArgs;
+use crate::args::PageArgs;
 
 /// What can be done with policies.
 #[derive(Debug, Subcommand)]

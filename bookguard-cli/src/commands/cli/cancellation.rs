@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::OnceArgs;
+use crate::args::OnceArgs;
 
 /// A question to a booking's policy.
 #[derive(Debug, Args)]

@@ -29,11 +29,11 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::commands::{Check, lines};
+use super::{Check, lines};
 use crate::failure::Failure;
+use crate::output::Answer;
 use crate::output::table::{Style, money, time};
 use crate::output::{cancellation, print, say};
-use crate::target::Answer;
 use crate::target::remote::Remote;
 use receiver::Receiver;
 

@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{OnceArgs, PageArgs};
+use crate::args::{OnceArgs, PageArgs};
 
 /// What can be done with webhook endpoints.
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{AcceptArgs, CancelArgs, EvaluateArgs, OnceArgs, PageArgs, RescheduleArgs};
+use super::{CancelArgs, EvaluateArgs};
+use crate::args::{OnceArgs, PageArgs};
+use crate::commands::acceptances::AcceptArgs;
+use crate::commands::reschedules::RescheduleArgs;
 
 /// What can be done with bookings.
 #[derive(Debug, Subcommand)]

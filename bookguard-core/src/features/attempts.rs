@@ -1,0 +1,66 @@
+//! One attempt to deliver something, as it is shown.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{EndpointId, Timestamp};
+use crate::webhook::Attempt;
+
+/// One attempt to deliver an event to an endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct AttemptRecord {
+    /// To which endpoint.
+    pub endpoint_id: EndpointId,
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took, milliseconds.
+    pub duration_ms: u64,
+    /// Whether the receiver accepted the event.
+    pub delivered: bool,
+    /// How far it came: dns, connect, tls, send, headers or body.
+    pub phase: String,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub error: Option<String>,
+    /// The failure in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub detail: Option<String>,
+    /// The status answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub status_code: Option<u16>,
+    /// The first 1,024 bytes of the answer's body, made printable.
+    pub response_head: String,
+    /// Bytes of the answer's body that were read.
+    pub response_len: u32,
+    /// SHA-256 of those bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub response_sha256: Option<String>,
+}
+
+impl AttemptRecord {
+    /// Attempt `number` to deliver something to an endpoint.
+    pub fn of(endpoint_id: EndpointId, number: u32, attempt: &Attempt) -> Self {
+        Self {
+            endpoint_id,
+            number,
+            started_at: Timestamp::from_ms(attempt.started_at),
+            duration_ms: attempt.duration_ms,
+            delivered: attempt.delivered(),
+            phase: attempt.phase.to_string(),
+            error: attempt.class.map(|class| class.to_string()),
+            detail: attempt.detail.clone(),
+            status_code: attempt.status_code,
+            response_head: attempt.response_head.clone(),
+            response_len: attempt.response_len,
+            response_sha256: attempt.response_sha256.clone(),
+        }
+    }
+}

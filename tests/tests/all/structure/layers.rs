@@ -1,0 +1,261 @@
+//! Layers point one way: a module imports what stands on a line above its own, and nothing of its own line.
+//!
+//! Only files of one folder that are named together may know each other. A new module has to be put somewhere.
+
+use super::sources;
+
+/// A crate's modules from the ground up. Those of the folders named here are told apart by file.
+struct Layers {
+    package: &'static str,
+    folders: &'static [&'static str],
+    lines: &'static [&'static [&'static str]],
+}
+
+const CORE: Layers = Layers {
+    package: "bookguard-core",
+    folders: &["engine", "features"],
+    lines: &[
+        // Pure: nouns, policies, the ledger's bytes, packets, signatures.
+        &["limits", "text"],
+        &["model"],
+        &["error", "ledger"],
+        &["input"],
+        &["policy"],
+        &["webhook"],
+        &["evidence"],
+        // What a node has besides its database.
+        &["clock", "entropy", "private", "packets", "policy_cache"],
+        &[
+            "engine/lease",
+            "engine/waiting",
+            "guard",
+            "key_file",
+            "seal",
+        ],
+        &["log"],
+        // What a batch asks, sees and causes, and the store that loads and writes it.
+        &["engine/batch engine/change engine/command engine/needs"],
+        &[
+            "engine/answers",
+            "engine/chain",
+            "engine/decide",
+            "engine/outbox",
+            "store",
+        ],
+        &["engine/presence", "storage"],
+        &["engine/writer"],
+        &["service"],
+        &["session"],
+        &["operation"],
+        &[
+            "features/api_keys",
+            "features/attempts",
+            "features/health",
+            "features/ledger",
+            "features/policies",
+            "features/retention",
+        ],
+        &["features/partners"],
+        &["features/endpoints"],
+        &["features/deliveries"],
+        &["features/bookings", "features/events"],
+        &["features/cancellations", "features/evaluations"],
+        &["features/recoveries", "features/reschedules"],
+        &["features/acceptances"],
+        &["features/evidence"],
+    ],
+};
+
+const SERVER: Layers = Layers {
+    package: "bookguard-server",
+    folders: &[],
+    lines: &[
+        &[
+            "meter",
+            "negotiation",
+            "payer",
+            "rate",
+            "retention",
+            "skew",
+            "tls",
+            "watch",
+        ],
+        &["auth", "courier", "refusal"],
+        &["incoming", "proxies", "readers"],
+        &["config", "router"],
+        &["app", "connections"],
+        &["api"],
+        &["mcp"],
+        &["documents"],
+        &["server"],
+        &["main"],
+    ],
+};
+
+const CLI: Layers = Layers {
+    package: "bookguard-cli",
+    folders: &[],
+    lines: &[
+        &["args", "exit", "text"],
+        &["failure"],
+        &["files", "http", "output"],
+        &["consent", "settings"],
+        &["target"],
+        &["commands"],
+        &["main", "reference"],
+    ],
+};
+
+/// What these may import, and nothing else of the crate: nothing in here does I/O.
+const PURE: [&str; 9] = [
+    "error", "evidence", "input", "ledger", "limits", "model", "policy", "text", "webhook",
+];
+
+/// What no rule may know: clocks, dice, and everything that does I/O.
+const FORBIDDEN_IN_RULES: [&str; 7] = [
+    "clock",
+    "entropy",
+    "operation",
+    "service",
+    "session",
+    "store",
+    "engine/writer",
+];
+
+/// How I/O, clocks, dice and waiting are spelt.
+const IO: [&str; 12] = [
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "Instant::now",
+    "SystemTime",
+    "getrandom",
+    "r2d2",
+    "rusqlite",
+    "tokio",
+    ".await",
+];
+
+impl Layers {
+    /// Each file with its module and the modules it imports.
+    fn imports(&self) -> Vec<(String, String, Vec<String>)> {
+        let files = sources(self.package).into_iter();
+        let files = files.filter(|(file, _)| file != "lib.rs");
+        let found = files.filter_map(|(file, text)| {
+            let module = self.module(file.trim_end_matches(".rs"))?;
+            let imported = self.imported(&file, &text);
+            Some((file, module, imported))
+        });
+        found.collect()
+    }
+
+    /// The module of the table that a path belongs to; none for a file that only names those of its folder.
+    fn module(&self, path: &str) -> Option<String> {
+        let mut parts = path.split('/');
+        let first = parts.next()?;
+        if !self.folders.contains(&first) {
+            return Some(first.to_owned());
+        }
+        Some(format!("{first}/{}", parts.next()?))
+    }
+
+    fn imported(&self, file: &str, text: &str) -> Vec<String> {
+        // Beside a file of such a folder, `super` is the folder.
+        let folder = file
+            .split_once('/')
+            .filter(|(folder, rest)| self.folders.contains(folder) && !rest.contains('/'));
+        let mut text = text.to_owned();
+        if let Some((folder, _)) = folder {
+            text = text.replace("super::", &format!("crate::{folder}::"));
+        }
+        let word = |text: &str| -> String {
+            let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+            text.chars().take_while(is_word).collect()
+        };
+        let mut modules = Vec::new();
+        for after in text.split("crate::").skip(1) {
+            assert!(
+                !after.starts_with('{'),
+                "{file}: one `use crate::…` for each module, so that it can be read here"
+            );
+            let path: Vec<String> = after.splitn(3, "::").take(2).map(word).collect();
+            modules.extend(self.module(&path.join("/")));
+        }
+        modules
+    }
+
+    /// Line and group of a module.
+    fn place(&self, module: &str) -> (usize, usize) {
+        let mut groups = self.lines.iter().enumerate().flat_map(|(line, groups)| {
+            groups
+                .iter()
+                .enumerate()
+                .map(move |(group, names)| (line, group, names))
+        });
+        let found = groups.find(|(.., names)| names.split(' ').any(|name| name == module));
+        let (line, group, _) = found.unwrap_or_else(|| {
+            panic!(
+                "{}: {module} is in no layer: put it into the table",
+                self.package
+            )
+        });
+        (line, group)
+    }
+}
+
+#[test]
+fn no_module_imports_its_own_layer_or_one_above_it() {
+    for layers in [CORE, SERVER, CLI] {
+        let mut wrong = Vec::new();
+        for (file, module, imported) in layers.imports() {
+            let (line, group) = layers.place(&module);
+            for other in imported {
+                let there = layers.place(&other);
+                if other != module && there.0 >= line && there != (line, group) {
+                    wrong.push(format!("{}: {file} imports {other}", layers.package));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "upwards or across:\n{}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn modules_named_together_are_files_of_one_folder() {
+    for names in CORE.lines.iter().copied().flatten() {
+        let folders: Vec<_> = names
+            .split(' ')
+            .map(|name| name.split_once('/').map(|(folder, _)| folder))
+            .collect();
+        assert!(folders.len() == 1 || folders[0].is_some(), "{names}");
+        assert!(
+            folders.iter().all(|folder| *folder == folders[0]),
+            "{names}"
+        );
+    }
+}
+
+#[test]
+fn what_is_pure_does_no_io_and_imports_nothing_that_does() {
+    let texts = sources(CORE.package);
+    for (file, module, imported) in CORE.imports() {
+        let rule = file.starts_with("features/") && file.ends_with("/rule.rs");
+        let value = ["batch", "change", "command", "needs", "chain", "decide"]
+            .map(|part| format!("engine/{part}"));
+        if PURE.contains(&&*module) {
+            let impure = imported.iter().find(|other| !PURE.contains(&&***other));
+            assert_eq!(impure, None, "{file} is pure");
+        } else if rule {
+            let known = imported
+                .iter()
+                .find(|other| FORBIDDEN_IN_RULES.contains(&&***other));
+            assert_eq!(known, None, "{file} is a rule");
+        } else if !value.contains(&module) {
+            continue;
+        }
+        let io = IO.iter().find(|io| texts[&file].contains(**io));
+        assert_eq!(io, None, "{file} is pure");
+    }
+}

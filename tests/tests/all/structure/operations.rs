@@ -1,0 +1,188 @@
+//! "Add an operation", step by step: each operation of the core is served, has a command, a place in the documents, and a tool or
+//! a reason to have none.
+
+use std::fs;
+
+use super::{files, repository, sources};
+
+/// Operations that no model is offered, and why.
+const NO_TOOL: [(&str, &[&str]); 5] = [
+    (
+        "credentials and whom they let in are a person's to decide",
+        &[
+            "registerPartner",
+            "createApiKey",
+            "listApiKeys",
+            "revokeApiKey",
+            "rotatePartnerSecret",
+        ],
+    ),
+    (
+        "where events go, and whether again, is set up once by a person",
+        &[
+            "createWebhookEndpoint",
+            "listWebhookEndpoints",
+            "getWebhookEndpoint",
+            "updateWebhookEndpoint",
+            "deleteWebhookEndpoint",
+            "testWebhookEndpoint",
+            "rotateWebhookEndpointSecret",
+            "recoverWebhookEvents",
+            "getWebhookRecovery",
+            "listWebhookRecoveries",
+            "getWebhookEvent",
+        ],
+    ),
+    (
+        "what a partner decides for all its bookings is written and reviewed, not chatted",
+        &[
+            "getPartner",
+            "updatePartner",
+            "putPolicy",
+            "getPolicy",
+            "listPolicies",
+            "listPolicyVersions",
+            "validatePolicy",
+            "listPolicyTemplates",
+        ],
+    ),
+    (
+        "only people agree: on terms, on a date, on a decision",
+        &[
+            "getDisclosure",
+            "acceptTerms",
+            "rescheduleBooking",
+            "decideResolution",
+            "getResolution",
+        ],
+    ),
+    (
+        "a tool has it already, or answering is enough",
+        &["getHealth", "listBookingWebhookEvents"],
+    ),
+];
+
+/// Operations whose paths no page names: they list or read what a page explains, or its command is explained in its place. The
+/// interface document and the page of commands have them.
+const NO_PAGE: [&str; 9] = [
+    "getBooking",
+    "getResolution",
+    "listBookingWebhookEvents",
+    "listPolicies",
+    "listPolicyTemplates",
+    "listPolicyVersions",
+    "listWebhookRecoveries",
+    "retryWebhookEvent",
+    "revokeApiKey",
+];
+
+struct Declared {
+    name: String,
+    id: String,
+    path: String,
+    is_administrators: bool,
+}
+
+/// Every operation, as its declaration says.
+fn operations() -> Vec<Declared> {
+    let mut found = Vec::new();
+    for (file, text) in sources("bookguard-core") {
+        if !file.starts_with("features/") {
+            continue;
+        }
+        for declaration in text.split("impl Operation for ").skip(1) {
+            let said = |key: &str| {
+                let (_, after) = declaration.split_once(key).unwrap();
+                after.split('"').next().unwrap().to_owned()
+            };
+            found.push(Declared {
+                name: declaration.split(' ').next().unwrap().to_owned(),
+                id: said("id: \""),
+                path: said("path: \""),
+                is_administrators: declaration
+                    .split("status:")
+                    .next()
+                    .unwrap()
+                    .contains("Access::Administrator"),
+            });
+        }
+    }
+    assert!(found.len() > 40, "the operations were not found");
+    found
+}
+
+/// Whether a text has the path, with anything where it has a parameter.
+fn names_path(text: &str, path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    text.split(|c: char| c.is_whitespace() || "`'\"()<>|,?".contains(c))
+        .any(|word| {
+            let word = word
+                .split_once("/v1/")
+                .map(|(_, rest)| format!("/v1/{rest}"));
+            word.is_some_and(|word| {
+                let there: Vec<&str> = word
+                    .trim_end_matches(['.', ':', ';', '/'])
+                    .split('/')
+                    .collect();
+                let same = |(part, found): (&&str, &&str)| part.starts_with('{') || part == found;
+                there.len() == parts.len() && parts.iter().zip(&there).all(same)
+            })
+        })
+}
+
+#[test]
+fn every_operation_is_offered_everywhere_or_says_why_not() {
+    let operations = operations();
+    let command_line = sources("bookguard-cli");
+    let server = sources("bookguard-server");
+    let (table, tools) = (&server["api.rs"], &server["mcp/tools.rs"]);
+    let mut pages = fs::read_to_string(repository().join("README.md")).unwrap();
+    for page in files(&repository().join("docs"), "md") {
+        pages.push_str(&fs::read_to_string(page).unwrap());
+    }
+    let mut missing = Vec::new();
+    for Declared {
+        name,
+        id,
+        path,
+        is_administrators,
+    } in &operations
+    {
+        let mut need = |there: bool, what: &str| {
+            if !there {
+                missing.push(format!("{name} ({id}): {what}"));
+            }
+        };
+        need(
+            command_line
+                .values()
+                .any(|text| text.contains(&format!("<{name}>"))),
+            "no command calls it",
+        );
+        need(
+            table.contains(&format!("entry::<{name}>()")) != *is_administrators,
+            "it is served, or else the administrator's",
+        );
+        if *is_administrators {
+            continue;
+        }
+        let excused = NO_PAGE.contains(&&**id);
+        need(
+            names_path(&pages, path) != excused,
+            "a page names its path, or else it is said why not",
+        );
+        let excused = NO_TOOL.iter().any(|(_, ids)| ids.contains(&&**id));
+        let has_tool = tools.contains(&format!("operation: \"{id}\""));
+        need(
+            has_tool != excused,
+            "it is a tool, or else has a reason to be none",
+        );
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    for id in NO_TOOL.iter().flat_map(|(_, ids)| *ids).chain(&NO_PAGE) {
+        assert!(
+            operations.iter().any(|operation| operation.id == *id),
+            "there is no operation {id}"
+        );
+    }
+}

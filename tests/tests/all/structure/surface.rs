@@ -1,0 +1,52 @@
+//! What a crate shows to whoever depends on it: a new public module is meant, or it is not public.
+
+use super::sources;
+
+/// The public modules of a crate's root, with the feature that shows them.
+fn public_modules(package: &str) -> Vec<(String, Option<String>)> {
+    let root = &sources(package)["lib.rs"];
+    let mut found = Vec::new();
+    let mut feature = None;
+    for line in root.lines() {
+        if let Some(name) = line.strip_prefix("#[cfg(feature = \"") {
+            feature = name.split('"').next().map(str::to_owned);
+        } else if let Some(module) = line.strip_prefix("pub mod ") {
+            found.push((module.trim_end_matches(';').to_owned(), feature.take()));
+        } else {
+            feature = None;
+        }
+    }
+    found
+}
+
+#[test]
+fn without_features_the_library_shows_what_a_receiver_needs() {
+    let modules = public_modules("bookguard-core");
+    let always = modules.iter().filter(|(_, feature)| feature.is_none());
+    let always: Vec<_> = always.map(|(module, _)| &**module).collect();
+    assert_eq!(
+        always,
+        ["error", "evidence", "ledger", "model", "policy", "webhook"]
+    );
+    for (module, feature) in &modules {
+        let known = feature
+            .as_deref()
+            .is_none_or(|feature| ["internals", "store"].contains(&feature));
+        assert!(known, "{module} is behind {feature:?}");
+    }
+}
+
+#[test]
+fn the_server_shows_what_the_command_line_needs() {
+    let modules = public_modules("bookguard-server");
+    let names: Vec<_> = modules.iter().map(|(module, _)| &**module).collect();
+    assert_eq!(names, ["config", "courier", "mcp", "tls", "watch"]);
+    let command_line = sources("bookguard-cli").into_values().collect::<String>();
+    for name in names {
+        let used = command_line.contains(&format!("bookguard_server::{name}"));
+        assert!(
+            used,
+            "{name} is public and the command line does not use it"
+        );
+    }
+}
