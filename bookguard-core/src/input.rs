@@ -32,7 +32,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use self::describe::{Declaration, Draft};
+#[cfg(feature = "internals")]
+pub use self::describe::Declaration;
+pub use self::describe::Draft;
 pub use self::node::Node;
 use crate::error::{Error, FieldError};
 use crate::limits::FAULTS;

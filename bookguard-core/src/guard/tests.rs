@@ -227,7 +227,7 @@ fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     let lines = said();
     assert_eq!(lines.len(), 1, "{lines:?}");
     for word in [
-        "holds 4 entries of log log, and 9 were published",
+        "holds 4 entries of log log, but 9 were published",
         "b.key.seen",
         "Reads go on",
         "accept-rollback",
