@@ -7,19 +7,6 @@
 //! Reading a form: bind every field first, then build, so that one fault does not hide the next. The same reader describes what
 //! it reads, as JSON Schema (`describe`): it is run without a value then, and has each field say what it is. So a reader must not
 //! leave early, and not look for a field before it binds it.
-//!
-//! ```
-//! use bookguard_core::input;
-//!
-//! let error = input::read(br#"{"nmae": 7}"#, |form| {
-//!     let name = form.required("name", |v| v.text(200));
-//!     Some(name?)
-//! })
-//! .unwrap_err();
-//! let codes: Vec<_> = error.details.iter().map(|d| (d.pointer.as_str(), d.code.as_str())).collect();
-//! assert_eq!(codes, [("/name", "missing_field"), ("/nmae", "unknown_field")]);
-//! assert!(error.details[1].fix.contains("\"name\""));
-//! ```
 
 mod describe;
 mod node;

@@ -321,7 +321,7 @@ impl Serialize for Policy {
 }
 
 impl<'de> Deserialize<'de> for Policy {
-    /// Goes through [`Policy::read`]: stored and disclosed policies obey the same rules as new ones.
+    /// Goes through `Policy::read`: stored and disclosed policies obey the same rules as new ones.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         if let Some(policy) = templates::known(&value) {

@@ -28,7 +28,7 @@ pub struct Attempt {
     /// The HTTP status answered, if an answer began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
-    /// The first [`RESPONSE_HEAD_BYTES`] of the answer's body, made printable; empty if there was none.
+    /// The first 1,024 bytes of the answer's body, made printable; empty if there was none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub response_head: String,
     /// How many bytes of the answer's body were read: all of it, or what the reading limit let in.
