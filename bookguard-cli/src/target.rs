@@ -116,7 +116,8 @@ impl Target {
     }
 }
 
-fn only_here(what: &str) -> Failure {
+/// What a command says that works on a database only.
+pub fn only_here(what: &str) -> Failure {
     Failure::Usage(format!(
         "\"{what}\" works only on the database itself: run it where the database is, with --db PATH and without --url or BOOKGUARD_URL"
     ))

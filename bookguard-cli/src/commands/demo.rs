@@ -29,11 +29,13 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Check, lines};
+use super::declare::{Command, alone};
+use super::evaluations::policy_evaluation;
+use super::verify::{Check, lines};
 use crate::failure::Failure;
 use crate::output::Answer;
 use crate::output::table::{Style, money, time};
-use crate::output::{cancellation, print, say};
+use crate::output::{print, say};
 use crate::target::remote::Remote;
 use receiver::Receiver;
 
@@ -41,11 +43,16 @@ use receiver::Receiver;
 const PATIENCE: Duration = Duration::from_secs(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
+pub(super) fn command() -> Command {
+    let about = "Show everything once, end to end, on a temporary database";
+    alone("demo", about, |call| Box::pin(run(call.screen.style)))
+}
+
 /// Runs the demo.
 ///
 /// # Errors
 /// The first step's that does not do what it says.
-pub async fn run(style: Style) -> Result<(), Failure> {
+async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = scratch()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
@@ -314,7 +321,7 @@ async fn evaluate(
         .output;
     step.done(
         "Policy evaluated, as if the organizer canceled now",
-        &cancellation::policy_evaluation(&answer, Style::default()),
+        &policy_evaluation(&answer, Style::default()),
     )?;
     Ok(answer.evaluation)
 }
