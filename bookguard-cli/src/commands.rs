@@ -79,7 +79,6 @@ pub fn declared() -> Vec<Declared> {
 pub fn shape(declared: &[Declared]) -> clap::Command {
     let command = clap::Command::new("bookguard")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Evidence and protection for bookings")
         .after_help(
             "Commands work on a database (--db) as its administrator, also while servers run on it, or \
              on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file.\n\n\
@@ -89,7 +88,8 @@ pub fn shape(declared: &[Declared]) -> clap::Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(declared.iter().map(Declared::shape));
-    GlobalArgs::augment_args(command)
+    // A doc comment of the arguments is not the program's.
+    GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
 }
 
 /// Does what the command line says.

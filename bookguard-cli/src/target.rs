@@ -8,6 +8,7 @@ pub mod remote;
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::Answer;
@@ -113,6 +114,18 @@ impl Target {
             Self::Local(local) => local.close().await,
             Self::Remote(_) => {}
         }
+    }
+}
+
+/// A request for what these ids name, with this body unless it is null.
+pub fn request(ids: &[&str], body: &Value) -> Request {
+    Request {
+        path: ids.iter().map(|id| (*id).to_owned()).collect(),
+        body: match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        },
+        ..Request::default()
     }
 }
 

@@ -9,12 +9,14 @@ pub mod security;
 pub mod settings;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::Quota;
-use bookguard_core::service::RegistrationMode;
+use bookguard_core::service::{self, RegistrationMode};
 use bookguard_core::store::Database;
 use url::Url;
 
@@ -22,6 +24,7 @@ use self::security::SecurityTxt;
 pub use self::settings::Settings;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
+use crate::courier::{CourierConfig, endpoint_rule};
 pub use crate::proxies::TrustedProxies;
 
 /// The database when nothing is said.
@@ -233,6 +236,35 @@ impl Config {
         Self {
             db: db.into(),
             ..defaults.expect("each default is one that its setting takes: a test resolves them")
+        }
+    }
+
+    /// What its service is opened with, which partners reach at `address` unless it has a public one.
+    pub fn service(&self, address: &str, outbox: Option<Arc<Outbox>>) -> service::Config {
+        service::Config {
+            db: self.db.clone(),
+            create: true,
+            ledger_key: self.ledger_key.clone(),
+            guard_file: self.guard_file.clone(),
+            public_url: (self.public_url.clone()).unwrap_or_else(|| format!("http://{address}")),
+            registration: self.registration,
+            library_policies: self.library_policies,
+            clock: self.clock.clone(),
+            outbox,
+            endpoint_rule: endpoint_rule(self.webhooks.clone()),
+            verifies_endpoints: self.verifies_endpoints,
+            min_free_disk: self.min_free_disk,
+            quota: self.quota,
+            report: self.report,
+            commit_delay: self.commit_delay,
+        }
+    }
+
+    /// How its courier works.
+    pub fn courier(&self) -> CourierConfig {
+        CourierConfig {
+            proxy: self.webhook_proxy.clone(),
+            ..CourierConfig::new(self.webhooks.clone(), self.report)
         }
     }
 

@@ -57,7 +57,7 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 
 /// How a courier works.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct CourierConfig {
     /// Where webhooks may go.
     pub rules: AddressRules,
     /// Through which proxy they go, if through one.
@@ -92,10 +92,10 @@ pub struct Courier {
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Settings {
+impl CourierConfig {
     /// A server's: attempts of 15 seconds, straight, claiming what is due.
     pub fn new(rules: AddressRules, report: fn(&str)) -> Self {
-        Settings {
+        CourierConfig {
             rules,
             proxy: None,
             attempt_time: Duration::from_millis(ATTEMPT_MS),
@@ -115,7 +115,7 @@ impl Courier {
         service: Arc<Service>,
         outbox: Arc<Outbox>,
         deliveries: UnboundedReceiver<Vec<LeasedDelivery>>,
-        settings: Settings,
+        settings: CourierConfig,
     ) -> Result<Courier, SenderError> {
         let (notes, heard) = mpsc::unbounded_channel();
         let waiting = Arc::<Waiting<EventId>>::default();

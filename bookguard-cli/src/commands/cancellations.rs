@@ -106,8 +106,8 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
 /// What to ask about anew after a refusal: nothing where the command line itself says what is expected, which no consent
 /// changes, nor where the booking is canceled by now.
 fn to_agree_to(said: bool, refused: &ErrorBody) -> Option<&Evaluation> {
-    let changed = refused.code.as_deref() == Some("quote_changed");
-    let fresh = refused.evaluation.as_deref();
+    let changed = refused.code == "quote_changed";
+    let fresh = refused.evaluation.as_ref();
     fresh.filter(|_| changed && !said && refused.resolution_id.is_none())
 }
 
@@ -267,11 +267,11 @@ mod tests {
         let changed = ErrorBody {
             error: "Conflict".to_owned(),
             message: "Something else.".to_owned(),
-            code: Some("quote_changed".to_owned()),
+            code: "quote_changed".to_owned(),
             details: Vec::new(),
             resolution_id: None,
             disclosure_hash: None,
-            evaluation: Some(Box::new(evaluation())),
+            evaluation: Some(evaluation()),
         };
         assert_eq!(to_agree_to(false, &changed), Some(&evaluation()));
         // Asking again would only end in the same refusal, as often as somebody agrees.
@@ -281,7 +281,7 @@ mod tests {
             ..changed.clone()
         };
         let other = ErrorBody {
-            code: Some("claim_window_closed".to_owned()),
+            code: "claim_window_closed".to_owned(),
             ..changed
         };
         for refused in [canceled, other] {

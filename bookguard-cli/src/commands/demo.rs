@@ -20,7 +20,7 @@ use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::Operation;
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_server::Server;
@@ -31,12 +31,13 @@ use tempfile::TempDir;
 
 use super::declare::{Command, alone};
 use super::evaluations::policy_evaluation;
-use super::verify::{Check, lines};
+use super::verify::{CheckLine, lines};
 use crate::failure::Failure;
 use crate::output::Answer;
 use crate::output::table::{Style, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
+use crate::target::request;
 use receiver::Receiver;
 
 /// How long a webhook may take to arrive and to be recorded.
@@ -352,7 +353,7 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
 
 fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {
     let report = evidence::verify(packet, key);
-    let checks: Vec<Check> = report.checks.iter().map(Check::from).collect();
+    let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
     let text = lines(&checks, report.verified(), step.style);
     if !report.verified() {
         say(&text);
@@ -367,7 +368,7 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
         let why = "A packet with a changed amount verifies, which must never happen.";
         return Err(Failure::NotVerified(why.to_owned()));
     }
-    let failed: Vec<Check> = report.failures().map(Check::from).collect();
+    let failed: Vec<CheckLine> = report.failures().map(CheckLine::from).collect();
     let what = format!(
         "One byte of the packet changed, the first of bookingValue from {from} to {to} (offset {at}): \
          {} of {} checks fail, as they must",
@@ -403,19 +404,7 @@ async fn call<O: Operation>(
     path: &[&str],
     body: serde_json::Value,
 ) -> Result<Answer<O::Output>, Failure> {
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let path = path.iter().map(|part| (*part).to_owned()).collect();
-    remote
-        .call::<O>(Request {
-            path,
-            body,
-            ..Request::default()
-        })
-        .await
+    remote.call::<O>(request(path, &body)).await
 }
 
 /// The commands to go on by hand. They work as they stand, pasted one by one or all at once.

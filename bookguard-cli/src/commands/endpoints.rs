@@ -40,9 +40,13 @@ pub(super) fn commands() -> Declared {
             .without("enabled")
             .name("url", "address")
             .name("events", "event")
-            .negative("events", "all-events", "Receive events of every type")
+            .opposite("events", "all-events", "Receive events of every type")
             .name("rateLimitPerSecond", "rate-limit")
-            .negative(
+            .says(
+                "ownSecret",
+                "Give it its own signing secret; shows it only this once",
+            )
+            .opposite(
                 "ownSecret",
                 "partners-secret",
                 "Sign with the partner's secret again, at once",

@@ -12,7 +12,13 @@ const HERE: &str = "->";
 
 pub(super) fn command() -> Command {
     let about = "Show what a cancellation would cost under the booking's policy, or did cost";
-    operation::<EvaluatePolicy>("evaluate", about, policy_evaluation).alias("policy")
+    let command = operation::<EvaluatePolicy>("evaluate", about, policy_evaluation);
+    command.alias("policy").flags(|flags| {
+        let agreed = "As if both sides agreed that this much goes back (with --canceled-by mutual)";
+        flags
+            .says("agreedRefund", agreed)
+            .says("matrix", "Show every actor side by side");
+    })
 }
 
 /// An answer of the policy, with every actor beside each other where that was asked for.

@@ -226,16 +226,11 @@ impl Poster {
     }
 }
 
-/// The innermost cause: the outer ones only repeat the address.
 fn cause(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("no answer within {} s", ATTEMPT.as_secs());
+    match error.is_timeout() {
+        true => format!("no answer within {} s", ATTEMPT.as_secs()),
+        false => http::cause(error),
     }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 impl Posted {

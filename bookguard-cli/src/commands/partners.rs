@@ -27,6 +27,7 @@ pub(super) fn commands() -> Declared {
     let about = "Show a partner's quota and usage, and change its quota (on the database only)";
     let quota = operation::<SetQuota>("quota", about, account).flags(|flags| {
         flags
+            .may_change_nothing()
             .read("bookings", "Bookings; 0 for no limit, \"default\" for what the service gives everybody, as with the others", number)
             .read("bytes", "Bytes of bookings, such as 10GiB", size)
             .read("eventsPerDay", "Events a day (UTC) beyond which it may record no bookings", number)
@@ -34,7 +35,9 @@ pub(super) fn commands() -> Declared {
     });
     let about = "Choose default policies and a time zone";
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {
-        flags.name("defaultPolicies", "default-policy");
+        flags
+            .name("defaultPolicies", "default-policy")
+            .says("defaultPolicies", DEFAULT_POLICY);
     });
     group(
         "partners",
@@ -50,6 +53,8 @@ pub(super) fn commands() -> Declared {
         ],
     )
 }
+
+const DEFAULT_POLICY: &str = "The policy for an event type, such as concert=house; * is every other type; may be given several times";
 
 /// A part of a quota.
 fn number(typed: &str) -> Result<String, String> {

@@ -6,8 +6,8 @@ use bookguard_core::clock::Clock;
 use bookguard_core::features;
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::model::{Page, Recovery, RecoveryStatus, Timestamp};
-use bookguard_core::operation::Request;
 use clap::Args;
+use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{Style, fields, grouped, joined, page, record, word};
 use crate::output::{self, Answer};
-use crate::target::Target;
+use crate::target::{Target, request};
 
 /// How soon a server is asked how far it is, and how late at most.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -102,10 +102,7 @@ async fn recover(call: Call<'_>) -> Result<(), Failure> {
 async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery>, Failure> {
     let (mut bar, mut pause) = (Bar::new(), ASK_AGAIN.0);
     let mut answer = begun;
-    let request = Request {
-        path: vec![answer.output.recovery_id.to_string()],
-        ..Request::default()
-    };
+    let asked = request(&[&answer.output.recovery_id.to_string()], &Value::Null);
     while answer.output.status == RecoveryStatus::Running {
         let Recovery {
             after_seq,
@@ -127,7 +124,7 @@ async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery
                 pause = (pause * 2).min(ASK_AGAIN.1);
             }
         }
-        answer = target.call::<GetRecovery>(request.clone()).await?;
+        answer = target.call::<GetRecovery>(asked.clone()).await?;
     }
     bar.clear();
     Ok(answer)

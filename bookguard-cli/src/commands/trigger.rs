@@ -10,12 +10,12 @@ use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::model::{BookingId, Event, EventType};
 use bookguard_core::operation::Request;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::declare::{Call, Command, add, special};
 use super::events::happened;
 use crate::failure::Failure;
-use crate::target::Target;
+use crate::target::{Target, request};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -53,28 +53,18 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         "policyId": "firm",
         "metadata": { "trial": "true" },
     });
-    let create = Request {
-        body: body.to_string().into_bytes(),
-        ..Request::default()
-    };
-    let booking_id = target.call::<CreateBooking>(create).await?;
-    let booking_id = booking_id.output.booking_id;
-    let of_booking = Request {
-        path: vec![booking_id.to_string()],
-        ..Request::default()
-    };
+    let created = target.call::<CreateBooking>(request(&[], &body)).await?;
+    let booking_id = created.output.booking_id;
+    let id = booking_id.to_string();
     match event_type {
         EventType::BookingCreated => {}
         EventType::BookingProtected => {
-            target.call::<ProtectBooking>(of_booking).await?;
+            let protect = request(&[&id], &Value::Null);
+            target.call::<ProtectBooking>(protect).await?;
         }
         EventType::ResolutionCreated => {
             let body = json!({ "canceledBy": "organizer", "reason": "other" });
-            let request = Request {
-                body: body.to_string().into_bytes(),
-                ..of_booking
-            };
-            target.call::<CancelBooking>(request).await?;
+            target.call::<CancelBooking>(request(&[&id], &body)).await?;
         }
     }
     let event = latest(target, booking_id, event_type).await?;
@@ -87,11 +77,11 @@ async fn latest(
     booking_id: BookingId,
     event_type: EventType,
 ) -> Result<Event, Failure> {
-    let mut request = Request::default();
-    add(&mut request, "bookingId", Some(booking_id.to_string()));
-    add(&mut request, "type", Some(event_type.word().to_owned()));
-    add(&mut request, "limit", Some("1".to_owned()));
-    let log = target.call::<ListEvents>(request).await?.output;
+    let mut asked = Request::default();
+    add(&mut asked, "bookingId", Some(booking_id.to_string()));
+    add(&mut asked, "type", Some(event_type.word().to_owned()));
+    add(&mut asked, "limit", Some("1".to_owned()));
+    let log = target.call::<ListEvents>(asked).await?.output;
     log.data.into_iter().next().ok_or_else(|| {
         Failure::BadAnswer(format!(
             "booking {booking_id} has no event {}",

@@ -21,7 +21,7 @@ use crate::text::plain;
 
 /// One check, as both show it.
 #[derive(Serialize)]
-pub struct Check {
+pub struct CheckLine {
     /// What was checked.
     pub name: String,
     /// Whether it holds.
@@ -30,7 +30,7 @@ pub struct Check {
     pub detail: String,
 }
 
-impl From<&evidence::Check> for Check {
+impl From<&evidence::Check> for CheckLine {
     fn from(check: &evidence::Check) -> Self {
         let place = if check.place.is_empty() {
             String::new()
@@ -74,7 +74,7 @@ fn packet(call: Call<'_>) -> Result<(), Failure> {
     let mut value = json!(report);
     value["verified"] = verified.into();
     call.screen.said(&value, |style| {
-        let checks: Vec<Check> = report.checks.iter().map(Check::from).collect();
+        let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
         lines(&checks, verified, style)
     })?;
     conclude(verified, "The packet does not verify: do not rely on it.")
@@ -129,7 +129,7 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
             |e| format!("{e} ({})", e.code()),
             |()| "fits body and secret".to_owned(),
         );
-        checks.push(Check {
+        checks.push(CheckLine {
             name: name.to_owned(),
             passed: result.is_ok(),
             detail,
@@ -206,7 +206,7 @@ fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
 }
 
 /// Every check on a line, and what they say together.
-pub fn lines(checks: &[Check], verified: bool, style: Style) -> String {
+pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
     let mut text: String = checks
         .iter()
         .map(|check| {
@@ -247,12 +247,12 @@ mod tests {
     #[test]
     fn every_check_stands_on_a_line_of_its_own() {
         let checks = [
-            Check {
+            CheckLine {
                 name: "proofs".to_owned(),
                 passed: true,
                 detail: String::new(),
             },
-            Check {
+            CheckLine {
                 name: "chain".to_owned(),
                 passed: false,
                 detail: "entry 2\u{1b}[2J\nis missing".to_owned(),

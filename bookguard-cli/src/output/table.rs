@@ -150,12 +150,6 @@ pub trait Cell {
     fn cell(&self) -> Option<String>;
 }
 
-impl Cell for str {
-    fn cell(&self) -> Option<String> {
-        Some(self.to_owned())
-    }
-}
-
 impl<T: Cell + ?Sized> Cell for &T {
     fn cell(&self) -> Option<String> {
         (*self).cell()
@@ -203,7 +197,7 @@ macro_rules! as_they_are {
     };
 }
 
-as_they_are!(String u16 u32 u64 usize Zone);
+as_they_are!(str String u16 u32 u64 usize Zone);
 as_they_are!(Actor Reason Rule EvaluationStatus ResolutionPath ResolutionStatus EvidenceGrade);
 
 /// Words of closed sets, as their JSON has them.

@@ -16,50 +16,30 @@ use super::members::{Members, text};
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const ONCE: &str = "idempotency-key";
 const JSON: &str = "json";
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// What can be typed for an operation.
 #[derive(Default)]
-pub(in crate::commands) struct Flags {
+pub struct Flags {
     fields: Vec<Field>,
-    method: Option<Method>,
+    /// What stands in no field: the whole body in a file, and the key that makes repeating harmless.
+    others: Vec<Arg>,
+    /// The body, where it is always the same.
+    body: Option<&'static str>,
     takes_body: bool,
-    is_once: bool,
-    whole: Whole,
-}
-
-/// The whole body at once, as JSON.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    #[default]
-    Never,
-    /// From a file, instead of the flags.
-    Instead,
-    /// From a file, always.
-    Always,
-    /// The same each time.
-    Fixed(&'static str),
+    needs_one: bool,
 }
 
 /// One value of a request.
-pub(in crate::commands) struct Field {
+struct Field {
     place: Place,
     /// Its name there; of a member within a member, both.
     name: String,
-    flag: String,
-    about: String,
+    arg: Arg,
     form: Form,
-    required: bool,
-    positional: bool,
-    /// The flag that says null or false, and what it is about.
-    negative: Option<(String, String)>,
-    read: Option<Read>,
 }
-
-/// Reads what was typed in a form of its own: the JSON it stands for, or why not.
-type Read = fn(&str) -> Result<String, String>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -68,83 +48,48 @@ enum Place {
     Body,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How what is typed becomes JSON.
+#[derive(Clone, Copy)]
 enum Form {
     Text,
-    Time,
     Number,
     Whole,
-    Switch,
     List,
     Pairs,
+    /// Keys of pairs that are taken away.
+    Nulls,
+    /// A flag that says this.
+    Says(&'static str),
     /// JSON in a file.
     File,
+    /// Whatever its reader makes of it.
+    Read(Read),
 }
 
+/// Reads what was typed in a form of its own: the JSON it stands for, or why not.
+type Read = fn(&str) -> Result<String, String>;
+
+/// What a declaration of a command changes; each names a field as the request does.
 impl Flags {
-    /// Those of an operation's route.
-    pub(super) fn of(route: &Route) -> Self {
-        let mut fields: Vec<Field> = route.parameters().map(of_path).collect();
-        fields.extend(route.query.iter().map(|parameter| {
-            let form = match parameter.form {
-                QueryForm::Flag => Form::Switch,
-                QueryForm::Instant => Form::Time,
-                QueryForm::Decimal | QueryForm::Whole(..) => Form::Number,
-                _ => Form::Text,
-            };
-            Field::new(Place::Query, parameter.name, parameter.description, form)
-        }));
-        fields.extend(route.body.declaration().map(of_body).unwrap_or_default());
-        let mut flags = Self {
-            fields,
-            method: Some(route.method),
-            takes_body: !matches!(route.body, Body::None),
-            is_once: route.method == Method::Post && route.access != Access::Administrator,
-            whole: Whole::Never,
-        };
-        flags.say_flags();
-        flags
-    }
-
-    /// Texts name fields as the interface does; here they are flags.
-    fn say_flags(&mut self) {
-        let names: Vec<_> = (self.fields.iter())
-            .map(|field| (format!("`{}`", field.name), format!("--{}", field.flag)))
-            .collect();
-        for field in &mut self.fields {
-            for (name, flag) in &names {
-                field.about = field.about.replace(name, flag);
-            }
-            field.about = field.about.replace('`', "");
-        }
-    }
-
-    /// A field by its name in the request.
-    fn field(&mut self, name: &str) -> &mut Field {
-        let field = self.fields.iter_mut().find(|field| field.name == name);
-        field.expect("a test declares every command")
-    }
-
     /// The flag is called so.
     pub(in crate::commands) fn name(&mut self, name: &str, flag: &str) -> &mut Self {
-        let field = self.field(name);
-        if let Some((negative, _)) = &mut field.negative {
-            *negative = format!("no-{flag}");
+        self.change(name, |arg| called(arg, flag));
+        let mut named = self.fields.iter_mut().filter(|field| field.name == name);
+        let opposite = named.nth(1);
+        if let Some(opposite) = opposite {
+            opposite.arg = called(opposite.arg.clone(), &format!("no-{flag}"));
         }
-        flag.clone_into(&mut field.flag);
         self
     }
 
     /// It is about something else than its declaration says.
-    pub(in crate::commands) fn says(&mut self, name: &str, about: &str) -> &mut Self {
-        about.clone_into(&mut self.field(name).about);
-        self
+    pub(in crate::commands) fn says(&mut self, name: &str, about: &'static str) -> &mut Self {
+        self.change(name, |arg| arg.help(about))
     }
 
     /// It is not a flag, but stands by itself.
     pub(in crate::commands) fn positional(&mut self, name: &str) -> &mut Self {
-        self.field(name).positional = true;
-        self
+        self.change(name, |arg| arg.long(None))
     }
 
     /// It cannot be typed.
@@ -154,76 +99,137 @@ impl Flags {
     }
 
     /// The flag that says null or false is called so.
-    pub(in crate::commands) fn negative(
+    pub(in crate::commands) fn opposite(
         &mut self,
         name: &str,
         flag: &str,
         about: &str,
     ) -> &mut Self {
-        self.field(name).negative = Some((flag.to_owned(), about.to_owned()));
+        let at = self.without_opposite(name);
+        let form = match self.fields[at].form {
+            Form::Says(_) => Form::Says("false"),
+            _ => Form::Says("null"),
+        };
+        let mut field = Field::new(Place::Body, name, about, form);
+        field.arg = called(field.arg, flag);
+        self.fields.insert(at + 1, field);
         self
     }
 
     /// It is typed in a form of its own that stands for JSON.
-    pub(in crate::commands) fn read(&mut self, name: &str, about: &str, read: Read) -> &mut Self {
-        let field = self.field(name);
-        (field.read, field.negative) = (Some(read), None);
-        about.clone_into(&mut field.about);
+    pub(in crate::commands) fn read(
+        &mut self,
+        name: &str,
+        about: &'static str,
+        read: Read,
+    ) -> &mut Self {
+        let at = self.without_opposite(name);
+        self.fields[at].form = Form::Read(read);
+        self.says(name, about)
+    }
+
+    /// Where a field is, once it is the only one of its name.
+    fn without_opposite(&mut self, name: &str) -> usize {
+        let at = self.position(name);
+        let is_opposite = |field: &Field| field.name == name;
+        if self.fields.get(at + 1).is_some_and(is_opposite) {
+            self.fields.remove(at + 1);
+        }
+        at
+    }
+
+    /// Nothing need be typed of the body: then it only shows.
+    pub(in crate::commands) fn may_change_nothing(&mut self) -> &mut Self {
+        self.needs_one = false;
         self
     }
 
     /// The whole body may come from a file instead.
     pub(in crate::commands) fn or_json(&mut self) {
-        self.whole = Whole::Instead;
+        let mut ids = Vec::new();
+        let of_body = |field: &&mut Field| field.place == Place::Body;
+        for Field { arg, .. } in self.fields.iter_mut().filter(of_body) {
+            ids.push(arg.get_id().clone());
+            if arg.is_required_set() {
+                *arg = arg.clone().required(false).required_unless_present(JSON);
+            }
+        }
+        let about =
+            "The whole body as JSON, from a file or from standard input (-), instead of the flags";
+        self.others.push(json_file(about).conflicts_with_all(ids));
     }
 
     /// The whole body comes from a file.
     pub(in crate::commands) fn json(&mut self) {
-        self.whole = Whole::Always;
         self.fields.retain(|field| field.place != Place::Body);
+        self.others
+            .push(json_file("The JSON, a file or standard input (-)").required(true));
     }
 
     /// The body is always this.
     pub(in crate::commands) fn sends(&mut self, body: &'static str) {
-        self.whole = Whole::Fixed(body);
         self.fields.retain(|field| field.place != Place::Body);
+        self.body = Some(body);
+    }
+
+    fn position(&self, name: &str) -> usize {
+        let found = self.fields.iter().position(|field| field.name == name);
+        found.expect("a test makes every command as it is declared")
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(Arg) -> Arg) -> &mut Self {
+        let at = self.position(name);
+        self.fields[at].arg = change(self.fields[at].arg.clone());
+        self
+    }
+}
+
+impl Flags {
+    /// Those of an operation's route.
+    pub(super) fn of(route: &Route) -> Self {
+        let mut fields: Vec<Field> = route.parameters().map(of_path).collect();
+        fields.extend(route.query.iter().map(|parameter| {
+            let form = match parameter.form {
+                QueryForm::Flag => Form::Says("true"),
+                _ => Form::Text,
+            };
+            Field::new(Place::Query, parameter.name, parameter.description, form)
+        }));
+        fields.extend(route.body.declaration().map(of_body).unwrap_or_default());
+        let about = "Make repeating safe: the same key within 24 hours changes nothing and answers the same";
+        let once = Arg::new(ONCE).long(ONCE).value_name("KEY").help(about);
+        let is_once = route.method == Method::Post && route.access != Access::Administrator;
+        Self {
+            fields,
+            others: is_once.then_some(once).into_iter().collect(),
+            body: None,
+            takes_body: !matches!(route.body, Body::None),
+            needs_one: route.method == Method::Patch,
+        }
     }
 
     /// What can be typed, as clap knows it.
     pub(super) fn shape(&self, command: clap::Command) -> clap::Command {
-        let of_body = || {
-            self.fields
-                .iter()
-                .filter(|field| field.place == Place::Body)
-        };
-        let or_json = self.whole == Whole::Instead;
         let mut command = command;
-        if matches!(self.whole, Whole::Instead | Whole::Always) {
-            let about = match or_json {
-                true => {
-                    "The whole body as JSON, from a file or from standard input (-), instead of the flags"
-                }
-                false => "The JSON, a file or standard input (-)",
-            };
-            let arg = Arg::new(JSON).long(JSON).value_name("FILE|-").help(about);
-            let arg = arg.value_parser(value_parser!(PathBuf)).required(!or_json);
-            command =
-                command.arg(arg.conflicts_with_all(of_body().map(|field| field.flag.clone())));
+        for (at, field) in self.fields.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| &self.fields[at]);
+            let before = before.filter(|before| before.name == field.name);
+            let exclusive = before.filter(|_| !matches!(field.form, Form::Nulls));
+            command = command.arg(match exclusive {
+                Some(before) => field.arg.clone().conflicts_with(before.arg.get_id()),
+                None => field.arg.clone(),
+            });
         }
-        for field in &self.fields {
-            command = command.args(field.args(or_json));
-        }
-        let changes = of_body().flat_map(Field::ids).collect::<Vec<_>>();
-        if self.method == Some(Method::Patch) && !changes.is_empty() {
+        let changes = self
+            .fields
+            .iter()
+            .filter(|field| field.place == Place::Body);
+        let changes: Vec<_> = changes.map(|field| field.arg.get_id()).collect();
+        if self.needs_one && !changes.is_empty() {
             let group = ArgGroup::new("change").args(changes);
             command = command.group(group.required(true).multiple(true));
         }
-        if self.is_once {
-            let about = "Make repeating safe: the same key within 24 hours changes nothing and answers the same";
-            let key = Arg::new(IDEMPOTENCY_KEY).long(IDEMPOTENCY_KEY).help(about);
-            command = command.arg(key.value_name("KEY"));
-        }
-        command
+        command.args(self.others.clone())
     }
 
     /// The request that was typed.
@@ -239,19 +245,15 @@ impl Flags {
                 Place::Body => {}
             }
         }
-        let file = match self.whole {
-            Whole::Never | Whole::Fixed(_) => None,
-            Whole::Instead | Whole::Always => matches.get_one::<PathBuf>(JSON),
+        let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
+        request.body = match (self.body, file) {
+            (Some(body), _) => body.as_bytes().to_vec(),
+            (None, Some(file)) => files::bytes(file, REQUEST_BYTES)?,
+            (None, None) if self.takes_body => self.members(matches)?.to_string().into_bytes(),
+            (None, None) => Vec::new(),
         };
-        request.body = match (self.whole, file) {
-            (Whole::Fixed(body), _) => body.as_bytes().to_vec(),
-            (_, Some(file)) => files::bytes(file, REQUEST_BYTES)?,
-            _ if self.takes_body => self.members(matches)?.to_string().into_bytes(),
-            _ => Vec::new(),
-        };
-        if self.is_once {
-            request.idempotency_key = matches.get_one::<String>(IDEMPOTENCY_KEY).cloned();
-        }
+        let once = matches.try_get_one::<String>(ONCE).ok().flatten();
+        request.idempotency_key = once.cloned();
         Ok(request)
     }
 
@@ -266,7 +268,7 @@ impl Flags {
             .iter()
             .filter(|field| field.place == Place::Body)
         {
-            members.put(&field.name, field.in_body(matches)?);
+            field.put(matches, &mut members)?;
         }
         Ok(members)
     }
@@ -275,131 +277,90 @@ impl Flags {
 impl Field {
     fn new(place: Place, name: &str, about: &str, form: Form) -> Self {
         let about = about.trim_start_matches("true: ").trim_end_matches('.');
+        let arg = Arg::new("").help(capital(&in_flags(about)));
+        let arg = called(arg, &kebab(name));
+        let arg = match form {
+            Form::Says(_) => arg.action(ArgAction::SetTrue),
+            Form::List => arg.action(ArgAction::Append).value_delimiter(','),
+            Form::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
+            Form::Nulls => arg.action(ArgAction::Append),
+            Form::File => arg.value_parser(value_parser!(PathBuf)).value_name("FILE"),
+            Form::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
+            Form::Whole => arg.allow_negative_numbers(true).value_name("N"),
+            Form::Text | Form::Read(_) => arg,
+        };
+        let name = name.to_owned();
         Self {
             place,
-            name: name.to_owned(),
-            flag: kebab(name),
-            about: capital(about),
+            name,
+            arg,
             form,
-            required: false,
-            positional: false,
-            negative: None,
-            read: None,
         }
-    }
-
-    /// The flags of which one may stand: the value's, and the one that takes it away.
-    fn ids(&self) -> impl Iterator<Item = String> {
-        let negative = self.negative.iter().map(|(flag, _)| flag.clone());
-        std::iter::once(self.flag.clone()).chain(negative)
-    }
-
-    fn args(&self, or_json: bool) -> Vec<Arg> {
-        let mut arg = Arg::new(self.flag.clone()).help(self.about.clone());
-        arg = match self.positional {
-            true => arg.value_name(upper(&self.flag)),
-            false => arg.long(self.flag.clone()).value_name(match self.form {
-                Form::Time => "TIME".to_owned(),
-                Form::Number => "AMOUNT".to_owned(),
-                Form::Whole => "N".to_owned(),
-                Form::Pairs => "KEY=VALUE".to_owned(),
-                Form::File => "FILE".to_owned(),
-                Form::Text | Form::Switch | Form::List => upper(&self.flag),
-            }),
-        };
-        arg = match self.form {
-            Form::Switch => arg.action(ArgAction::SetTrue),
-            Form::List => arg.action(ArgAction::Append).value_delimiter(','),
-            Form::Pairs => arg.action(ArgAction::Append),
-            Form::File => arg.value_parser(value_parser!(PathBuf)),
-            Form::Number | Form::Whole => arg.allow_negative_numbers(true),
-            Form::Text | Form::Time => arg,
-        };
-        arg = match (self.required, or_json && self.place == Place::Body) {
-            (true, true) => arg.required_unless_present(JSON),
-            (required, _) => arg.required(required),
-        };
-        let Some((flag, about)) = &self.negative else {
-            return vec![arg];
-        };
-        let negative = Arg::new(flag.clone())
-            .long(flag.clone())
-            .help(about.clone());
-        if self.form == Form::Pairs {
-            let name = upper(&self.flag);
-            return vec![arg, negative.action(ArgAction::Append).value_name(name)];
-        }
-        let negative = negative.action(ArgAction::SetTrue);
-        vec![arg, negative.conflicts_with(self.flag.clone())]
     }
 
     fn typed<'m>(&self, matches: &'m ArgMatches) -> Option<&'m str> {
-        matches.get_one::<String>(&self.flag).map(String::as_str)
+        let typed = matches.get_one::<String>(self.arg.get_id().as_str());
+        typed.map(String::as_str)
     }
 
     fn in_query(&self, matches: &ArgMatches) -> Option<String> {
         match self.form {
-            Form::Switch => matches.get_flag(&self.flag).then(|| "true".to_owned()),
+            Form::Says(word) => matches
+                .get_flag(self.arg.get_id().as_str())
+                .then(|| word.to_owned()),
             _ => self.typed(matches).map(str::to_owned),
         }
     }
 
-    /// The JSON of what was typed, if it was.
-    fn in_body(&self, matches: &ArgMatches) -> Result<Option<String>, Failure> {
-        let flag = format!("--{}", self.flag);
-        let all = |flag: &str| matches.get_many::<String>(flag).into_iter().flatten();
-        if let Some((negative, _)) = &self.negative
-            && self.form != Form::Pairs
-            && matches.get_flag(negative)
-        {
-            let nothing = if self.form == Form::Switch {
-                "false"
-            } else {
-                "null"
-            };
-            return Ok(Some(nothing.to_owned()));
-        }
-        let typed = match self.form {
-            Form::Switch => return Ok(matches.get_flag(&self.flag).then(|| "true".to_owned())),
+    /// Puts the JSON of what was typed where it belongs, if it was.
+    fn put(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), Failure> {
+        let id = self.arg.get_id().as_str();
+        let wrong = |why: String| Failure::Usage(format!("--{id} {why}"));
+        let typed = || self.typed(matches);
+        let all = || matches.get_many::<String>(id).into_iter().flatten();
+        let json = match self.form {
+            Form::Text => typed().map(text),
+            Form::Number => typed().map(digits).transpose().map_err(wrong)?,
+            Form::Whole => typed().map(whole).transpose().map_err(wrong)?,
+            Form::Read(read) => typed().map(read).transpose().map_err(wrong)?,
+            Form::Says(word) => matches.get_flag(id).then(|| word.to_owned()),
+            Form::File => matches
+                .get_one::<PathBuf>(id)
+                .map(|file| json(file))
+                .transpose()?,
             Form::List => {
-                let words: Vec<String> = all(&self.flag).map(|word| text(word)).collect();
-                return Ok((!words.is_empty()).then(|| format!("[{}]", words.join(","))));
+                let words: Vec<String> = all().map(|word| text(word)).collect();
+                (!words.is_empty()).then(|| format!("[{}]", words.join(",")))
             }
-            Form::Pairs => {
-                let negative = self
-                    .negative
-                    .as_ref()
-                    .map(|(negative, _)| negative.as_str());
-                return pairs(&flag, all(&self.flag), negative, negative.map(all));
+            Form::Pairs | Form::Nulls => {
+                let nulls = matches!(self.form, Form::Nulls);
+                for typed in all() {
+                    let pair = typed.split_once('=').map(|(key, value)| (key, text(value)));
+                    let pair = if nulls {
+                        Some((typed.as_str(), "null".to_owned()))
+                    } else {
+                        pair
+                    };
+                    let unlike = || wrong(format!("is \"{typed}\"; write it like KEY=VALUE"));
+                    let (key, json) = pair.ok_or_else(unlike)?;
+                    if !members.put_pair(&self.name, key, json) {
+                        return Err(wrong(format!(
+                            "names \"{key}\", which is named twice; give every key once"
+                        )));
+                    }
+                }
+                None
             }
-            Form::File => {
-                let file = matches.get_one::<PathBuf>(&self.flag);
-                return file.map(|file| json(file)).transpose();
-            }
-            _ => self.typed(matches),
         };
-        let Some(typed) = typed else { return Ok(None) };
-        if let Some(read) = self.read {
-            let json = read(typed).map_err(|why| Failure::Usage(format!("{flag}: {why}")));
-            return json.map(Some);
-        }
-        match self.form {
-            Form::Number => digits(&flag, typed).map(Some),
-            Form::Whole => match typed.parse::<i64>() {
-                Ok(number) => Ok(Some(number.to_string())),
-                Err(_) => Err(Failure::Usage(format!(
-                    "{flag} is \"{typed}\"; it must be a whole number"
-                ))),
-            },
-            _ => Ok(Some(text(typed))),
-        }
+        members.put(&self.name, json);
+        Ok(())
     }
 }
 
 fn of_path(name: &'static str) -> Field {
     let noun = kebab(name.trim_end_matches("Id")).replace('-', " ");
     let mut field = Field::new(Place::Path, name, &format!("The {noun}'s id"), Form::Text);
-    (field.required, field.positional) = (true, true);
+    field.arg = field.arg.required(true).long(None);
     field
 }
 
@@ -407,16 +368,16 @@ fn of_body(body: &Declaration) -> Vec<Field> {
     let schemas = body.schemas();
     let mut fields = Vec::new();
     if let Some((_, own)) = schemas.first() {
-        members(own, &schemas, None, &mut fields);
+        members(own, &schemas, ("", "", true), &mut fields);
     }
     fields
 }
 
-/// The fields of an object's members; those of an object within it too.
+/// The fields of an object's members, and of those of an object within it: its name, what it is about, whether it must be there.
 fn members(
     object: &Node,
     named: &[(String, Node)],
-    within: Option<&Field>,
+    outer: (&str, &str, bool),
     fields: &mut Vec<Field>,
 ) {
     let required = words(object.get("required"));
@@ -425,95 +386,91 @@ fn members(
         .map(Node::members)
         .unwrap_or_default()
     {
-        let reference = member.get("$ref").and_then(Node::as_str);
-        let reference = reference.map(|path| path.trim_start_matches(SCHEMAS));
-        let found = named
-            .iter()
-            .find(|(known, _)| Some(known.as_str()) == reference);
-        let schema = found.map_or(member, |(_, schema)| schema);
+        let (reference, schema) = followed(member, named);
         let about = member
             .get("description")
             .and_then(Node::as_str)
-            .unwrap_or_default();
+            .unwrap_or(outer.1);
+        let is_required = required.contains(&name.as_str()) && outer.2;
+        let path = format!("{}{name}", outer.0);
+        if schema.get("properties").is_some() {
+            members(
+                schema,
+                named,
+                (&format!("{path}."), about, is_required),
+                fields,
+            );
+            continue;
+        }
         let form = match reference {
             Some(POLICY_SCHEMA) => Form::File,
             _ => form(schema),
         };
-        let mut field = match within {
-            None => Field::new(Place::Body, name, about, form),
-            Some(outer) => {
-                let name = format!("{}.{name}", outer.name);
-                Field::new(
-                    Place::Body,
-                    &name,
-                    &format!(
-                        "{}: {}",
-                        outer.about,
-                        kebab(name.rsplit('.').next().unwrap_or_default())
-                    ),
-                    form,
-                )
-            }
-        };
-        field.required =
-            required.contains(&name.as_str()) && within.is_none_or(|outer| outer.required);
-        if found.is_some() && schema.get("properties").is_some() {
-            members(schema, named, Some(&field), fields);
-            continue;
-        }
-        field.say_more(schema);
+        let (about, null) = about.split_once("; null ").unwrap_or((about, ""));
+        // What follows is said of the value again.
+        let (null, more) = null.split_once(". ").unwrap_or((null, ""));
+        let about = format!("{} {more}", about.trim_end_matches('.'))
+            .trim_end()
+            .to_owned();
+        let mut field = Field::new(Place::Body, &path, &limited(&about, schema, named), form);
+        field.arg = field.arg.required(is_required);
         fields.push(field);
+        let nullable = |schema: &Node| words(schema.get("type")).contains(&"null");
+        let opposite = match schema.get("additionalProperties").is_some_and(nullable) {
+            true => Some(Form::Nulls),
+            false => nullable(schema).then_some(Form::Says("null")),
+        };
+        fields.extend(opposite.map(|form| {
+            let mut opposite =
+                Field::new(Place::Body, &path, null.trim_start_matches("for "), form);
+            opposite.arg = called(opposite.arg, &format!("no-{}", kebab(&path)));
+            opposite
+        }));
     }
 }
 
-impl Field {
-    /// Its words and limits, and what null does.
-    fn say_more(&mut self, schema: &Node) {
-        let choices = schema.get("items").unwrap_or(schema);
-        let choices = words(choices.get("enum"));
-        if choices
-            .first()
-            .is_some_and(|first| !self.about.contains(first))
-        {
-            self.about = format!("{}: {}", self.about, choices.join(", "));
-        }
-        if self.form == Form::Whole
-            && let (Some(least), Some(most)) = (schema.get("minimum"), schema.get("maximum"))
-        {
-            self.about = format!("{}; {least} to {most}", self.about);
-        }
-        if let Some(default) = schema.get("default") {
-            self.about = format!("{} [default: {default}]", self.about);
-        }
-        if matches!(self.form, Form::List | Form::Pairs) {
-            self.about.push_str("; may be given several times");
-        }
-        let kinds = |schema: &Node| words(schema.get("type")).contains(&"null");
-        let pairs = schema.get("additionalProperties").is_some_and(kinds);
-        if kinds(schema) || pairs {
-            let (about, null) = match self.about.split_once("; null ") {
-                Some((about, null)) => (about.to_owned(), capital(null.trim_start_matches("for "))),
-                None => (self.about.clone(), format!("No {}", self.flag)),
-            };
-            (self.about, self.negative) = (about, Some((format!("no-{}", self.flag), null)));
-        }
+/// The name that a schema refers to, and what that is if it is known.
+fn followed<'n>(schema: &'n Node, named: &'n [(String, Node)]) -> (Option<&'n str>, &'n Node) {
+    let reference = schema.get("$ref").and_then(Node::as_str);
+    let reference = reference.map(|path| path.trim_start_matches(SCHEMAS));
+    let found = named
+        .iter()
+        .find(|(known, _)| Some(known.as_str()) == reference);
+    (reference, found.map_or(schema, |(_, found)| found))
+}
+
+/// What a field is about, with its words, limits and default.
+fn limited(about: &str, schema: &Node, named: &[(String, Node)]) -> String {
+    let mut about = about.trim_end_matches('.').to_owned();
+    let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);
+    let choices = words(choices.get("enum"));
+    if choices.first().is_some_and(|first| !about.contains(first)) {
+        about = format!("{about}: {}", choices.join(", "));
+    }
+    if let (Form::Whole, Some(least), Some(most)) =
+        (form(schema), schema.get("minimum"), schema.get("maximum"))
+    {
+        about = format!("{about}; {least} to {most}");
+    }
+    if matches!(form(schema), Form::List | Form::Pairs) {
+        about.push_str("; may be given several times");
+    }
+    match schema.get("default") {
+        Some(default) => format!("{about} [default: {default}]"),
+        None => about,
     }
 }
 
 fn form(schema: &Node) -> Form {
-    let is = |kind: &str| {
-        let ty = schema.get("type");
-        words(ty).contains(&kind) || ty.and_then(Node::as_str) == Some(kind)
-    };
-    let format = schema.get("format").and_then(Node::as_str);
-    match () {
-        () if is("boolean") => Form::Switch,
-        () if is("integer") => Form::Whole,
-        () if is("number") => Form::Number,
-        () if is("array") => Form::List,
-        () if is("object") => Form::Pairs,
-        () if format == Some("date-time") => Form::Time,
-        () => Form::Text,
+    let ty = schema.get("type");
+    let kind = ty.and_then(Node::as_str);
+    match kind.or_else(|| words(ty).first().copied()) {
+        Some("boolean") => Form::Says("true"),
+        Some("integer") => Form::Whole,
+        Some("number") => Form::Number,
+        Some("array") => Form::List,
+        Some("object") => Form::Pairs,
+        _ => Form::Text,
     }
 }
 
@@ -524,6 +481,24 @@ fn words(list: Option<&Node>) -> Vec<&str> {
     }
 }
 
+/// An argument under another name.
+fn called(arg: Arg, flag: &str) -> Arg {
+    let value = flag
+        .trim_start_matches("no-")
+        .replace('-', "_")
+        .to_ascii_uppercase();
+    let named = arg
+        .get_value_names()
+        .is_some_and(|names| names[0].contains('='));
+    let arg = arg.id(flag.to_owned()).long(flag.to_owned());
+    if named { arg } else { arg.value_name(value) }
+}
+
+fn json_file(about: &'static str) -> Arg {
+    let arg = Arg::new(JSON).long(JSON).value_name("FILE|-").help(about);
+    arg.value_parser(value_parser!(PathBuf))
+}
+
 /// Adds a parameter to the query, if there is one.
 pub(in crate::commands) fn add(request: &mut Request, name: &str, value: Option<String>) {
     let pair = value.map(|value| (name.to_owned(), value));
@@ -531,19 +506,18 @@ pub(in crate::commands) fn add(request: &mut Request, name: &str, value: Option<
 }
 
 /// A number exactly as it was typed.
-///
-/// # Errors
-/// [`Failure::Usage`] for what is not a number.
-pub(in crate::commands) fn digits(flag: &str, text: &str) -> Result<String, Failure> {
-    let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-    let json = number.then(|| RawValue::from_string(text.to_owned()).ok());
-    json.flatten()
-        .map(|json| json.get().to_owned())
-        .ok_or_else(|| {
-            Failure::Usage(format!(
-                "{flag} is \"{text}\", which is not a number; write it like 1200 or 1200.50"
-            ))
-        })
+fn digits(typed: &str) -> Result<String, String> {
+    let number = typed.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let json = number.then(|| RawValue::from_string(typed.to_owned()).ok());
+    let json = json.flatten().map(|json| json.get().to_owned());
+    json.ok_or_else(|| {
+        format!("is \"{typed}\", which is not a number; write it like 1200 or 1200.50")
+    })
+}
+
+fn whole(typed: &str) -> Result<String, String> {
+    let number = typed.parse::<i64>().map(|number| number.to_string());
+    number.map_err(|_| format!("is \"{typed}\"; it must be a whole number"))
 }
 
 /// JSON in a file, exactly as it is there.
@@ -554,37 +528,14 @@ fn json(file: &Path) -> Result<String, Failure> {
     Ok(json.get().to_owned())
 }
 
-/// An object of `KEY=VALUE` pairs, and of the keys that are taken away.
-fn pairs<'a>(
-    flag: &str,
-    typed: impl Iterator<Item = &'a String>,
-    negative: Option<&str>,
-    taken: Option<impl Iterator<Item = &'a String>>,
-) -> Result<Option<String>, Failure> {
-    let mut pairs = Members::default();
-    let mut put = |key: &str, json: String| {
-        if pairs.has(key) {
-            let flags = negative.map_or_else(
-                || format!("{flag} names"),
-                |other| format!("{flag} or --{other} names"),
-            );
-            return Err(Failure::Usage(format!(
-                "{flags} \"{key}\" twice; give every key once"
-            )));
-        }
-        pairs.push(key, json);
-        Ok(())
-    };
-    for pair in typed {
-        let (key, value) = pair.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!("{flag} is \"{pair}\"; write it like KEY=VALUE"))
-        })?;
-        put(key, text(value))?;
-    }
-    for key in taken.into_iter().flatten() {
-        put(key, "null".to_owned())?;
-    }
-    Ok((!pairs.is_empty()).then(|| pairs.to_string()))
+/// Names of fields between backticks, as flags.
+fn in_flags(about: &str) -> String {
+    let parts = about.split('`').enumerate();
+    let parts = parts.map(|(index, part)| match index % 2 {
+        0 => part.to_owned(),
+        _ => format!("--{}", kebab(part)),
+    });
+    parts.collect()
 }
 
 /// `eventDate` as `event-date`.
@@ -600,13 +551,145 @@ fn kebab(name: &str) -> String {
     out
 }
 
-/// `event-date` as `EVENT_DATE`.
-fn upper(flag: &str) -> String {
-    flag.replace('-', "_").to_ascii_uppercase()
-}
-
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     first.unwrap_or_default() + chars.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings};
+    use bookguard_core::features::endpoints::update::UpdateEndpoint;
+    use bookguard_core::features::partners::UpdatePartner;
+    use bookguard_core::operation::Operation as _;
+
+    use super::*;
+
+    fn typed(route: &Route, line: &[&str]) -> Result<Request, Failure> {
+        let mut flags = Flags::of(route);
+        if route.id == UpdateEndpoint::ROUTE.id {
+            flags.opposite("ownSecret", "partners-secret", "The partner's");
+        }
+        let shape = flags.shape(clap::Command::new("x"));
+        let words = std::iter::once(&"x").chain(line);
+        flags.request(&shape.try_get_matches_from(words).unwrap())
+    }
+
+    fn body(route: &Route, line: &[&str]) -> Result<String, Failure> {
+        typed(route, line).map(|request| String::from_utf8(request.body).unwrap())
+    }
+
+    fn booking(more: &[&str]) -> Result<String, Failure> {
+        let line = [
+            "--talent-id=t",
+            "--talent-name=T \"quoted\"",
+            "--organizer-id=o",
+            "--organizer-name=O",
+            "--event-type=concert",
+            "--event-date=2027-06-01T20:00:00Z",
+        ];
+        body(&CreateBooking::ROUTE, &[&line[..], more].concat())
+    }
+
+    #[test]
+    fn an_amount_goes_out_as_it_was_typed() {
+        for value in [
+            "1200",
+            "12.50",
+            "1e2",
+            "9999999999999.99",
+            "-1",
+            "0.10",
+            "1e400",
+        ] {
+            let body = booking(&["--booking-value", value]).unwrap();
+            let expected = format!(
+                r#"{{"talent":{{"id":"t","name":"T \"quoted\""}},"organizer":{{"id":"o","name":"O"}},"eventType":"concert","eventDate":"2027-06-01T20:00:00Z","bookingValue":{value}}}"#
+            );
+            assert_eq!(body, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_before_it_is_sent() {
+        for value in [
+            "",
+            "12,50",
+            ".5",
+            "5.",
+            "$5",
+            "\"5\"",
+            "{}",
+            "1 2",
+            "1,\"x\":2",
+            "NaN",
+            "+5",
+            "05",
+        ] {
+            let failure = booking(&[&format!("--booking-value={value}")]).unwrap_err();
+            assert!(
+                matches!(&failure, Failure::Usage(why) if why.starts_with("--booking-value is")),
+                "{value}: {failure:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn pairs_are_split_at_the_first_equals_sign_and_named_once() {
+        let good = ["--booking-value=1", "--metadata=a=b=c", "--metadata=d="];
+        let good = booking(&good).unwrap();
+        assert!(good.contains(r#""metadata":{"a":"b=c","d":""}"#), "{good}");
+        for bad in [&["a"][..], &["a=1", "a=2"]] {
+            let pairs = bad.iter().map(|pair| format!("--metadata={pair}"));
+            let pairs: Vec<String> = pairs.collect();
+            let line: Vec<&str> = pairs.iter().map(String::as_str).collect();
+            let failure = booking(&[&["--booking-value=1"][..], &line].concat());
+            assert!(
+                matches!(&failure, Err(Failure::Usage(why)) if why.contains("--metadata")),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_taken_away_is_null() {
+        let route = &UpdatePartner::ROUTE;
+        let line = [
+            "--default-policies=concert=house",
+            "--no-default-policies=dj",
+            "--no-time-zone",
+        ];
+        assert_eq!(
+            body(route, &line).unwrap(),
+            r#"{"defaultPolicies":{"concert":"house","dj":null},"timeZone":null}"#
+        );
+        let both = ["--default-policies=dj=house", "--no-default-policies=dj"];
+        assert!(matches!(body(route, &both), Err(Failure::Usage(_))));
+        let line = [
+            "end_1",
+            "--events=a,b",
+            "--events=c",
+            "--no-description",
+            "--rate-limit-per-second=5",
+            "--partners-secret",
+        ];
+        let request = typed(&UpdateEndpoint::ROUTE, &line).unwrap();
+        assert_eq!(request.path, ["end_1"]);
+        assert_eq!(
+            String::from_utf8(request.body).unwrap(),
+            r#"{"events":["a","b","c"],"description":null,"rateLimitPerSecond":5,"ownSecret":false}"#
+        );
+    }
+
+    #[test]
+    fn path_and_query_are_the_route_s() {
+        let request = typed(&GetBooking::ROUTE, &["bkg_1"]).unwrap();
+        assert_eq!((request.path.len(), request.body.len()), (1, 0));
+        let line = ["--status=a&b", "--limit", "5"];
+        let request = typed(&ListBookings::ROUTE, &line).unwrap();
+        let pairs = [("status", "a&b"), ("limit", "5")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(request.query, pairs);
+    }
 }
