@@ -70,6 +70,10 @@ trait Engine: Send + Sync {
     fn free_bytes(&self) -> Option<u64> {
         None
     }
+    /// Whether a read is this thread's own work, and not another process's that is waited for.
+    fn reads_here(&self) -> bool {
+        false
+    }
     /// What the engine itself finds wrong with what it stored.
     fn faults(&self) -> Result<Vec<String>, StoreError>;
     /// The clock of the machine that keeps the database, milliseconds since the epoch; `None` when that is this one.
@@ -167,6 +171,11 @@ impl Store {
     /// A connection that reads for minutes.
     pub(crate) fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.checker()
+    }
+
+    /// Whether a short read is the calling thread's own work, of microseconds while the disk is not asked.
+    pub fn reads_here(&self) -> bool {
+        self.engine.reads_here()
     }
 
     /// The list of nodes, where there is one.

@@ -116,6 +116,7 @@ impl App {
         courier: Arc<Courier>,
     ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
+        let readers = Readers::start(service.store().reads_here())?;
         Ok(Self {
             budgets: Arc::new(Budgets {
                 partners: Limiter::new(
@@ -129,7 +130,7 @@ impl App {
             service,
             keys: Keys::default(),
             courier,
-            readers: Readers::start()?,
+            readers,
             report: config.report,
             operator: None,
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
@@ -153,7 +154,7 @@ impl App {
             service: session.service,
             keys: Keys::default(),
             courier,
-            readers: Readers::start()?,
+            readers: Readers::start(false)?,
             report,
             operator: Some(session.authority),
             registrations: None,

@@ -130,6 +130,7 @@ impl Courier {
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
             report: settings.report,
+            began: Instant::now(),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
         };

@@ -1,6 +1,8 @@
-//! Threads that may wait for the store: every read runs here, so that the tasks of requests never block.
+//! Where the store is read, so that requests do not keep each other waiting.
 //!
-//! Few, because readers of one file mostly wait for the same processors; tokio's own blocking threads would become as
+//! A short read of a file takes less time than handing it over, so the request's own task does it, while other tasks have
+//! threads left: a disk that hangs holds up no more than half of them. All else runs on threads that may wait.
+//! Of these there are few, because readers of one file mostly wait for the same processors; tokio's own blocking threads would become as
 //! many as there are requests, each with memory of its own. Long reads have few threads of their own, which give way to
 //! every other thread, so that there is always one for short reads. Callers take turns: one with many reads waits for its
 //! own turns. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
@@ -10,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::error::Error;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::payer::Payer;
 use crate::refusal::rate_limited;
@@ -46,6 +48,8 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Readers {
     short: Arc<JobQueue>,
     long: Arc<JobQueue>,
+    /// How many tasks more may read by themselves.
+    here: Semaphore,
 }
 
 #[derive(Default)]
@@ -104,16 +108,17 @@ impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
 }
 
 impl Readers {
-    /// Starts them.
+    /// Starts them. `here` says that a short read is the calling thread's own work.
     ///
     /// # Errors
     /// A sentence for the operator when the system gives no threads.
-    pub(crate) fn start() -> Result<Self, String> {
+    pub(crate) fn start(here: bool) -> Result<Self, String> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
         let readers = Self {
             short: Arc::default(),
             long: Arc::default(),
+            here: Semaphore::new(if here { processors / 2 } else { 0 }),
         };
         let long = (threads / LONG_SHARE).max(1);
         for _ in long..threads {
@@ -135,6 +140,11 @@ impl Readers {
         class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        if class == ReadClass::Short
+            && let Ok(_held) = self.here.try_acquire()
+        {
+            return work();
+        }
         let (tell, told) = oneshot::channel();
         let job: Job = Box::new(move || {
             if !tell.is_closed() {

@@ -180,6 +180,10 @@ impl Engine for File {
     }
 
     #[cfg(unix)]
+    fn reads_here(&self) -> bool {
+        true
+    }
+
     fn free_bytes(&self) -> Option<u64> {
         let disk = rustix::fs::statvfs(&self.path).ok()?;
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
