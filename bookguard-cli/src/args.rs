@@ -1,101 +1,120 @@
-//! The flags that many commands share, and those of `serve`, which are settings.
+//! The flags that many commands share, and the settings as flags.
 //!
 //! What else can be typed stands with its command. Invariant: no flag takes a secret, because command lines are
 //! seen by every process of the machine and kept in shell histories.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use bookguard_core::store::Database;
-use clap::{Args, ValueEnum};
+use bookguard_server::config::Settings;
+use bookguard_server::config::settings::Setting;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
 /// Where a command works and how it answers: the same for every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GlobalArgs {
-    /// The database: a file, or postgres://… [env: BOOKGUARD_DB] [default: ./bookguard.db]
-    #[arg(
-        long,
-        value_name = "DATABASE",
-        global = true,
-        help_heading = "Where",
-        conflicts_with = "url"
-    )]
-    pub db: Option<Database>,
-    /// Act for this partner (on a database; a server knows the partner by its key)
-    #[arg(
-        long,
-        value_name = "PARTNER_ID",
-        global = true,
-        help_heading = "Where",
-        conflicts_with = "url"
-    )]
-    pub partner: Option<String>,
-    /// Work on a server instead [env: BOOKGUARD_URL]; its key comes from BOOKGUARD_API_KEY or --api-key-file
-    #[arg(long, value_name = "ADDRESS", global = true, help_heading = "Where")]
-    pub url: Option<String>,
-    /// A file that holds the API key and nothing else
-    #[arg(
-        long,
-        value_name = "FILE",
-        global = true,
-        help_heading = "Where",
-        conflicts_with = "db"
-    )]
-    pub api_key_file: Option<PathBuf>,
-    /// How to answer [default: table on a terminal, json otherwise]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "FORM",
-        global = true,
-        help_heading = "Where"
-    )]
-    pub output: Option<Format>,
     /// The service's settings, for `serve` and for work on a database.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: SettingFlags<true>,
+    /// The configuration file, TOML [env: BOOKGUARD_CONFIG]
+    #[arg(long, value_name = "FILE", global = true, help_heading = SETTINGS)]
+    pub config: Option<PathBuf>,
+    /// Act for this partner (on a database; a server knows the partner by its key)
+    #[arg(long, value_name = "PARTNER_ID", global = true, help_heading = WHERE)]
+    pub partner: Option<String>,
+    /// Work on a server instead [env: BOOKGUARD_URL]; its key comes from BOOKGUARD_API_KEY or --api-key-file
+    #[arg(long, value_name = "ADDRESS", global = true, help_heading = WHERE, conflicts_with_all = ["db", "partner"])]
+    pub url: Option<String>,
+    /// A file that holds the API key and nothing else
+    #[arg(long, value_name = "FILE", global = true, help_heading = WHERE, conflicts_with = "db")]
+    pub api_key_file: Option<PathBuf>,
+    /// How to answer [default: table on a terminal, json otherwise]
+    #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = WHERE)]
+    pub output: Option<Format>,
 }
 
-/// Settings of the service that `serve` and work on a database share.
-#[derive(Debug, Clone, Default, Args)]
-pub struct SettingsArgs {
-    /// The configuration file, TOML [env: BOOKGUARD_CONFIG]
-    #[arg(
-        long,
-        value_name = "FILE",
-        global = true,
-        help_heading = "Settings of the service"
-    )]
-    pub config: Option<PathBuf>,
-    /// The ledger's key file, the same for every node [env: BOOKGUARD_LEDGER_KEY, which may hold the key itself]
-    /// [default: beside the database file, else ./bookguard.key]
-    #[arg(
-        long,
-        value_name = "FILE",
-        global = true,
-        help_heading = "Settings of the service"
-    )]
-    pub ledger_key: Option<PathBuf>,
-    /// The file that remembers the last published head of the ledger, whatever becomes of the database
-    /// [env: BOOKGUARD_GUARD_FILE] [default: beside the ledger key's file, else beside the database]
-    #[arg(
-        long,
-        value_name = "FILE",
-        global = true,
-        help_heading = "Settings of the service"
-    )]
-    pub guard_file: Option<PathBuf>,
-    /// The address at which partners reach the service; evidence links begin with it, and /mcp answers to its host
-    /// [env: BOOKGUARD_PUBLIC_URL] [default: http:// and the listening address]
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        global = true,
-        help_heading = "Settings of the service"
-    )]
-    pub public_url: Option<String>,
-    /// For development: webhooks may go to this machine and over plain http [env: BOOKGUARD_DEV] [default: false]
-    #[arg(long, global = true, help_heading = "Settings of the service")]
-    pub dev: bool,
+const WHERE: &str = "Where";
+const SETTINGS: &str = "Settings of the service";
+
+/// Settings as flags: those of every command, or those of `serve` alone. What they hold is read where all settings are.
+#[derive(Debug, Clone, Default)]
+pub struct SettingFlags<const EVERYWHERE: bool>(BTreeMap<&'static str, OsString>);
+
+impl<const EVERYWHERE: bool> SettingFlags<EVERYWHERE> {
+    fn declared() -> impl Iterator<Item = &'static Setting> {
+        let all = Settings::ALL.iter();
+        all.filter(|setting| setting.everywhere == EVERYWHERE)
+    }
+
+    /// What a setting's flag says; the values of a list between commas.
+    pub fn said(&self, setting: &Setting) -> Option<OsString> {
+        self.0.get(setting.name).cloned()
+    }
+
+    /// Whether the setting of this name has its flag.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl<const EVERYWHERE: bool> Args for SettingFlags<EVERYWHERE> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::declared().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const EVERYWHERE: bool> FromArgMatches for SettingFlags<EVERYWHERE> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let said = Self::declared().filter_map(|setting| {
+            let typed = matches.value_source(setting.name) == Some(ValueSource::CommandLine);
+            let values: Vec<_> = matches.get_raw(setting.name).filter(|_| typed)?.collect();
+            Some((setting.name, values.join(OsStr::new(","))))
+        });
+        Ok(Self(said.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The flag of a setting.
+fn flag(setting: &Setting) -> Arg {
+    let mut variable = setting.variable();
+    if setting.is_list {
+        variable.push_str(", separated by commas");
+    }
+    if let Some(may) = setting.variable_may {
+        variable = format!("{variable}, which may {may}");
+    }
+    let mut help = format!("{} [env: {variable}]", setting.about());
+    if let Some(without) = setting.without() {
+        help = format!("{help} [default: {without}]");
+    }
+    let flag = Arg::new(setting.name).long(setting.flag()).help(help);
+    let flag = match setting.value {
+        "" => flag.action(ArgAction::SetTrue),
+        value => flag.value_name(value).value_parser(value_parser!(OsString)),
+    };
+    let flag = match (setting.is_list, setting.is_switch) {
+        (true, _) => flag.action(ArgAction::Append),
+        (_, true) if !setting.value.is_empty() => {
+            flag.num_args(0..=1).default_missing_value("true")
+        }
+        _ => flag,
+    };
+    match (setting.name, setting.everywhere) {
+        ("db", _) => flag.global(true).help_heading(WHERE),
+        (_, true) => flag.global(true).help_heading(SETTINGS),
+        _ => flag,
+    }
 }
 
 /// The two forms of an answer.
@@ -105,100 +124,6 @@ pub enum Format {
     Table,
     /// For programs: exactly what the HTTP interface answers.
     Json,
-}
-
-/// Flags of `serve` beyond the shared ones.
-#[derive(Debug, Clone, Default, Args)]
-pub struct ServeArgs {
-    /// Address and port to listen on; port 0 takes a free one [env: BOOKGUARD_LISTEN] [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub listen: Option<String>,
-    /// Who may register: open, approval or closed [env: BOOKGUARD_REGISTRATION] [default: open]
-    #[arg(long, value_name = "MODE")]
-    pub registration: Option<String>,
-    /// Whether bookings without a policy get one of the library, by event type [env: BOOKGUARD_LIBRARY_POLICIES] [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub library_policies: Option<bool>,
-    /// Seconds to wait for a PostgreSQL server that cannot be reached yet; 0 does not wait
-    /// [env: BOOKGUARD_DATABASE_WAIT_SECONDS] [default: 30]
-    #[arg(long, value_name = "N")]
-    pub database_wait_seconds: Option<u32>,
-    /// Requests per second that one partner may make on each node, all its keys together; a request that keeps a processor busy counts
-    /// for more; 0 means no limit [env: BOOKGUARD_RATE_LIMIT_PER_SECOND] [default: 1000]
-    #[arg(long, value_name = "N")]
-    pub rate_limit_per_second: Option<u32>,
-    /// Requests that one partner may make at once after a pause, on each node [env: BOOKGUARD_RATE_LIMIT_BURST] [default: 2000]
-    #[arg(long, value_name = "N")]
-    pub rate_limit_burst: Option<u32>,
-    /// Registrations per minute from one network address, on each node; 0 means no limit
-    /// [env: BOOKGUARD_REGISTRATIONS_PER_MINUTE] [default: 300]
-    #[arg(long, value_name = "N")]
-    pub registrations_per_minute: Option<u32>,
-    /// A proxy in front of the server, or its subnet, such as 10.0.0.0/8, trusted to name its client; may be given several times
-    /// [env: BOOKGUARD_TRUSTED_PROXIES, separated by commas]
-    #[arg(long = "trusted-proxy", value_name = "SUBNET", value_delimiter = ',')]
-    pub trusted_proxies: Vec<String>,
-    /// The header in which proxies name the client: x-forwarded-for or forwarded [env: BOOKGUARD_PROXY_HEADER]
-    /// [default: x-forwarded-for]
-    #[arg(long, value_name = "HEADER")]
-    pub proxy_header: Option<String>,
-    /// Whether webhooks may go over plain http [env: BOOKGUARD_WEBHOOK_ALLOW_HTTP] [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub webhook_allow_http: Option<bool>,
-    /// A subnet to which webhooks may go although it is not public; may be given several times
-    /// [env: BOOKGUARD_WEBHOOK_ALLOW_SUBNETS, separated by commas]
-    #[arg(
-        long = "webhook-allow-subnet",
-        value_name = "SUBNET",
-        value_delimiter = ','
-    )]
-    pub webhook_allow_subnets: Vec<String>,
-    /// The proxy through which webhooks go, http://[user:password@]host:port; give a password in the environment or the file
-    /// [env: BOOKGUARD_WEBHOOK_PROXY]
-    #[arg(long, value_name = "http://HOST:PORT")]
-    pub webhook_proxy: Option<String>,
-    /// What verifies a new webhook endpoint, which gets six deliveries a minute at most until then: first_success, or off
-    /// [env: BOOKGUARD_WEBHOOK_VERIFICATION] [default: first_success; off with --dev]
-    #[arg(long, value_name = "MODE")]
-    pub webhook_verification: Option<String>,
-    /// Days for which events are kept whole; after that, payloads and attempts with nothing left to deliver are deleted; 0 keeps them
-    /// [env: BOOKGUARD_RETENTION_DAYS] [default: 90]
-    #[arg(long, value_name = "N")]
-    pub retention_days: Option<u32>,
-    /// How much of a database file's disk must be free for new bookings, partners, policies, endpoints and recoveries, such as
-    /// 1GiB; 0 means no limit [env: BOOKGUARD_MIN_FREE_DISK] [default: 256MiB]
-    #[arg(long, value_name = "SIZE")]
-    pub min_free_disk: Option<String>,
-    /// Bookings a partner without a quota of its own may record; 0 means no limit, here and for the other quotas
-    /// [env: BOOKGUARD_QUOTA_BOOKINGS] [default: 100000000]
-    #[arg(long, value_name = "N")]
-    pub quota_bookings: Option<u64>,
-    /// Bytes of bookings it may have, such as 10GiB [env: BOOKGUARD_QUOTA_BYTES] [default: 128GiB]
-    #[arg(long, value_name = "SIZE")]
-    pub quota_bytes: Option<String>,
-    /// Events a day (UTC) beyond which it may record no bookings [env: BOOKGUARD_QUOTA_EVENTS_PER_DAY] [default: 50000000]
-    #[arg(long, value_name = "N")]
-    pub quota_events_per_day: Option<u64>,
-    /// Webhook endpoints it may have, 20 at most [env: BOOKGUARD_QUOTA_ENDPOINTS] [default: 20]
-    #[arg(long, value_name = "N")]
-    pub quota_endpoints: Option<u64>,
-    /// Where to report vulnerabilities, such as mailto:security@example.com; may be given several times; with it,
-    /// /.well-known/security.txt is served [env: BOOKGUARD_SECURITY_CONTACTS, separated by commas]
-    #[arg(
-        long = "security-contact",
-        value_name = "ADDRESS",
-        value_delimiter = ','
-    )]
-    pub security_contacts: Vec<String>,
-    /// Where the rules of reporting are, an https address [env: BOOKGUARD_SECURITY_POLICY]
-    #[arg(long, value_name = "ADDRESS")]
-    pub security_policy: Option<String>,
-    /// Where the key is that reports may be encrypted with [env: BOOKGUARD_SECURITY_ENCRYPTION]
-    #[arg(long, value_name = "ADDRESS")]
-    pub security_encryption: Option<String>,
-    /// Languages reports may be in, such as en,de [env: BOOKGUARD_SECURITY_LANGUAGES, separated by commas]
-    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
-    pub security_languages: Vec<String>,
 }
 
 /// A page of a list.

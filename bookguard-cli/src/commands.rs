@@ -1,20 +1,24 @@
 //! What each command does: it asks an operation, wherever its target is, and shows the answer.
 //!
-//! No rule is here; a request goes out as it was typed and the core says what is wrong with it.
+//! Each subject's file declares its commands, with what can be typed and how answers are shown. No rule is here; a request goes
+//! out as it was typed and the core says what is wrong with it. Invariant: no flag takes a secret, because command lines are seen
+//! by every process of the machine and kept in shell histories.
 
 mod accept_rollback;
 mod acceptances;
 mod api_keys;
 mod backup;
 mod bookings;
-mod cancel;
-mod cli;
+mod cancellations;
+mod declare;
 mod demo;
 mod endpoints;
+mod evaluations;
 mod events;
+mod evidence;
+mod ledger;
 mod listen;
 mod mcp;
-mod new_booking;
 mod partners;
 mod policies;
 mod prune;
@@ -27,205 +31,283 @@ mod trigger;
 mod verify;
 mod verify_ledger;
 
-pub use cli::Cli;
-use verify::{Check, lines};
+use bookguard_core::features::health::{GetHealth, Health};
+use clap::{ArgMatches, Args as _};
 
-use bookguard_core::features;
-use bookguard_core::features::evidence::GetEvidence;
-use bookguard_core::features::health::GetHealth;
-use bookguard_core::operation::Request;
-use clap::CommandFactory as _;
-use serde_json::json;
-use tokio::task::block_in_place;
-
-use crate::args::{Format, GlobalArgs, OnceArgs, PageArgs};
+use crate::args::GlobalArgs;
 use crate::failure::Failure;
-use crate::output::{self, Screen, nouns};
-use crate::settings::{self, environment};
-use crate::target::{Purpose, Target};
-use cli::{
-    Command, EndpointsCommand, EventsCommand, EvidenceCommand, LedgerCommand, RotationArgs,
-    WebhookCommand,
-};
-use partners::PartnersCommand;
+use crate::output::table::{Style, fields, record};
+use crate::output::{self, Screen};
+pub use declare::Declared;
+use declare::{Call, alone, operation};
 
-/// Does what the command line says.
-pub async fn run(cli: Cli, screen: &Screen) -> Result<(), Failure> {
-    let place = cli.place;
-    match cli.command {
-        Command::Serve(args) => serve::run(&place, &args).await,
-        Command::Demo => demo::run(screen.style).await,
-        Command::Evidence(EvidenceCommand::Verify { packet, key }) => {
-            verify::packet(&packet, &key, screen)
-        }
-        Command::Webhook(WebhookCommand::Verify(args)) => verify::webhook(&args, screen),
-        Command::Transfer(args) => transfer::run(&place, &args, screen),
-        Command::Backup { file } => backup::run(&place, &file, screen),
-        Command::Policies(command) if policies::needs_nothing(&place, &command) => {
-            policies::without_target(&command, screen)
-        }
-        Command::Openapi => screen.json(bookguard_server::openapi_json()),
-        Command::Completions { shell } => completions(shell),
-        command => on_target(&place, command, screen).await,
-    }
+/// Every command, in the order in which help lists them.
+pub fn declared() -> Vec<Declared> {
+    let health = operation::<GetHealth>("health", "Whether the service can do its work", health);
+    let about = "Print the interface description (OpenAPI)";
+    let openapi = alone("openapi", about, |call| {
+        Box::pin(async move { call.screen.json(bookguard_server::openapi_json()) })
+    });
+    let completions = alone("completions", "Print the completions of a shell", |call| {
+        Box::pin(async move { completions(call) })
+    });
+    vec![
+        serve::command().into(),
+        demo::command().into(),
+        health.into(),
+        partners::commands(),
+        api_keys::commands(),
+        bookings::commands(),
+        policies::commands(),
+        cancellations::resolutions(),
+        endpoints::commands(),
+        events::commands(),
+        evidence::commands(),
+        ledger::commands(),
+        listen::command().into(),
+        trigger::command().into(),
+        verify::webhook_commands(),
+        transfer::command().into(),
+        backup::command().into(),
+        mcp::command().into(),
+        openapi.into(),
+        completions.with::<CompletionsArgs>().into(),
+    ]
 }
 
-fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+/// The whole command line, as clap reads it.
+pub fn shape(declared: &[Declared]) -> clap::Command {
+    let command = clap::Command::new("bookguard")
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(
+            "Commands work on a database (--db) as its administrator, also while servers run on it, or \
+             on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file.\n\n\
+             Exit codes: 0 ok, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 refused or invalid, \
+             6 verification failed, 7 unreachable, 8 rate limited, 9 server error.",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(declared.iter().map(Declared::shape));
+    // A doc comment of the arguments is not the program's.
+    GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
+}
+
+/// Does what the command line says.
+pub async fn run(
+    declared: &[Declared],
+    place: &GlobalArgs,
+    screen: &Screen,
+    matches: &ArgMatches,
+) -> Result<(), Failure> {
+    declare::run(declared, place, screen, matches).await
+}
+
+#[derive(Debug, clap::Args)]
+struct CompletionsArgs {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+fn completions(call: Call<'_>) -> Result<(), Failure> {
+    let shell = call.args::<CompletionsArgs>()?.shell;
     // Into memory first: the generator panics where a pipe breaks.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "bookguard", &mut script);
+    clap_complete::generate(shell, &mut shape(&declared()), "bookguard", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }
 
-/// Opens the target, calls it, and closes it whatever came of it.
-async fn on_target(place: &GlobalArgs, command: Command, screen: &Screen) -> Result<(), Failure> {
-    let purpose = match &command {
-        Command::Partners(PartnersCommand::Register { .. }) => Purpose::Begin,
-        Command::WebhookEvents(EventsCommand::Retry { .. })
-        | Command::WebhookEndpoints(EndpointsCommand::Test { .. })
-        | Command::Mcp => Purpose::Wait,
-        _ => Purpose::Work,
+fn health(health: &Health, style: Style) -> String {
+    let fields = fields! {
+        "status" => health.status,
+        "time" => health.timestamp,
     };
-    let target = Target::open(settings::place(place, &environment)?, purpose)?;
-    let done = call(&target, command, screen).await;
-    target.close().await;
-    done
+    record(style, &fields)
 }
 
-async fn call(target: &Target, command: Command, screen: &Screen) -> Result<(), Failure> {
-    match command {
-        Command::Health => screen.show(
-            &target.call::<GetHealth>(Request::default()).await?,
-            nouns::health,
-        ),
-        Command::Partners(command) => partners::run(target, command, screen).await,
-        Command::ApiKeys(command) => api_keys::run(target, command, screen).await,
-        Command::Bookings(command) => bookings::run(target, command, screen).await,
-        Command::Policies(command) => policies::run(target, command, screen).await,
-        Command::Resolutions(command) => cancel::resolutions(target, command, screen).await,
-        Command::WebhookEndpoints(command) => endpoints::run(target, command, screen).await,
-        Command::WebhookEvents(command) => events::run(target, command, screen).await,
-        Command::Listen(args) => listen::run(target, args, screen).await,
-        Command::Mcp => mcp::run(target).await,
-        Command::Trigger { event_type } => trigger::run(target, event_type, screen).await,
-        Command::Evidence(EvidenceCommand::Get { booking_id }) => {
-            evidence(target, &booking_id, screen).await
+#[cfg(test)]
+mod tests {
+    use clap::ArgMatches;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<ArgMatches, clap::Error> {
+        let words = std::iter::once("bookguard").chain(line.split_whitespace());
+        shape(&declared()).try_get_matches_from(words)
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        shape(&declared()).debug_assert();
+    }
+
+    #[test]
+    fn every_documented_command_is_there() {
+        for line in [
+            "serve --db x.db --listen 127.0.0.1:0 --public-url https://b.example --ledger-key k --dev --config c.toml",
+            "demo",
+            "health",
+            "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",
+            "partners list --limit 5 --cursor ptn_1",
+            "partners approve ptn_1",
+            "partners me",
+            "api-keys create --name N --scope bookings:read --scope evidence:read",
+            "api-keys list",
+            "api-keys revoke key_1",
+            "bookings create --json -",
+            "bookings create --talent-id 1 --talent-name T --organizer-id 2 --organizer-name O --event-type concert \
+             --event-date 2027-01-01T20:00:00Z --value 12.50 --currency EUR --time-zone Europe/Berlin --policy-id firm \
+             --metadata a=b --metadata c=d --idempotency-key k",
+            "bookings get bkg_1",
+            "bookings list --status created --event-from 2027-01-01T00:00:00Z",
+            "bookings protect bkg_1",
+            "bookings reschedule bkg_1 --event-date 2027-01-01T20:00 --agreed-by organizer,talent --time-zone Europe/Berlin --dry-run",
+            "bookings disclosure bkg_1",
+            "bookings accept bkg_1 --party talent --method checkbox --at 2027-01-01T20:00:00Z --disclosure-hash sha256:00 --ip ::1",
+            "bookings policy bkg_1 --as-of 2027-01-01T00:00:00Z --canceled-by talent --reason illness",
+            "partners update --default-policy concert=house --default-policy *=firm --no-default-policy dj --time-zone Europe/Berlin",
+            "partners update --no-time-zone",
+            "policies put house --json -",
+            "policies get house --version 2",
+            "policies list --limit 5 --cursor house",
+            "policies versions house --cursor 7",
+            "policies validate policy.json",
+            "policies templates",
+            "policies schema",
+            "webhook-endpoints create https://example.com/hook --event booking.created --own-secret --rate-limit 5",
+            "webhook-endpoints update end_1 --address https://example.com/other --event booking.created,booking.protected \
+             --description d --rate-limit 5 --own-secret",
+            "webhook-endpoints update end_1 --all-events --no-description --no-rate-limit --partners-secret",
+            "webhook-endpoints test end_1 --idempotency-key k",
+            "webhook-endpoints enable end_1",
+            "webhook-endpoints disable end_1",
+            "webhook-endpoints rotate-secret end_1 --overlap-seconds 0 --idempotency-key k",
+            "partners rotate-secret --overlap-seconds 604800 --idempotency-key k",
+            "webhook-endpoints list",
+            "webhook-endpoints get end_1",
+            "webhook-endpoints delete end_1",
+            "webhook-events list --booking bkg_1",
+            "webhook-events list --after 7 --type booking.created --status failed --wait 30 --limit 5",
+            "webhook-events tail --after latest",
+            "listen --forward-to http://127.0.0.1:3000/ --events booking.created,booking.protected --save d --after 0",
+            "listen --print-secret",
+            "trigger resolution.created",
+            "webhook-events get evt_1",
+            "webhook-events retry evt_1",
+            "webhook-events recover --since 2h --until 2027-01-01T00:00:00Z --status failed,no_endpoints --endpoint end_1 \
+             --dry-run --wait --idempotency-key k",
+            "webhook-events recoveries list --limit 5 --cursor rec_1",
+            "webhook-events recoveries get rec_1",
+            "webhook-events prune --older-than 30d --dry-run",
+            "serve --retention-days 0",
+            "serve --trusted-proxy 10.0.0.0/8,127.0.0.1 --trusted-proxy fd00::/8 --proxy-header forwarded",
+            "serve --webhook-proxy http://proxy.example:3128",
+            "evidence get bkg_1",
+            "evidence verify packet.json --key @log.vkey",
+            "ledger verify",
+            "ledger verify --backup",
+            "ledger accept-rollback --yes --guard-file f.seen",
+            "ledger checkpoint",
+            "ledger key",
+            "webhook verify --secret-file s --body - --header sha256=00",
+            "mcp --partner ptn_1",
+            "openapi",
+            "completions bash",
+            "transfer --from a.db --to postgres://h/b --ledger-key k",
+            "transfer --reopen --from a.db --to b.db --yes --risk-two-histories",
+            "backup copy.db --db a.db",
+            "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
         }
-        Command::Ledger(command) => ledger(target, command, screen).await,
-        Command::Serve(_)
-        | Command::Demo
-        | Command::Evidence(EvidenceCommand::Verify { .. })
-        | Command::Webhook(_)
-        | Command::Transfer(_)
-        | Command::Backup { .. }
-        | Command::Openapi
-        | Command::Completions { .. } => {
-            unreachable!("these need no target and were run before one was opened")
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_refused() {
+        for (line, kind) in [
+            ("", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
+            (
+                "partners",
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+            ),
+            ("bookings get", ErrorKind::MissingRequiredArgument),
+            (
+                "bookings get bkg_1 --db x --url http://y",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "bookings get bkg_1 --partner p --url http://y",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "bookings create --talent-id 1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "bookings create --json - --value 5",
+                ErrorKind::ArgumentConflict,
+            ),
+            ("partners update", ErrorKind::MissingRequiredArgument),
+            (
+                "partners update --time-zone UTC --no-time-zone",
+                ErrorKind::ArgumentConflict,
+            ),
+            ("policies put house", ErrorKind::MissingRequiredArgument),
+            ("policies validate", ErrorKind::MissingRequiredArgument),
+            (
+                "webhook-endpoints update end_1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "webhook-endpoints update end_1 --rate-limit 5 --no-rate-limit",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "webhook-events recover --dry-run",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "webhook verify --body -",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "webhook verify --body - --webhook-id evt_1",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "evidence verify packet.json",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            ("bookings list --output yaml", ErrorKind::InvalidValue),
+            (
+                "transfer --from a.db --to b.db --yes",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "transfer --from a.db --to b.db --risk-two-histories",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            ("backup", ErrorKind::MissingRequiredArgument),
+        ] {
+            assert_eq!(parse(line).expect_err(line).kind(), kind, "{line}");
         }
     }
-}
 
-/// The request for another signing secret.
-fn rotation(request: Request, args: RotationArgs) -> Request {
-    let body = with(json!({}), "overlapSeconds", args.overlap_seconds);
-    let request = Request {
-        body: with_body(body).body,
-        ..request
-    };
-    once_only(request, args.once)
-}
-
-async fn evidence(target: &Target, booking_id: &str, screen: &Screen) -> Result<(), Failure> {
-    let answer = target.call::<GetEvidence>(at(booking_id)).await?;
-    let packet = answer.output.read().map_err(|e| {
-        Failure::BadAnswer(format!(
-            "the answer is not an evidence packet ({e}). Does the server run this version?"
-        ))
-    })?;
-    screen.show(&answer, |_, style| {
-        output::bookings::evidence(&packet, style)
-    })
-}
-
-async fn ledger(target: &Target, command: LedgerCommand, screen: &Screen) -> Result<(), Failure> {
-    match command {
-        LedgerCommand::Verify { backup } => {
-            verify_ledger::run(target.database("ledger verify")?.service(), backup, screen)
-        }
-        LedgerCommand::AcceptRollback { yes } => {
-            let database = target.database("ledger accept-rollback")?;
-            accept_rollback::run(database.service(), yes, screen).await
-        }
-        LedgerCommand::Checkpoint => {
-            let note = match target {
-                Target::Local(local) => {
-                    block_in_place(|| features::ledger::checkpoint(local.service()))?
-                }
-                Target::Remote(remote) => remote.text("/v1/ledger/checkpoint").await?,
-            };
-            text("checkpoint", &note, screen)
-        }
-        LedgerCommand::Key => {
-            let key = match target {
-                Target::Local(local) => block_in_place(|| features::ledger::vkey(local.service()))?,
-                Target::Remote(remote) => remote.text("/v1/ledger/key").await?,
-            };
-            text("key", key.trim_end_matches('\n'), screen)
+    #[test]
+    fn no_flag_takes_a_secret() {
+        for flag in [
+            "--api-key",
+            "--key-value",
+            "--secret",
+            "--password",
+            "--token",
+        ] {
+            for command in ["bookings list", "webhook verify --body - --header sha256=0"] {
+                let error = parse(&format!("{command} {flag} value")).expect_err(flag);
+                assert_eq!(error.kind(), ErrorKind::UnknownArgument, "{command} {flag}");
+            }
         }
     }
-}
-
-/// A document that is text, not JSON: as it is for people and files that asked for nothing else, in JSON for programs.
-fn text(name: &str, document: &str, screen: &Screen) -> Result<(), Failure> {
-    match screen.explicit {
-        Some(Format::Json) => screen.json(&json!({ name: document }).to_string()),
-        _ => output::print(document),
-    }
-}
-
-/// A request for what this id names.
-fn at(id: &str) -> Request {
-    Request {
-        path: vec![id.to_owned()],
-        ..Request::default()
-    }
-}
-
-fn page(args: PageArgs) -> Request {
-    let mut request = Request::default();
-    add(&mut request, "limit", args.limit);
-    add(&mut request, "cursor", args.cursor);
-    request
-}
-
-fn add(request: &mut Request, name: &str, value: Option<String>) {
-    request
-        .query
-        .extend(value.map(|value| (name.to_owned(), value)));
-}
-
-fn with_body(body: serde_json::Value) -> Request {
-    Request {
-        body: body.to_string().into_bytes(),
-        ..Request::default()
-    }
-}
-
-fn once_only(request: Request, once: OnceArgs) -> Request {
-    Request {
-        idempotency_key: once.idempotency_key,
-        ..request
-    }
-}
-
-/// The object with one member more, if there is a value.
-fn with<T: Into<serde_json::Value>>(
-    mut object: serde_json::Value,
-    name: &str,
-    value: Option<T>,
-) -> serde_json::Value {
-    if let Some(value) = value {
-        object[name] = value.into();
-    }
-    object
 }

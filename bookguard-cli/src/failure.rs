@@ -5,11 +5,9 @@
 
 use std::io;
 
-use bookguard_core::model::ResolutionId;
-use bookguard_core::policy::Evaluation;
 use bookguard_core::service::OpenError;
-use bookguard_core::{Error, FieldError, Kind};
-use serde::{Deserialize, Serialize};
+use bookguard_core::{Error, Kind};
+pub use bookguard_server::ErrorBody;
 
 use crate::args::Format;
 use crate::exit::Exit;
@@ -21,7 +19,7 @@ pub enum Failure {
     /// The command line makes no sense, or a file it names.
     Usage(String),
     /// An operation was refused.
-    Refused(Box<Refusal>),
+    Refused(Box<ErrorAnswer>),
     /// There is no API key where one is needed.
     NoKey,
     /// Something does not verify; what, has been shown.
@@ -40,7 +38,7 @@ pub enum Failure {
 
 /// A refusal in the words of the HTTP interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ErrorAnswer {
     /// In the coarsest terms.
     pub kind: Kind,
     /// What programs read.
@@ -49,58 +47,16 @@ pub struct Refusal {
     pub retry_after_s: Option<u32>,
 }
 
-/// The JSON of an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorBody {
-    /// The status in words.
-    pub error: String,
-    /// For people.
-    pub message: String,
-    /// Stable; the interface's 401 has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// Every faulty field.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<FieldError>,
-    /// The resolution there is already.
-    #[serde(
-        default,
-        rename = "resolutionId",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub resolution_id: Option<ResolutionId>,
-    /// The hash of the terms' text in force, where another was accepted.
-    #[serde(
-        default,
-        rename = "disclosureHash",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub disclosure_hash: Option<String>,
-    /// What a cancellation comes to now, where something else was expected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evaluation: Option<Box<Evaluation>>,
-}
-
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         // Nothing the caller sent is wrong: a flag is missing.
         if error.code == "partner_required" {
             return Self::Usage(error.message);
         }
-        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
-        let body = ErrorBody {
-            error: reason(error.kind).to_owned(),
-            message: error.message,
-            code: Some(error.code.into_owned()),
-            details: error.details,
-            resolution_id: obstacle.resolution_id,
-            disclosure_hash: obstacle.disclosure_hash,
-            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
-        };
-        Self::Refused(Box::new(Refusal {
+        Self::Refused(Box::new(ErrorAnswer {
             kind: error.kind,
-            body,
             retry_after_s: error.retry_after_s,
+            body: error.into(),
         }))
     }
 }
@@ -124,34 +80,42 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn reason(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Invalid => "Bad Request",
-        Kind::Unauthorized => "Unauthorized",
-        Kind::Forbidden => "Forbidden",
-        Kind::NotFound => "Not Found",
-        Kind::Conflict => "Conflict",
-        Kind::KeyReused => "Unprocessable Content",
-        Kind::RateLimited => "Too Many Requests",
-        Kind::Internal => "Internal Server Error",
-        Kind::Unavailable => "Service Unavailable",
-    }
-}
-
 impl Failure {
     /// How the command ends.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) => Exit::Usage,
             Self::Refused(refusal) => refusal.kind.into(),
-            Self::NoKey => Exit::Auth,
-            Self::NotVerified(_) => Exit::NotVerified,
-            Self::NotDelivered(_) => Exit::Refused,
-            Self::Unreachable(_) => Exit::Unreachable,
-            Self::BadAnswer(_) => Exit::Server,
-            Self::Unexpected(_) => Exit::Unexpected,
-            Self::Closed => Exit::Ok,
+            _ => self.own().map_or(Exit::Ok, |(exit, ..)| exit),
         }
+    }
+
+    /// Of what no operation said: how the command ends, in words, the code, and what is wrong.
+    fn own(&self) -> Option<(Exit, &str, &str, &str)> {
+        Some(match self {
+            Self::Usage(why) => (Exit::Usage, "Usage", "usage", why.as_str()),
+            Self::NoKey => (Exit::Auth, "Unauthorized", "no_api_key", NO_KEY),
+            Self::NotVerified(why) => (
+                Exit::NotVerified,
+                "Verification failed",
+                "verification_failed",
+                why.as_str(),
+            ),
+            Self::NotDelivered(why) => (
+                Exit::Refused,
+                "Not delivered",
+                "not_delivered",
+                why.as_str(),
+            ),
+            Self::Unreachable(why) => (
+                Exit::Unreachable,
+                "Unreachable",
+                "unreachable",
+                why.as_str(),
+            ),
+            Self::BadAnswer(why) => (Exit::Server, "Bad answer", "bad_answer", why.as_str()),
+            Self::Unexpected(why) => (Exit::Unexpected, "Unexpected", "unexpected", why.as_str()),
+            Self::Refused(_) | Self::Closed => return None,
+        })
     }
 
     /// What is wrong, when waiting may mend it.
@@ -168,13 +132,9 @@ impl Failure {
 
     /// The text for standard error; `None` when there is nobody to tell.
     pub fn text(&self, format: Format) -> Option<String> {
-        let (title, body) = self.body()?;
+        let body = self.body()?;
         Some(match format {
             Format::Json => {
-                let body = ErrorBody {
-                    error: title.to_owned(),
-                    ..body
-                };
                 serde_json::to_string(&body).expect("strings and lists of strings always serialize")
             }
             Format::Table => for_people(&body, self.retry_after_s()),
@@ -188,41 +148,32 @@ impl Failure {
         }
     }
 
-    fn body(&self) -> Option<(&str, ErrorBody)> {
-        let own = |code: &str, message: &str| ErrorBody {
-            error: String::new(),
+    fn body(&self) -> Option<ErrorBody> {
+        if let Self::Refused(refusal) = self {
+            return Some(refusal.body.clone());
+        }
+        let (_, error, code, message) = self.own()?;
+        Some(ErrorBody {
+            error: error.to_owned(),
             message: message.to_owned(),
-            code: Some(code.to_owned()),
+            code: code.to_owned(),
             details: Vec::new(),
             resolution_id: None,
             disclosure_hash: None,
             evaluation: None,
-        };
-        Some(match self {
-            Self::Refused(refusal) => (refusal.body.error.as_str(), refusal.body.clone()),
-            Self::Usage(message) => ("Usage", own("usage", message)),
-            Self::NoKey => (
-                "Unauthorized",
-                own(
-                    "no_api_key",
-                    "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file \
-                     that holds the key with --api-key-file.",
-                ),
-            ),
-            Self::NotVerified(message) => {
-                ("Verification failed", own("verification_failed", message))
-            }
-            Self::NotDelivered(message) => ("Not delivered", own("not_delivered", message)),
-            Self::Unreachable(message) => ("Unreachable", own("unreachable", message)),
-            Self::BadAnswer(message) => ("Bad answer", own("bad_answer", message)),
-            Self::Unexpected(message) => ("Unexpected", own("unexpected", message)),
-            Self::Closed => return None,
         })
     }
 }
 
+const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file \
+                      that holds the key with --api-key-file.";
+
 fn for_people(body: &ErrorBody, retry_after_s: Option<u32>) -> String {
-    let code = body.code.as_deref().unwrap_or("unauthorized");
+    // The interface's 401 has none.
+    let code = match body.code.as_str() {
+        "" => "unauthorized",
+        code => code,
+    };
     let mut text = format!("error: {} ({})", plain(&body.message), plain(code));
     for detail in &body.details {
         let message = detail.message.trim_end_matches('.');
@@ -241,6 +192,8 @@ fn for_people(body: &ErrorBody, retry_after_s: Option<u32>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::FieldError;
+
     use super::*;
 
     fn refused() -> Failure {
@@ -277,8 +230,8 @@ mod tests {
         let text = refused().text(Format::Json).unwrap();
         let body: ErrorBody = serde_json::from_str(&text).unwrap();
         assert_eq!(
-            (body.error.as_str(), body.code.as_deref()),
-            ("Bad Request", Some("invalid_request"))
+            (body.error.as_str(), body.code.as_str()),
+            ("Bad Request", "invalid_request")
         );
         assert_eq!(body.details.len(), 2);
     }

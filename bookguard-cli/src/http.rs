@@ -1,5 +1,7 @@
 //! The HTTP client of the command line: TLS as webhooks use it, and no redirects.
 
+use std::error::Error as _;
+
 use reqwest::{Client, ClientBuilder};
 
 use crate::failure::Failure;
@@ -23,4 +25,16 @@ pub(crate) fn client(
     settings(builder)
         .build()
         .map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))
+}
+
+/// The innermost cause, which is the one that says something: the outer ones only repeat the address, and with it what a
+/// proxy's holds.
+pub(crate) fn cause(error: &reqwest::Error) -> String {
+    let Some(mut cause) = error.source() else {
+        return "the request failed".to_owned();
+    };
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }

@@ -16,10 +16,10 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use mimalloc::MiMalloc;
 
-use commands::Cli;
+use args::GlobalArgs;
 use exit::Exit;
 use output::Screen;
 
@@ -27,9 +27,11 @@ use output::Screen;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let errors = output::error_format(cli.place.output);
-    let screen = Screen::new(cli.place.output);
+    let declared = commands::declared();
+    let matches = commands::shape(&declared).get_matches();
+    let place = GlobalArgs::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let errors = output::error_format(place.output);
+    let screen = Screen::new(place.output);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
             return Exit::Unexpected.into();
         }
     };
-    match runtime.block_on(commands::run(cli, &screen)) {
+    match runtime.block_on(commands::run(&declared, &place, &screen, &matches)) {
         Ok(()) => Exit::Ok.into(),
         Err(failure) => {
             if let Some(text) = failure.text(errors) {

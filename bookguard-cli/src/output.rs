@@ -4,16 +4,12 @@
 //! steers the terminal; colour is for a terminal, unless its user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 pub mod bar;
-pub mod bookings;
-pub mod cancellation;
-pub mod events;
-pub mod nouns;
-pub mod policies;
 pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
 use terminal_size::terminal_size_of;
 
 use crate::args::Format;
@@ -70,6 +66,30 @@ impl Screen {
         }
     }
 
+    /// Shows what is no operation's answer.
+    pub fn said(
+        &self,
+        value: &impl Serialize,
+        text: impl FnOnce(Style) -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Json => self.json(&line(value)?),
+            Format::Table => print(&text(self.style)),
+        }
+    }
+
+    /// Shows one of many, on a line of its own.
+    pub fn each(
+        &self,
+        value: &impl Serialize,
+        text: impl FnOnce(Style) -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Json => print(&line(value)?),
+            Format::Table => print(&text(self.style)),
+        }
+    }
+
     /// Shows JSON: laid out on a terminal, to the byte elsewhere.
     pub fn json(&self, json: &str) -> Result<(), Failure> {
         if self.terminal {
@@ -78,6 +98,11 @@ impl Screen {
             print(json)
         }
     }
+}
+
+fn line(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value)
+        .map_err(|e| Failure::Unexpected(format!("an answer cannot be written: {e}")))
 }
 
 fn default_format(terminal: bool) -> Format {

@@ -6,16 +6,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::PartnerId;
-use bookguard_core::store::Database;
-use bookguard_server::config::bytes::Bytes;
+use bookguard_server::config::settings::Source;
 use bookguard_server::config::{Config, Settings};
-use bookguard_server::courier::proxy::Proxy;
 
-use crate::args::{GlobalArgs, ServeArgs};
+use crate::args::{GlobalArgs, SettingFlags};
 use crate::failure::Failure;
 use crate::files;
 
@@ -51,10 +47,10 @@ pub fn environment(name: &str) -> Option<OsString> {
 /// # Errors
 /// [`Failure::Usage`] for a setting that makes no sense.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
-    let url = match (&place.url, &place.db) {
-        (Some(url), _) => Some(url.clone()),
-        (None, Some(_)) => None,
-        (None, None) => text(var, "BOOKGUARD_URL")?,
+    let url = match &place.url {
+        Some(url) => Some(url.clone()),
+        None if place.settings.has("db") => None,
+        None => text(var, "BOOKGUARD_URL")?,
     };
     if let Some(url) = url {
         if place.partner.is_some() {
@@ -80,107 +76,18 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
 /// [`Failure::Usage`] for a setting that makes no sense.
 pub fn config(
     place: &GlobalArgs,
-    serve: Option<&ServeArgs>,
+    serve: Option<&SettingFlags<false>>,
     var: Var<'_>,
 ) -> Result<Config, Failure> {
-    let ledger_key = place.settings.ledger_key.clone();
-    let ledger_key = ledger_key.map(LedgerKeySource::file).transpose();
-    let flags = Settings {
-        db: place.db.clone(),
-        public_url: place.settings.public_url.clone(),
-        ledger_key: ledger_key.map_err(|e| Failure::Usage(e.to_string()))?,
-        guard_file: place.settings.guard_file.clone(),
-        dev: place.settings.dev.then_some(true),
-        ..serve.map(of_serve).transpose()?.unwrap_or_default()
-    };
-    let file = place
-        .settings
-        .config
-        .clone()
-        .or_else(|| path(var, "BOOKGUARD_CONFIG"));
-    Config::load(file.as_deref(), flags.merge(of_environment(var)?)).map_err(Failure::Usage)
-}
-
-fn of_serve(args: &ServeArgs) -> Result<Settings, Failure> {
-    Ok(Settings {
-        listen: args.listen.clone(),
-        registration: args.registration.clone(),
-        library_policies: args.library_policies,
-        rate_limit_per_second: args.rate_limit_per_second,
-        rate_limit_burst: args.rate_limit_burst,
-        database_wait_seconds: args.database_wait_seconds,
-        registrations_per_minute: args.registrations_per_minute,
-        trusted_proxies: given(&args.trusted_proxies),
-        proxy_header: args.proxy_header.clone(),
-        webhook_allow_http: args.webhook_allow_http,
-        webhook_allow_subnets: given(&args.webhook_allow_subnets),
-        webhook_proxy: args.webhook_proxy.as_deref().map(proxy).transpose()?,
-        webhook_verification: args.webhook_verification.clone(),
-        retention_days: args.retention_days,
-        min_free_disk: size("--min-free-disk", args.min_free_disk.clone())?,
-        quota_bookings: args.quota_bookings,
-        quota_bytes: size("--quota-bytes", args.quota_bytes.clone())?,
-        quota_events_per_day: args.quota_events_per_day,
-        quota_endpoints: args.quota_endpoints,
-        security_contacts: given(&args.security_contacts),
-        security_policy: args.security_policy.clone(),
-        security_encryption: args.security_encryption.clone(),
-        security_languages: given(&args.security_languages),
-        ..Settings::default()
-    })
-}
-
-/// A flag's values, if it was there.
-fn given(values: &[String]) -> Option<Vec<String>> {
-    (!values.is_empty()).then(|| values.to_vec())
-}
-
-/// Never repeated, whatever is wrong with it: it may hold a password.
-fn proxy(text: &str) -> Result<Proxy, Failure> {
-    Proxy::parse(text).map_err(Failure::Usage)
-}
-
-fn of_environment(var: Var<'_>) -> Result<Settings, Failure> {
-    Ok(Settings {
-        db: var("BOOKGUARD_DB").map(Database::from),
-        listen: text(var, "BOOKGUARD_LISTEN")?,
-        public_url: text(var, "BOOKGUARD_PUBLIC_URL")?,
-        ledger_key: var("BOOKGUARD_LEDGER_KEY").map(LedgerKeySource::from_variable),
-        guard_file: path(var, "BOOKGUARD_GUARD_FILE"),
-        database_wait_seconds: number(var, "BOOKGUARD_DATABASE_WAIT_SECONDS")?,
-        dev: switch(var, "BOOKGUARD_DEV")?,
-        registration: text(var, "BOOKGUARD_REGISTRATION")?,
-        library_policies: switch(var, "BOOKGUARD_LIBRARY_POLICIES")?,
-        rate_limit_per_second: number(var, "BOOKGUARD_RATE_LIMIT_PER_SECOND")?,
-        rate_limit_burst: number(var, "BOOKGUARD_RATE_LIMIT_BURST")?,
-        registrations_per_minute: number(var, "BOOKGUARD_REGISTRATIONS_PER_MINUTE")?,
-        trusted_proxies: list(var, "BOOKGUARD_TRUSTED_PROXIES")?,
-        proxy_header: text(var, "BOOKGUARD_PROXY_HEADER")?,
-        webhook_allow_http: switch(var, "BOOKGUARD_WEBHOOK_ALLOW_HTTP")?,
-        webhook_allow_subnets: list(var, "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS")?,
-        webhook_proxy: text(var, "BOOKGUARD_WEBHOOK_PROXY")?
-            .as_deref()
-            .map(proxy)
-            .transpose()?,
-        webhook_verification: text(var, "BOOKGUARD_WEBHOOK_VERIFICATION")?,
-        retention_days: number(var, "BOOKGUARD_RETENTION_DAYS")?,
-        min_free_disk: size(
-            "BOOKGUARD_MIN_FREE_DISK",
-            text(var, "BOOKGUARD_MIN_FREE_DISK")?,
-        )?,
-        quota_bookings: number(var, "BOOKGUARD_QUOTA_BOOKINGS")?,
-        quota_bytes: size("BOOKGUARD_QUOTA_BYTES", text(var, "BOOKGUARD_QUOTA_BYTES")?)?,
-        quota_events_per_day: number(var, "BOOKGUARD_QUOTA_EVENTS_PER_DAY")?,
-        quota_endpoints: number(var, "BOOKGUARD_QUOTA_ENDPOINTS")?,
-        security_contacts: list(var, "BOOKGUARD_SECURITY_CONTACTS")?,
-        security_policy: text(var, "BOOKGUARD_SECURITY_POLICY")?,
-        security_encryption: text(var, "BOOKGUARD_SECURITY_ENCRYPTION")?,
-        security_languages: list(var, "BOOKGUARD_SECURITY_LANGUAGES")?,
-    })
-}
-
-fn path(var: Var<'_>, name: &str) -> Option<PathBuf> {
-    var(name).map(PathBuf::from)
+    let flags = Settings::read(Source::Flag, |setting| {
+        let said = place.settings.said(setting);
+        said.or_else(|| serve?.said(setting))
+    });
+    let variables = Settings::read(Source::Variable, |setting| var(&setting.variable()));
+    let file = place.config.clone();
+    let file = file.or_else(|| var("BOOKGUARD_CONFIG").map(PathBuf::from));
+    let load = || Config::load(file.as_deref(), flags?.merge(variables?));
+    load().map_err(Failure::Usage)
 }
 
 fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
@@ -191,43 +98,6 @@ fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
                 .map_err(|_| Failure::Usage(format!("{name} is not valid UTF-8")))
         })
         .transpose()
-}
-
-/// Values between commas.
-fn list(var: Var<'_>, name: &str) -> Result<Option<Vec<String>>, Failure> {
-    let values = text(var, name)?;
-    Ok(values.map(|list| list.split(',').map(|one| one.trim().to_owned()).collect()))
-}
-
-fn switch(var: Var<'_>, name: &str) -> Result<Option<bool>, Failure> {
-    text(var, name)?
-        .map(|word| match word.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Ok(true),
-            "0" | "false" | "no" | "off" => Ok(false),
-            _ => Err(Failure::Usage(format!(
-                "{name} is \"{word}\"; it must be true or false"
-            ))),
-        })
-        .transpose()
-}
-
-fn number<N: FromStr>(var: Var<'_>, name: &str) -> Result<Option<N>, Failure> {
-    text(var, name)?
-        .map(|digits| {
-            digits.parse().map_err(|_| {
-                Failure::Usage(format!(
-                    "{name} is \"{digits}\"; it must be a whole number from 0"
-                ))
-            })
-        })
-        .transpose()
-}
-
-fn size(name: &str, given: Option<String>) -> Result<Option<Bytes>, Failure> {
-    given
-        .map(|size| size.parse())
-        .transpose()
-        .map_err(|why| Failure::Usage(format!("{name} is {why}")))
 }
 
 fn partner_id(text: &str) -> Result<PartnerId, Failure> {
@@ -265,8 +135,27 @@ pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Fail
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::key_file::LedgerKeySource;
+    use bookguard_server::config::bytes::Bytes;
+    use bookguard_server::courier::proxy::Proxy;
+    use clap::Parser as _;
+
     use super::*;
-    use crate::args::SettingsArgs;
+
+    /// The flags of a command line.
+    fn at(line: &str) -> GlobalArgs {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            place: GlobalArgs,
+        }
+        let words = std::iter::once("bookguard").chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap().place
+    }
+
+    fn of_environment(var: Var<'_>) -> Result<Settings, String> {
+        Settings::read(Source::Variable, |setting| var(&setting.variable()))
+    }
 
     fn vars<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<OsString> + 'a {
         move |name| {
@@ -287,15 +176,9 @@ mod tests {
 
     #[test]
     fn flags_win_over_the_environment_whichever_place_they_name() {
-        let nothing = GlobalArgs::default();
-        let db = GlobalArgs {
-            db: Some("flag.db".into()),
-            ..GlobalArgs::default()
-        };
-        let url = GlobalArgs {
-            url: Some("http://flag".to_owned()),
-            ..GlobalArgs::default()
-        };
+        let nothing = at("");
+        let db = at("--db flag.db");
+        let url = at("--url http://flag");
         let (env_db, env_url) = (("BOOKGUARD_DB", "env.db"), ("BOOKGUARD_URL", "http://env"));
         for (at, env, expected) in [
             (&nothing, &[][..], "bookguard.db"),
@@ -311,10 +194,7 @@ mod tests {
 
     #[test]
     fn a_partner_is_named_only_on_a_database() {
-        let at = GlobalArgs {
-            partner: Some("ptn_1".to_owned()),
-            ..GlobalArgs::default()
-        };
+        let at = at("--partner ptn_1");
         assert!(described(&at, &[]).contains("must be an id such as ptn_"));
         assert!(
             described(&at, &[("BOOKGUARD_URL", "http://x")])
@@ -400,10 +280,7 @@ mod tests {
             ("BOOKGUARD_RATE_LIMIT_BURST", "-1"),
         ] {
             let failure = of_environment(&vars(&[(name, value)])).unwrap_err();
-            assert!(
-                matches!(&failure, Failure::Usage(why) if why.starts_with(name)),
-                "{failure:?}"
-            );
+            assert!(failure.starts_with(name), "{failure:?}");
         }
     }
 
@@ -416,13 +293,7 @@ mod tests {
             Some(LedgerKeySource::Text(_))
         ));
         assert!(!format!("{settings:?}").contains("SECRET"));
-        let place = GlobalArgs {
-            settings: SettingsArgs {
-                ledger_key: Some(key.into()),
-                ..SettingsArgs::default()
-            },
-            ..GlobalArgs::default()
-        };
+        let place = at(&format!("--ledger-key {key}"));
         match config(&place, None, &vars(&[])).unwrap_err() {
             Failure::Usage(why) => {
                 assert!(

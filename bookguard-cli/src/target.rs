@@ -8,6 +8,7 @@ pub mod remote;
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::Answer;
@@ -116,7 +117,20 @@ impl Target {
     }
 }
 
-fn only_here(what: &str) -> Failure {
+/// A request for what these ids name, with this body unless it is null.
+pub fn request(ids: &[&str], body: &Value) -> Request {
+    Request {
+        path: ids.iter().map(|id| (*id).to_owned()).collect(),
+        body: match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        },
+        ..Request::default()
+    }
+}
+
+/// What a command says that works on a database only.
+pub fn only_here(what: &str) -> Failure {
     Failure::Usage(format!(
         "\"{what}\" works only on the database itself: run it where the database is, with --db PATH and without --url or BOOKGUARD_URL"
     ))

@@ -1,11 +1,10 @@
 //! Evidence: what a booking's ledger entries commit to, the packet that shows it, and its offline verification.
 //!
 //! ```text
-//! facts    which values each fact commits to          rebuild  the booking those values say
-//! history  which facts can follow which               summary  the same in sentences
-//! frozen   the canonical text of a booking's terms    verify   packet + key → report
-//! packet   the signed document                        rescheduling, acceptance  what
-//! notification  how a delivery ended                   was agreed on later
+//! facts    one struct per kind of fact                 state    what they come to: the booking, by one `apply`
+//! reschedule, acceptance, notification                 summary  the same in sentences
+//!          those with more to say                      verify   packet + key → report
+//! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as it is kept                        continuation  how a log went on after a loss
 //! ```
 //!
@@ -28,14 +27,13 @@ mod continuation;
 mod entry;
 pub(crate) mod facts;
 pub(crate) mod frozen;
-pub(crate) mod history;
 pub(crate) mod notification;
 #[cfg(feature = "openapi")]
 mod openapi;
 pub(crate) mod packet;
-pub(crate) mod rebuild;
 pub(crate) mod report;
 pub(crate) mod reschedule;
+pub(crate) mod state;
 pub(crate) mod summary;
 pub(crate) mod verify;
 
@@ -53,5 +51,7 @@ pub use notification::{Notification, NotificationOutcome};
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
-pub use reschedule::{RescheduleRecord, TermsVersion};
+pub use reschedule::{Rescheduled, TermsVersion};
+#[doc(hidden)]
+pub use state::BookingState;
 pub use verify::verify;

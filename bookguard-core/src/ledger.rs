@@ -36,9 +36,7 @@ pub mod tlog_proof;
 pub mod tree;
 
 pub use checkpoint::Checkpoint;
-pub use event::{
-    Disclosure, EventBody, LeafKind, Sealed, commit_fields, verify_commit, verify_disclosure,
-};
+pub use event::{Disclosure, EventBody, LeafKind, Sealed, verify_disclosure};
 pub use hash::{Hash, leaf_hash, node_hash};
 pub use leaf::Leaf;
 pub use note::{Signer, VerifierKey};

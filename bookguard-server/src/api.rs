@@ -47,48 +47,48 @@ use describe::document;
 use endpoint::Served;
 
 /// Every operation offered over HTTP, in the order of the document.
-pub(crate) fn table() -> Vec<Entry> {
+pub(crate) fn table() -> Vec<Offered> {
     vec![
-        entry::<GetHealth>().changing(),
-        entry::<RegisterPartner>(),
-        entry::<GetPartner>(),
-        entry::<UpdatePartner>(),
-        entry::<CreateApiKey>(),
-        entry::<ListApiKeys>(),
-        entry::<RevokeApiKey>(),
-        entry::<CreateBooking>().at_once().located(),
-        entry::<ListBookings>(),
-        entry::<GetBooking>(),
-        entry::<ProtectBooking>().at_once(),
-        entry::<RescheduleBooking>().at_once(),
-        entry::<GetDisclosure>(),
-        entry::<AcceptTerms>().at_once(),
-        entry::<EvaluatePolicy>().changing(),
-        entry::<CancelBooking>().at_once().located(),
-        entry::<GetResolution>(),
-        entry::<DecideResolution>().located(),
-        entry::<GetEvidence>(),
-        entry::<PutPolicy>(),
-        entry::<GetPolicy>(),
-        entry::<ListPolicies>(),
-        entry::<ListPolicyVersions>(),
-        entry::<ValidatePolicy>().keeping_nothing(),
-        entry::<ListPolicyTemplates>(),
-        entry::<ListBookingEvents>(),
-        entry::<ListEvents>(),
-        entry::<GetEvent>(),
-        entry::<RetryEvent>(),
-        entry::<RecoverEvents>().located(),
-        entry::<ListRecoveries>(),
-        entry::<GetRecovery>(),
-        entry::<CreateEndpoint>().located(),
-        entry::<ListEndpoints>(),
-        entry::<GetEndpoint>(),
-        entry::<UpdateEndpoint>(),
-        entry::<DeleteEndpoint>(),
-        entry::<TestEndpoint>(),
-        entry::<RotateEndpointSecret>(),
-        entry::<RotatePartnerSecret>(),
+        offered::<GetHealth>().changing(),
+        offered::<RegisterPartner>(),
+        offered::<GetPartner>(),
+        offered::<UpdatePartner>(),
+        offered::<CreateApiKey>(),
+        offered::<ListApiKeys>(),
+        offered::<RevokeApiKey>(),
+        offered::<CreateBooking>().at_once().located(),
+        offered::<ListBookings>(),
+        offered::<GetBooking>(),
+        offered::<ProtectBooking>().at_once(),
+        offered::<RescheduleBooking>().at_once(),
+        offered::<GetDisclosure>(),
+        offered::<AcceptTerms>().at_once(),
+        offered::<EvaluatePolicy>().changing(),
+        offered::<CancelBooking>().at_once().located(),
+        offered::<GetResolution>(),
+        offered::<DecideResolution>().located(),
+        offered::<GetEvidence>(),
+        offered::<PutPolicy>(),
+        offered::<GetPolicy>(),
+        offered::<ListPolicies>(),
+        offered::<ListPolicyVersions>(),
+        offered::<ValidatePolicy>().keeping_nothing(),
+        offered::<ListPolicyTemplates>(),
+        offered::<ListBookingEvents>(),
+        offered::<ListEvents>(),
+        offered::<GetEvent>(),
+        offered::<RetryEvent>(),
+        offered::<RecoverEvents>().located(),
+        offered::<ListRecoveries>(),
+        offered::<GetRecovery>(),
+        offered::<CreateEndpoint>().located(),
+        offered::<ListEndpoints>(),
+        offered::<GetEndpoint>(),
+        offered::<UpdateEndpoint>(),
+        offered::<DeleteEndpoint>(),
+        offered::<TestEndpoint>(),
+        offered::<RotateEndpointSecret>(),
+        offered::<RotatePartnerSecret>(),
     ]
 }
 
@@ -110,6 +110,16 @@ pub(crate) fn read_openapi() -> Value {
     serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
 
+/// Each operation of the document, with its path and method.
+pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().into_iter().flatten();
+        let named = methods.filter(|(_, operation)| operation["operationId"].is_string());
+        named.map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+    })
+}
+
 /// What a reference of the document leads to, which is what many operations share; anything else is itself.
 pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let place = value["$ref"]
@@ -121,7 +131,7 @@ pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
 }
 
 /// One row of the table.
-pub(crate) struct Entry {
+pub(crate) struct Offered {
     /// The operation's place in the interface.
     pub(crate) route: Route,
     /// Whether the answer changes with the clock alone, so that an ETag would be of no use.
@@ -156,8 +166,8 @@ impl Schema {
     }
 }
 
-fn entry<O: Operation<Output: Type>>() -> Entry {
-    Entry {
+fn offered<O: Operation<Output: Type>>() -> Offered {
+    Offered {
         route: O::ROUTE,
         changing: false,
         at_once: false,
@@ -173,33 +183,25 @@ fn entry<O: Operation<Output: Type>>() -> Entry {
     }
 }
 
-impl Entry {
-    fn changing(self) -> Self {
-        Self {
-            changing: true,
-            ..self
-        }
+impl Offered {
+    fn changing(mut self) -> Self {
+        self.changing = true;
+        self
     }
 
-    fn at_once(self) -> Self {
-        Self {
-            at_once: true,
-            ..self
-        }
+    fn at_once(mut self) -> Self {
+        self.at_once = true;
+        self
     }
 
-    fn keeping_nothing(self) -> Self {
-        Self {
-            keeping_nothing: true,
-            ..self
-        }
+    fn keeping_nothing(mut self) -> Self {
+        self.keeping_nothing = true;
+        self
     }
 
-    fn located(self) -> Self {
-        Self {
-            located: true,
-            ..self
-        }
+    fn located(mut self) -> Self {
+        self.located = true;
+        self
     }
 
     /// Whether it takes an Idempotency-Key.

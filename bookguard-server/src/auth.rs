@@ -31,15 +31,15 @@ pub struct Keys(Mutex<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    known: HashMap<u64, Entry<Authority>>,
-    unknown: HashMap<u64, Entry<()>>,
+    known: HashMap<u64, Remembered<Authority>>,
+    unknown: HashMap<u64, Remembered<()>>,
     /// Counts revocations on this node.
     revocations: u64,
     /// Forged rows that the operator was told of.
     forged: HashSet<ApiKeyId>,
 }
 
-struct Entry<T> {
+struct Remembered<T> {
     hash: Hash,
     until_ms: i64,
     value: T,
@@ -145,7 +145,7 @@ impl Keys {
                 &mut seen.known,
                 KNOWN,
                 now,
-                Entry {
+                Remembered {
                     hash: *hash,
                     until_ms,
                     value,
@@ -155,7 +155,7 @@ impl Keys {
                 &mut seen.unknown,
                 UNKNOWN,
                 now,
-                Entry {
+                Remembered {
                     hash: *hash,
                     until_ms,
                     value: (),
@@ -169,7 +169,7 @@ impl Keys {
     }
 }
 
-impl<T> Entry<T> {
+impl<T> Remembered<T> {
     fn fresh(&self, now: Timestamp) -> bool {
         // The second half matters after the clock was set back.
         let left = self.until_ms - now.ms();
@@ -181,7 +181,12 @@ impl<T> Entry<T> {
     }
 }
 
-fn insert<T>(entries: &mut HashMap<u64, Entry<T>>, most: usize, now: Timestamp, entry: Entry<T>) {
+fn insert<T>(
+    entries: &mut HashMap<u64, Remembered<T>>,
+    most: usize,
+    now: Timestamp,
+    entry: Remembered<T>,
+) {
     if entries.len() >= most {
         entries.retain(|_, entry| entry.fresh(now));
         if entries.len() >= most {

@@ -36,12 +36,13 @@ use bookguard_core::model::EventId;
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use address::AddressRules;
-use deliver::DeliveryContext;
+use deliver::{DeliveryContext, FAILURES_AT_A_TIME};
 use dispatch::{Dispatcher, Note};
 pub use endpoint_test::EndpointTest;
 use endpoint_test::EndpointTests;
@@ -56,7 +57,7 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 
 /// How a courier works.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct CourierConfig {
     /// Where webhooks may go.
     pub rules: AddressRules,
     /// Through which proxy they go, if through one.
@@ -91,10 +92,10 @@ pub struct Courier {
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Settings {
+impl CourierConfig {
     /// A server's: attempts of 15 seconds, straight, claiming what is due.
     pub fn new(rules: AddressRules, report: fn(&str)) -> Self {
-        Settings {
+        CourierConfig {
             rules,
             proxy: None,
             attempt_time: Duration::from_millis(ATTEMPT_MS),
@@ -114,7 +115,7 @@ impl Courier {
         service: Arc<Service>,
         outbox: Arc<Outbox>,
         deliveries: UnboundedReceiver<Vec<LeasedDelivery>>,
-        settings: Settings,
+        settings: CourierConfig,
     ) -> Result<Courier, SenderError> {
         let (notes, heard) = mpsc::unbounded_channel();
         let waiting = Arc::<Waiting<EventId>>::default();
@@ -131,6 +132,7 @@ impl Courier {
             waiting: Arc::clone(&waiting),
             report: settings.report,
             began: Instant::now(),
+            failures: Semaphore::new(FAILURES_AT_A_TIME),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
         };

@@ -54,4 +54,5 @@ pub mod tls;
 pub mod watch;
 
 pub use api::{openapi, openapi_json};
+pub use refusal::ErrorBody;
 pub use server::{Server, Signal, run, runs_on, signals};

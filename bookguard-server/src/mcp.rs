@@ -68,7 +68,7 @@ pub(crate) fn add_routes(app: &Arc<App>, listen: std::net::SocketAddr, routes: &
 /// The name of every tool, and what a model is told of it.
 pub(crate) fn tools() -> impl Iterator<Item = (&'static str, &'static str)> {
     tools::TABLE
-        .into_iter()
+        .iter()
         .map(|tool| (tool.name, tool.description))
 }
 

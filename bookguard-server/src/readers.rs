@@ -1,11 +1,11 @@
 //! Where the store is read, so that requests do not keep each other waiting.
 //!
-//! A short read of a file takes less time than handing it over, so the request's own task does it, while other tasks have
-//! threads left: a disk that hangs holds up no more than half of them. All else runs on threads that may wait.
-//! Of these there are few, because readers of one file mostly wait for the same processors; tokio's own blocking threads would become as
-//! many as there are requests, each with memory of its own. Long reads have few threads of their own, which give way to
-//! every other thread, so that there is always one for short reads. Callers take turns: one with many reads waits for its
-//! own turns. Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
+//! A short read of a file takes less time than handing it over, so the request's own task does it, on at most half of the
+//! processors: a disk that hangs holds up no more. All else runs on threads that may wait. Of these there are few, because
+//! readers of one file mostly wait for the same processors; tokio's own blocking threads would become as many as there are
+//! requests, each with memory of its own. Long reads have few threads of their own, which give way to every other thread,
+//! so that there is always one for short reads. Callers take turns: one with many reads waits for its own turns.
+//! Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

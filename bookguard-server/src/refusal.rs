@@ -15,22 +15,24 @@ use poem::http::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap,
     HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::negotiation::{names, wish};
 
-/// Body of every refusal but 401.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
+/// Body of every refusal; a 401 says less.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, poem_openapi::Object)]
 #[serde(rename_all = "camelCase")]
 #[oai(rename = "Error", rename_all = "camelCase")]
-pub struct Refused {
+pub struct ErrorBody {
     /// The status in words, such as "Not Found".
     pub error: String,
     /// For people: names the thing, the rule and the way out.
     pub message: String,
     /// Stable snake_case code to branch on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub code: String,
     /// Every faulty field; empty when the request's form was not at fault.
+    #[serde(default)]
     pub details: Vec<FieldError>,
     /// The resolution there is already, of a booking that is canceled or a review that is over.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +75,7 @@ pub struct Problem {
     /// What the refusal says otherwise.
     #[serde(flatten)]
     #[oai(flatten)]
-    pub refused: Refused,
+    pub refused: ErrorBody,
 }
 
 /// What a request id may hold and a URN may not.
@@ -101,19 +103,24 @@ pub struct Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(pub String);
 
+/// The status of a kind of error.
+fn status_of(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::Invalid => StatusCode::BAD_REQUEST,
+        Kind::Unauthorized => StatusCode::UNAUTHORIZED,
+        Kind::Forbidden => StatusCode::FORBIDDEN,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let status = match error.kind {
-            Kind::Invalid => StatusCode::BAD_REQUEST,
-            Kind::Unauthorized => StatusCode::UNAUTHORIZED,
-            Kind::Forbidden => StatusCode::FORBIDDEN,
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Conflict => StatusCode::CONFLICT,
-            Kind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-            Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        };
+        let status = status_of(error.kind);
         Self {
             status,
             error,
@@ -234,7 +241,7 @@ impl Refusal {
         let mut response = self.respond();
         let status = response.status();
         let body = response
-            .data::<Refused>()
+            .data::<ErrorBody>()
             .map(|refused| refused.bytes(status));
         let body = body.unwrap_or_default();
         let headers = response.headers_mut();
@@ -267,28 +274,36 @@ impl Refusal {
 }
 
 /// What a client is told of an error, and what is for the log alone.
-fn tell(status: StatusCode, error: Error) -> (Refused, Option<Fault>) {
-    let mut fault = None;
-    let message = if error.kind == Kind::Internal {
-        fault = Some(Fault(error.message));
-        "Internal error; it is logged under the x-request-id of this answer.".to_owned()
-    } else {
-        error.message
-    };
-    let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
-    let refused = Refused {
-        error: status.canonical_reason().unwrap_or("Error").to_owned(),
-        message,
-        code: error.code.into_owned(),
-        details: error.details,
-        resolution_id: obstacle.resolution_id,
-        disclosure_hash: obstacle.disclosure_hash,
-        evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
-    };
-    (refused, fault)
+fn tell(status: StatusCode, mut error: Error) -> (ErrorBody, Option<Fault>) {
+    let is_ours = error.kind == Kind::Internal;
+    let fault = is_ours.then(|| Fault(std::mem::take(&mut error.message)));
+    if is_ours {
+        error.message =
+            "Internal error; it is logged under the x-request-id of this answer.".to_owned();
+    }
+    (ErrorBody::of(status, error), fault)
 }
 
-impl Refused {
+impl From<Error> for ErrorBody {
+    fn from(error: Error) -> Self {
+        Self::of(status_of(error.kind), error)
+    }
+}
+
+impl ErrorBody {
+    fn of(status: StatusCode, error: Error) -> Self {
+        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+        Self {
+            error: status.canonical_reason().unwrap_or("Error").to_owned(),
+            message: error.message,
+            code: error.code.into_owned(),
+            details: error.details,
+            resolution_id: obstacle.resolution_id,
+            disclosure_hash: obstacle.disclosure_hash,
+            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
+        }
+    }
+
     fn bytes(&self, status: StatusCode) -> Vec<u8> {
         if status == StatusCode::UNAUTHORIZED {
             return json(&Unauthorized {
@@ -331,7 +346,7 @@ impl Form {
             let headers = response.headers_mut();
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(hint));
         }
-        let Some(refused) = response.extensions_mut().remove::<Refused>() else {
+        let Some(refused) = response.extensions_mut().remove::<ErrorBody>() else {
             return response;
         };
         if self.problem {

@@ -21,7 +21,7 @@ use crate::api;
 use crate::app::App;
 use crate::config::Config;
 use crate::connections::{self, FAREWELL};
-use crate::courier::{self, Courier, endpoint_rule};
+use crate::courier::Courier;
 use crate::documents;
 use crate::mcp;
 use crate::proxies::TrustedProxies;
@@ -148,29 +148,9 @@ impl Server {
         let addr = listener
             .local_addr()
             .map_err(|e| cannot_listen(&config.listen, &e))?;
-        let public_url = config
-            .public_url
-            .clone()
-            .unwrap_or_else(|| format!("http://{addr}"));
         let (outbox, leased) = Outbox::new();
         let outbox = Arc::new(outbox);
-        let settings = service::Config {
-            db: config.db.clone(),
-            create: true,
-            ledger_key: config.ledger_key.clone(),
-            guard_file: config.guard_file.clone(),
-            public_url,
-            registration: config.registration,
-            library_policies: config.library_policies,
-            clock: config.clock.clone(),
-            outbox: Some(Arc::clone(&outbox)),
-            endpoint_rule: endpoint_rule(config.webhooks.clone()),
-            verifies_endpoints: config.verifies_endpoints,
-            min_free_disk: config.min_free_disk,
-            quota: config.quota,
-            report: config.report,
-            commit_delay: config.commit_delay,
-        };
+        let settings = config.service(&addr.to_string(), Some(Arc::clone(&outbox)));
         let (service, closing) = open(settings, config.database_wait).await?;
         // Beside a database file the key is where everybody looks for it; of a server's, other nodes need a copy.
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
@@ -185,11 +165,7 @@ impl Server {
         };
         // What cannot be taken back now is when its lease ends; who is not there now will be in a second.
         let _ = tokio::task::spawn_blocking(begin).await;
-        let deliveries = courier::Settings {
-            proxy: config.webhook_proxy.clone(),
-            ..courier::Settings::new(config.webhooks.clone(), config.report)
-        };
-        let courier = Courier::start(Arc::clone(&service), outbox, leased, deliveries)
+        let courier = Courier::start(Arc::clone(&service), outbox, leased, config.courier())
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;
         let courier = Arc::new(courier);
         let app = Arc::new(App::new(

@@ -7,21 +7,36 @@ use bookguard_core::engine::command::Answer;
 use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
 use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
-use bookguard_core::service::Service;
+use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use crate::args::Format;
+use super::declare::{Call, Command, special};
 use crate::consent;
 use crate::failure::Failure;
-use crate::output::{self, Screen, say};
+use crate::output::{Screen, say};
+
+#[derive(Debug, Args)]
+struct AcceptArgs {
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn command() -> Command {
+    let about = "After the database lost published entries: continue with the rest, as a new log that says so (on the database \
+                 only)";
+    special("accept-rollback", about, |call| Box::pin(run(call))).with::<AcceptArgs>()
+}
 
 /// Accepts the loss, when there is one and the administrator says so.
 ///
 /// # Errors
 /// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
 /// [`Failure::Unexpected`] after a no.
-pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let yes = call.args::<AcceptArgs>()?.yes;
+    let service = call.target().database("ledger accept-rollback")?.service();
     let Some(rollback) = block_in_place(|| service.rollback())? else {
         let head = block_in_place(|| service.head())?;
         return Err(Error::conflict(
@@ -40,7 +55,7 @@ pub async fn run(service: &Service, yes: bool, screen: &Screen) -> Result<(), Fa
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
     match service.submit_patiently(command).await? {
-        Answer::Fresh(continuation) => show(&continuation, screen),
+        Answer::Fresh(continuation) => show(&continuation, call.screen),
         Answer::Replayed(_) => Err(Failure::Unexpected(
             "the writer answered another request".to_owned(),
         )),
@@ -96,24 +111,21 @@ fn show(continuation: &Continuation, screen: &Screen) -> Result<(), Failure> {
         seen,
         at,
     } = continuation;
-    match screen.format {
-        Format::Json => {
-            let value = json!({
-                "origin": origin,
-                "vkey": vkey,
-                "entry": found.head.size,
-                "continuedAt": at,
-                "found": head(&found.head),
-                "seen": head(seen),
-            });
-            screen.json(&value.to_string())
-        }
-        Format::Table => output::print(&format!(
+    let value = json!({
+        "origin": origin,
+        "vkey": vkey,
+        "entry": found.head.size,
+        "continuedAt": at,
+        "found": head(&found.head),
+        "seen": head(seen),
+    });
+    screen.said(&value, |_| {
+        format!(
             "The log continues as {origin}. Its entry {} says what was lost.\nPublish its key: checkpoints and packets verify \
              under it from now on. The old one stays valid for what was signed before:\n{vkey}",
             found.head.size
-        )),
-    }
+        )
+    })
 }
 
 fn head(seen: &PublishedHead) -> Value {

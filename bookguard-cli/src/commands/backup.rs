@@ -2,34 +2,43 @@
 //!
 //! The store does it; here it is asked for and shown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bookguard_core::key_file::{self, LedgerKeySource};
 use bookguard_core::store::backup::{self, BackedUp, BackupError};
+use clap::Args;
 use serde_json::json;
 
-use crate::args::{Format, GlobalArgs};
+use super::declare::{Call, Command, alone};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::grouped;
-use crate::output::{self, Screen};
 use crate::settings::{self, Where, environment};
+use crate::target::only_here;
+
+#[derive(Debug, Args)]
+struct BackupArgs {
+    /// The file to make; the ledger's key is not in it
+    file: PathBuf,
+}
+
+pub(super) fn command() -> Command {
+    let about = "Copy a database into one file, even while a server runs on it";
+    alone("backup", about, |call| Box::pin(async move { run(call) })).with::<BackupArgs>()
+}
 
 /// Makes a backup.
 ///
 /// # Errors
 /// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
 /// [`Failure::Unexpected`] for everything that failed.
-pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failure> {
-    let Where::Database { config, .. } = settings::place(place, &environment)? else {
-        return Err(Failure::Usage(
-            "\"backup\" works only on the database itself: run it where the database is, with --db PATH and without --url or \
-             BOOKGUARD_URL"
-                .to_owned(),
-        ));
+fn run(call: Call<'_>) -> Result<(), Failure> {
+    let BackupArgs { file } = call.args()?;
+    let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
+        return Err(only_here("backup"));
     };
     let mut bar = Bar::new();
-    let made = backup::backup(&config.db, file, &mut |done, total| bar.draw(done, total));
+    let made = backup::backup(&config.db, &file, &mut |done, total| bar.draw(done, total));
     bar.clear();
     let made = made.map_err(|error| match error {
         BackupError::Refused(error) => error.into(),
@@ -38,21 +47,16 @@ pub fn run(place: &GlobalArgs, file: &Path, screen: &Screen) -> Result<(), Failu
     let key = config
         .ledger_key
         .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
-    match screen.format {
-        Format::Json => screen.json(
-            &json!({
-                "file": file,
-                "bytes": made.bytes,
-                "origin": made.origin,
-                "treeSize": made.size,
-                "rootHash": made.root.to_base64(),
-                "seconds": made.elapsed.as_secs_f64(),
-                "ledgerKey": key.path(),
-            })
-            .to_string(),
-        ),
-        Format::Table => output::print(&told(&made, file, &key)),
-    }
+    let value = json!({
+        "file": file,
+        "bytes": made.bytes,
+        "origin": made.origin,
+        "treeSize": made.size,
+        "rootHash": made.root.to_base64(),
+        "seconds": made.elapsed.as_secs_f64(),
+        "ledgerKey": key.path(),
+    });
+    call.screen.said(&value, |_| told(&made, &file, &key))
 }
 
 fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {

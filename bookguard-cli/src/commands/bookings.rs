@@ -1,67 +1,110 @@
 //! `bookings`: recorded, read and protected; what else happens to one has a file of its own.
 
-use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::operation::Request;
+use bookguard_core::features::bookings::{
+    BookingCreated, CreateBooking, GetBooking, ListBookings, ProtectBooking, Protected,
+};
+use bookguard_core::model::{Booking, Page};
 
-use super::cli::BookingsCommand;
-use super::{acceptances, add, at, cancel, new_booking, once_only, page, reschedules};
-use crate::failure::Failure;
-use crate::output::{Screen, bookings};
-use crate::target::Target;
+use super::declare::{Declared, group, operation};
+use super::{acceptances, cancellations, evaluations, reschedules};
+use crate::output::table::{Style, fields, joined, leaf, money, page, record};
 
-/// Does what was asked of bookings.
-///
-/// # Errors
-/// Those of the operation.
-pub(super) async fn run(
-    target: &Target,
-    command: BookingsCommand,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    match command {
-        BookingsCommand::Create(args) => {
-            let request = Request {
-                body: new_booking::body(&args)?,
-                ..Request::default()
-            };
-            screen.show(
-                &target
-                    .call::<CreateBooking>(once_only(request, args.once))
-                    .await?,
-                bookings::created,
-            )
-        }
-        BookingsCommand::Get { booking_id } => screen.show(
-            &target.call::<GetBooking>(at(&booking_id)).await?,
-            bookings::booking,
-        ),
-        BookingsCommand::List {
-            status,
-            event_from,
-            event_to,
-            page: args,
-        } => {
-            let mut request = page(args);
-            add(&mut request, "status", status);
-            add(&mut request, "eventFrom", event_from);
-            add(&mut request, "eventTo", event_to);
-            screen.show(
-                &target.call::<ListBookings>(request).await?,
-                bookings::bookings,
-            )
-        }
-        BookingsCommand::Protect { booking_id, once } => screen.show(
-            &target
-                .call::<ProtectBooking>(once_only(at(&booking_id), once))
-                .await?,
-            bookings::protected,
-        ),
-        BookingsCommand::Reschedule(args) => reschedules::run(target, *args, screen).await,
-        BookingsCommand::Disclosure { booking_id } => {
-            acceptances::disclosure(target, &booking_id, screen).await
-        }
-        BookingsCommand::Accept(args) => acceptances::accept(target, *args, screen).await,
-        BookingsCommand::Evaluate(args) => cancel::evaluate(target, args, screen).await,
-        BookingsCommand::Cancel(args) => cancel::run(target, &args, screen).await,
+pub(super) fn commands() -> Declared {
+    let create = operation::<CreateBooking>("create", "Record a booking", created).flags(|flags| {
+        flags
+            .without("partnerId")
+            .name("bookingValue", "value")
+            .says("talent.id", "Your own id of the talent")
+            .says("talent.name", "The talent's name")
+            .says("organizer.id", "Your own id of the organizer")
+            .says("organizer.name", "The organizer's name")
+            .or_json();
+    });
+    let list = operation::<ListBookings>("list", "List bookings, newest first", bookings);
+    let protect =
+        operation::<ProtectBooking>("protect", "Lock a booking into the ledger", protected);
+    group(
+        "bookings",
+        "Bookings: record, protect, read, move, evaluate, cancel",
+        [
+            create.into(),
+            operation::<GetBooking>("get", "Show a booking", booking).into(),
+            list.into(),
+            protect.into(),
+            reschedules::command().into(),
+            acceptances::disclosure().into(),
+            acceptances::accept().into(),
+            evaluations::command().into(),
+            cancellations::command().into(),
+        ],
+    )
+}
+
+fn created(new: &BookingCreated, style: Style) -> String {
+    let fields = fields! {
+        "booking" => new.booking_id,
+        "partner" => new.partner_id,
+        "status" => new.status,
+        "created" => new.created_at,
+    };
+    record(style, &fields)
+}
+
+fn booking(booking: &Booking, style: Style) -> String {
+    let policy = booking.policy.as_ref();
+    let paid = booking.amount_paid.as_ref();
+    let metadata = booking.metadata.iter();
+    let fields = fields! {
+        "booking" => booking.booking_id,
+        "partner" => booking.partner_id,
+        "status" => booking.status,
+        "protected" => booking.protected,
+        "talent" => format!("{} ({})", booking.talent.name, booking.talent.id),
+        "organizer" => format!("{} ({})", booking.organizer.name, booking.organizer.id),
+        "event" => booking.event_type,
+        "event date" => booking.event_date,
+        "time zone" => booking.time_zone,
+        "value" => value(booking),
+        "paid" => paid.map(|paid| format!("{} {paid}", booking.currency)),
+        "policy" => policy.map(|it| format!("{} v{} ({})", it.policy_id, it.version, it.policy_hash)),
+        "metadata" => joined(metadata.map(|(key, value)| format!("{key}={value}")), ", "),
+        "created" => booking.created_at,
+        "protected at" => booking.protected_at,
+        "rescheduled at" => booking.rescheduled_at,
+        "canceled at" => booking.canceled_at,
+        "resolution" => booking.resolution_id,
+    };
+    record(style, &fields)
+}
+
+fn bookings(page: &Page<Booking>, style: Style) -> String {
+    page! { style, "bookings", page, booking =>
+        "BOOKING" => booking.booking_id,
+        "STATUS" => booking.status,
+        "EVENT" => booking.event_type,
+        "DATE" => booking.event_date,
+        "TALENT" => booking.talent.name,
+        "ORGANIZER" => booking.organizer.name,
+        "VALUE" => value(booking),
     }
+}
+
+fn value(booking: &Booking) -> String {
+    // A server that answers what is not an amount is shown as it is.
+    let raw = || format!("{} {}", booking.currency, booking.booking_value);
+    booking.value().map_or_else(raw, money)
+}
+
+fn protected(protected: &Protected, style: Style) -> String {
+    let receipt = &protected.receipt;
+    let fields = fields! {
+        "booking" => protected.booking_id,
+        "protected" => protected.protected,
+        "protected at" => protected.protected_at,
+        "log" => receipt.log_origin,
+        "leaf" => leaf(receipt),
+        "leaf hash" => receipt.leaf_hash,
+        "root hash" => receipt.root_hash,
+    };
+    record(style, &fields)
 }

@@ -20,7 +20,7 @@ use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::Operation;
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_server::Server;
@@ -29,23 +29,31 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Check, lines};
+use super::declare::{Command, alone};
+use super::evaluations::policy_evaluation;
+use super::verify::{CheckLine, lines};
 use crate::failure::Failure;
 use crate::output::Answer;
 use crate::output::table::{Style, money, time};
-use crate::output::{cancellation, print, say};
+use crate::output::{print, say};
 use crate::target::remote::Remote;
+use crate::target::request;
 use receiver::Receiver;
 
 /// How long a webhook may take to arrive and to be recorded.
 const PATIENCE: Duration = Duration::from_secs(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
+pub(super) fn command() -> Command {
+    let about = "Show everything once, end to end, on a temporary database";
+    alone("demo", about, |call| Box::pin(run(call.screen.style)))
+}
+
 /// Runs the demo.
 ///
 /// # Errors
 /// The first step's that does not do what it says.
-pub async fn run(style: Style) -> Result<(), Failure> {
+async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = scratch()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
@@ -314,7 +322,7 @@ async fn evaluate(
         .output;
     step.done(
         "Policy evaluated, as if the organizer canceled now",
-        &cancellation::policy_evaluation(&answer, Style::default()),
+        &policy_evaluation(&answer, Style::default()),
     )?;
     Ok(answer.evaluation)
 }
@@ -345,7 +353,7 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
 
 fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {
     let report = evidence::verify(packet, key);
-    let checks: Vec<Check> = report.checks.iter().map(Check::from).collect();
+    let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
     let text = lines(&checks, report.verified(), step.style);
     if !report.verified() {
         say(&text);
@@ -360,7 +368,7 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
         let why = "A packet with a changed amount verifies, which must never happen.";
         return Err(Failure::NotVerified(why.to_owned()));
     }
-    let failed: Vec<Check> = report.failures().map(Check::from).collect();
+    let failed: Vec<CheckLine> = report.failures().map(CheckLine::from).collect();
     let what = format!(
         "One byte of the packet changed, the first of bookingValue from {from} to {to} (offset {at}): \
          {} of {} checks fail, as they must",
@@ -396,19 +404,7 @@ async fn call<O: Operation>(
     path: &[&str],
     body: serde_json::Value,
 ) -> Result<Answer<O::Output>, Failure> {
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let path = path.iter().map(|part| (*part).to_owned()).collect();
-    remote
-        .call::<O>(Request {
-            path,
-            body,
-            ..Request::default()
-        })
-        .await
+    remote.call::<O>(request(path, &body)).await
 }
 
 /// The commands to go on by hand. They work as they stand, pasted one by one or all at once.

@@ -1,134 +1,172 @@
-//! `bookguard webhook-endpoints`: what each of its commands asks.
+//! `webhook-endpoints`: added, changed, tested, and their secrets replaced.
 
-use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
+use bookguard_core::features::endpoints::secrets::{RotateEndpointSecret, RotatedSecret};
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::endpoints::{
-    CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints,
+    CreateEndpoint, DeleteEndpoint, EndpointKept, GetEndpoint, ListEndpoints,
 };
-use bookguard_core::operation::Request;
-use serde_json::{Value, json};
+use bookguard_core::model::{Endpoint, Page};
 
-use super::{add, at, once_only, page, rotation, with, with_body};
-use crate::commands::cli::{EndpointUpdateArgs, EndpointsCommand};
+use super::declare::{Call, Declared, carried, group, operation};
+use super::events;
 use crate::failure::Failure;
-use crate::output::{Screen, events, nouns};
-use crate::target::Target;
+use crate::output::table::{Style, fields, joined, page, record};
+use crate::target::Purpose;
 
-/// Does one of them.
-pub(super) async fn run(
-    target: &Target,
-    command: EndpointsCommand,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    match command {
-        EndpointsCommand::Create {
-            address,
-            events,
-            description,
-            rate_limit,
-            own_secret,
-            once,
-        } => {
-            let body = with(
-                json!({ "url": address }),
-                "events",
-                (!events.is_empty()).then_some(events),
-            );
-            let body = with(body, "description", description);
-            let body = with(body, "rateLimitPerSecond", rate_limit);
-            let body = with(body, "ownSecret", own_secret.then_some(true));
-            let request = once_only(with_body(body), once);
-            screen.show(
-                &target.call::<CreateEndpoint>(request).await?,
-                nouns::endpoint_kept,
+pub(super) fn commands() -> Declared {
+    let create = operation::<CreateEndpoint>("create", "Add an endpoint", kept).flags(|flags| {
+        flags
+            .name("url", "address")
+            .positional("url")
+            .name("events", "event")
+            .name("rateLimitPerSecond", "rate-limit");
+    });
+    let about =
+        "List endpoints, newest first; those of all partners on the database without --partner";
+    let list = carried::<ListEndpoints>("list", about, |call| {
+        Box::pin(async move {
+            let show = match call.target().is_for_all() {
+                true => of_all,
+                false => endpoints,
+            };
+            call.screen
+                .show(&call.answer::<ListEndpoints>().await?, show)
+        })
+    });
+    let about = "Change an endpoint; what is not given stays as it is";
+    let update = operation::<UpdateEndpoint>("update", about, kept).flags(|flags| {
+        flags
+            .without("enabled")
+            .name("url", "address")
+            .name("events", "event")
+            .opposite("events", "all-events", "Receive events of every type")
+            .name("rateLimitPerSecond", "rate-limit")
+            .says(
+                "ownSecret",
+                "Give it its own signing secret; shows it only this once",
             )
-        }
-        EndpointsCommand::List { status, page: args } => {
-            let mut request = page(args);
-            add(&mut request, "status", status);
-            let answer = target.call::<ListEndpoints>(request).await?;
-            match target.is_for_all() {
-                true => screen.show(&answer, nouns::endpoints_of_all),
-                false => screen.show(&answer, nouns::endpoints),
-            }
-        }
-        EndpointsCommand::Get { endpoint_id } => screen.show(
-            &target.call::<GetEndpoint>(at(&endpoint_id)).await?,
-            nouns::endpoint,
-        ),
-        EndpointsCommand::Update(args) => {
-            let endpoint_id = args.endpoint_id.clone();
-            update(target, &endpoint_id, &changes(args), screen).await
-        }
-        EndpointsCommand::Enable { endpoint_id } => {
-            update(target, &endpoint_id, &json!({"enabled": true}), screen).await
-        }
-        EndpointsCommand::Disable { endpoint_id } => {
-            update(target, &endpoint_id, &json!({"enabled": false}), screen).await
-        }
-        EndpointsCommand::Test { endpoint_id, once } => {
-            let request = once_only(at(&endpoint_id), once);
-            let answer = target.call::<TestEndpoint>(request).await?;
-            screen.show(&answer, events::tested)?;
-            match answer.output.delivered {
-                true => Ok(()),
-                false => Err(Failure::NotDelivered(
-                    "The endpoint did not accept the test.".to_owned(),
-                )),
-            }
-        }
-        EndpointsCommand::RotateSecret {
-            endpoint_id,
-            rotation: args,
-        } => screen.show(
-            &target
-                .call::<RotateEndpointSecret>(rotation(at(&endpoint_id), args))
-                .await?,
-            nouns::rotated_secret,
-        ),
-        EndpointsCommand::Delete { endpoint_id } => screen.show(
-            &target.call::<DeleteEndpoint>(at(&endpoint_id)).await?,
-            nouns::endpoint,
-        ),
+            .opposite(
+                "ownSecret",
+                "partners-secret",
+                "Sign with the partner's secret again, at once",
+            );
+    });
+    let about = "Enable an endpoint that was disabled, by you or by an answer 410, and deliver what waits for it";
+    let enable = operation::<UpdateEndpoint>("enable", about, kept)
+        .flags(|flags| flags.sends(r#"{"enabled":true}"#));
+    let about = "Disable an endpoint: no new events; what waits for it keeps waiting";
+    let disable = operation::<UpdateEndpoint>("disable", about, kept)
+        .flags(|flags| flags.sends(r#"{"enabled":false}"#));
+    let about = "Send an endpoint a signed test now, and show the result";
+    let test = carried::<TestEndpoint>("test", about, |call| Box::pin(test(call)));
+    let about = "Replace an endpoint's own signing secret; shows the new one only this once";
+    let rotate = operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret);
+    let about = "Delete an endpoint; deliveries that wait for it are given up";
+    let delete = operation::<DeleteEndpoint>("delete", about, endpoint);
+    group(
+        "webhook-endpoints",
+        "Where a partner receives its events",
+        [
+            create.into(),
+            list.into(),
+            operation::<GetEndpoint>("get", "Show an endpoint", endpoint).into(),
+            update.into(),
+            enable.into(),
+            disable.into(),
+            test.purpose(Purpose::Wait).into(),
+            rotate.into(),
+            delete.into(),
+        ],
+    )
+}
+
+async fn test(call: Call<'_>) -> Result<(), Failure> {
+    let answer = call.answer::<TestEndpoint>().await?;
+    call.screen.show(&answer, events::tested)?;
+    match answer.output.delivered {
+        true => Ok(()),
+        false => Err(Failure::NotDelivered(
+            "The endpoint did not accept the test.".to_owned(),
+        )),
     }
 }
 
-async fn update(
-    target: &Target,
-    endpoint_id: &str,
-    body: &Value,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    let request = Request {
-        body: body.to_string().into_bytes(),
-        ..at(endpoint_id)
-    };
-    screen.show(
-        &target.call::<UpdateEndpoint>(request).await?,
-        nouns::endpoint_kept,
-    )
+fn endpoint(endpoint: &Endpoint, style: Style) -> String {
+    record(style, &members(endpoint))
 }
 
-/// The body of `PATCH /v1/webhook-endpoints/{endpointId}`.
-fn changes(args: EndpointUpdateArgs) -> Value {
-    let body = with(json!({}), "url", args.address);
-    let events = (!args.events.is_empty()).then(|| json!(args.events));
-    let body = with(
-        body,
-        "events",
-        events.or(args.all_events.then_some(Value::Null)),
-    );
-    let words = args.description.map(Value::from);
-    let words = words.or(args.no_description.then_some(Value::Null));
-    let body = with(body, "description", words);
-    let limit = args.rate_limit.map(Value::from);
-    let limit = limit.or(args.no_rate_limit.then_some(Value::Null));
-    let body = with(body, "rateLimitPerSecond", limit);
-    let own = args.own_secret.then_some(true);
-    with(
-        body,
-        "ownSecret",
-        own.or(args.partners_secret.then_some(false)),
-    )
+fn members(endpoint: &Endpoint) -> Vec<(&'static str, Option<String>)> {
+    let limit = endpoint.rate_limit_per_second;
+    let secret = match endpoint.own_secret {
+        true => "its own secret",
+        false => "the partner's secret",
+    };
+    let failures = (endpoint.failures > 0).then_some(endpoint.failures);
+    fields! {
+        "endpoint" => endpoint.endpoint_id,
+        "address" => endpoint.url,
+        "events" => types(endpoint),
+        "description" => endpoint.description,
+        "status" => endpoint.status,
+        "failures" => failures.map(|failures| format!("{failures} in a row")),
+        "failing since" => endpoint.failing_since,
+        "next try" => endpoint.next_probe_at,
+        "not verified since" => endpoint.unverified_since,
+        "rate limit" => limit.map(|n| format!("{n} per second")),
+        "signed with" => secret,
+        "created" => endpoint.created_at,
+    }
+}
+
+/// A new or changed endpoint, with its own secret if it got one.
+fn kept(kept: &EndpointKept, style: Style) -> String {
+    let mut fields = members(&kept.endpoint);
+    fields.extend(fields! {
+        "signing secret" => kept.secret,
+        "takes over" => kept.switches_at,
+    });
+    let after = match kept.secret {
+        Some(_) => "\n\nKeep the secret now: it is not shown again.",
+        None => "",
+    };
+    record(style, &fields) + after
+}
+
+/// Another signing secret.
+pub(super) fn rotated_secret(rotated: &RotatedSecret, style: Style) -> String {
+    let fields = fields! {
+        "signing secret" => rotated.secret,
+        "takes over" => rotated.switches_at,
+    };
+    record(style, &fields)
+        + "\n\nKeep the secret now: it is not shown again. Until it takes over, webhook-signature lists a signature of each."
+}
+
+fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
+    page! { style, "webhook endpoints", page, endpoint =>
+        "ENDPOINT" => endpoint.endpoint_id,
+        "STATUS" => endpoint.status,
+        "ADDRESS" => endpoint.url,
+        "EVENTS" => types(endpoint),
+        "DESCRIPTION" => endpoint.description,
+        "CREATED" => endpoint.created_at,
+    }
+}
+
+/// A page of all partners' endpoints.
+fn of_all(page: &Page<Endpoint>, style: Style) -> String {
+    page! { style, "webhook endpoints", page, endpoint =>
+        "PARTNER" => endpoint.partner_id,
+        "ENDPOINT" => endpoint.endpoint_id,
+        "STATUS" => endpoint.status,
+        "FAILURES" => endpoint.failures,
+        "ADDRESS" => endpoint.url,
+        "CREATED" => endpoint.created_at,
+    }
+}
+
+fn types(endpoint: &Endpoint) -> String {
+    let words = endpoint.events.iter().map(|event_type| event_type.word());
+    joined(words, " ").unwrap_or_else(|| "all".to_owned())
 }

@@ -1,79 +1,206 @@
 //! `webhook-events`: listed, read, retried; a retry that no endpoint accepts ends with a code of its own.
 
-use bookguard_core::features::events::log::{ListAllEvents, ListEvents};
-use bookguard_core::features::events::{GetEvent, RetryEvent};
-use bookguard_core::model::DeliveryStatus;
-use bookguard_core::operation::Request;
+use bookguard_core::features::attempts::AttemptRecord;
+use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents};
+use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, RetryResult};
+use bookguard_core::model::{DeliveryStatus, Event, Page};
+use clap::Args;
 
-use super::cli::{EventsArgs, EventsCommand};
-use super::{add, at, once_only, prune, recoveries, tail};
+use super::declare::{Call, Command, Declared, add, carried, group, operation};
+use super::{prune, recoveries, tail};
 use crate::failure::Failure;
-use crate::output::{Screen, events};
-use crate::target::Target;
+use crate::output::table::{Style, fields, or_dash, page, record, rows, time};
+use crate::target::Purpose;
 
-/// Does what was asked of events.
-///
-/// # Errors
-/// Those of the operation; [`Failure::NotDelivered`] when a retry failed.
-pub(super) async fn run(
-    target: &Target,
-    command: EventsCommand,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    match command {
-        EventsCommand::List {
-            which,
-            wait,
-            limit,
-            cursor,
-        } => {
-            let mut request = events_of(&which);
-            add(&mut request, "wait", wait);
-            add(&mut request, "limit", limit);
-            add(&mut request, "cursor", cursor);
-            if target.is_for_all() && which.booking.is_none() {
-                screen.show(
-                    &target.call::<ListAllEvents>(request).await?,
-                    events::of_all,
-                )
-            } else {
-                screen.show(&target.call::<ListEvents>(request).await?, events::log)
-            }
-        }
-        EventsCommand::Tail { which } => tail::run(target, which, screen).await,
-        EventsCommand::Get { event_id } => screen.show(
-            &target.call::<GetEvent>(at(&event_id)).await?,
-            events::event,
-        ),
-        EventsCommand::Retry { event_id, once } => {
-            let request = once_only(at(&event_id), once);
-            let answer = target.call::<RetryEvent>(request).await?;
-            screen.show(&answer, events::retried)?;
-            match answer.output.retry_status {
-                DeliveryStatus::Failed => Err(Failure::NotDelivered(format!(
-                    "The event was not accepted by every endpoint. See why with \"bookguard webhook-events get {event_id}\"."
-                ))),
-                _ => Ok(()),
-            }
-        }
-        EventsCommand::Recover(args) => recoveries::run(target, args, screen).await,
-        EventsCommand::Recoveries(command) => recoveries::show(target, command, screen).await,
-        EventsCommand::Prune {
-            older_than,
-            dry_run,
-        } => {
-            let database = target.database("webhook-events prune")?;
-            prune::run(database, older_than.as_deref(), dry_run, screen).await
-        }
+pub(super) fn commands() -> Declared {
+    let about = "List the partner's events, oldest first; those of all partners, newest first, on the database without --partner";
+    let list = of_log("list", about, |call| Box::pin(list(call))).with::<CursorArgs>();
+    let about = "Show events as they happen, until stopped; waits for a server that is away";
+    let tail = of_log("tail", about, |call| Box::pin(tail::run(call)));
+    let about = "Show an event with every attempt to deliver it";
+    let get = operation::<GetEvent>("get", about, event);
+    let about = "Deliver an event again, now, and wait for the outcome";
+    let retry = carried::<RetryEvent>("retry", about, |call| Box::pin(retry(call)));
+    group(
+        "webhook-events",
+        "Events of bookings, and whether they were delivered",
+        [
+            list.into(),
+            tail.flags(|flags| {
+                flags.without("wait").without("limit");
+            })
+            .into(),
+            get.into(),
+            retry.purpose(Purpose::Wait).into(),
+            recoveries::command().into(),
+            recoveries::commands(),
+            prune::command().into(),
+        ],
+    )
+}
+
+/// What asks for a partner's log.
+fn of_log(
+    name: &'static str,
+    about: &'static str,
+    work: impl for<'a> Fn(Call<'a>) -> super::declare::Running<'a> + 'static,
+) -> Command {
+    carried::<ListEvents>(name, about, work).flags(|flags| {
+        flags.name("bookingId", "booking");
+    })
+}
+
+#[derive(Debug, Args)]
+struct CursorArgs {
+    /// The next page of all partners' events: the cursor of the previous page
+    #[arg(long, conflicts_with_all = ["after", "booking", "wait"])]
+    cursor: Option<String>,
+}
+
+async fn list(call: Call<'_>) -> Result<(), Failure> {
+    let (screen, target) = (call.screen, call.target());
+    let mut request = call.request()?;
+    add(&mut request, "cursor", call.args::<CursorArgs>()?.cursor);
+    if target.is_for_all() && call.typed("booking").is_none() {
+        screen.show(&target.call::<ListAllEvents>(request).await?, of_all)
+    } else {
+        screen.show(&target.call::<ListEvents>(request).await?, log)
     }
 }
 
-/// The request for these events.
-pub(super) fn events_of(which: &EventsArgs) -> Request {
-    let mut request = Request::default();
-    add(&mut request, "after", which.after.clone());
-    add(&mut request, "type", which.event_type.clone());
-    add(&mut request, "status", which.status.clone());
-    add(&mut request, "bookingId", which.booking.clone());
-    request
+async fn retry(call: Call<'_>) -> Result<(), Failure> {
+    let answer = call.answer::<RetryEvent>().await?;
+    call.screen.show(&answer, retried)?;
+    match answer.output.retry_status {
+        DeliveryStatus::Failed => Err(Failure::NotDelivered(format!(
+            "The event was not accepted by every endpoint. See why with \"bookguard webhook-events get {}\".",
+            answer.output.event_id
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A piece of the log.
+fn log(log: &EventLog, style: Style) -> String {
+    let text = rows! { style, "events", log.data, event =>
+        "NO" => event.seq,
+        "EVENT" => event.event_id,
+        "TYPE" => event.event_type,
+        "STATUS" => event.status,
+        "ENDPOINTS" => event.deliveries.len(),
+        "RETRIES" => event.retry_count,
+        "AT" => event.timestamp,
+        "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
+    };
+    match log.has_more {
+        true => format!("{text}\n\nMore: --after {}", log.next_after),
+        false => text,
+    }
+}
+
+/// A page of all partners' events.
+fn of_all(page: &Page<Event>, style: Style) -> String {
+    page! { style, "events", page, event =>
+        "PARTNER" => event.partner_id,
+        "NO" => event.seq,
+        "EVENT" => event.event_id,
+        "TYPE" => event.event_type,
+        "STATUS" => event.status,
+        "RETRIES" => event.retry_count,
+        "AT" => event.timestamp,
+        "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
+    }
+}
+
+/// An event as it happens, on one line.
+pub(super) fn happened(event: &Event, style: Style) -> String {
+    format!(
+        "{}  {}  {}  {}  {}",
+        style.bold(&event.seq.to_string()),
+        time(event.timestamp),
+        event.event_type.word(),
+        event.booking_id,
+        event.status.word()
+    )
+}
+
+/// One event with every attempt.
+fn event(answer: &EventWithAttempts, style: Style) -> String {
+    let EventWithAttempts { event, attempts } = answer;
+    let whole = event.pruned_at.is_none();
+    let fields = fields! {
+        "event" => event.event_id,
+        "type" => event.event_type,
+        "booking" => event.booking_id,
+        "number" => event.seq,
+        "at" => event.timestamp,
+        "status" => event.status,
+        "retries" => event.retry_count,
+        "next attempt" => event.next_attempt_at,
+        "signature" => event.signature,
+        "payload" => whole.then(|| event.payload.to_string()),
+        "pruned" => event.pruned_at,
+        "body SHA-256" => event.body_sha256,
+    };
+    let mut text = record(style, &fields);
+    if !event.deliveries.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&rows! { style, "deliveries", event.deliveries, delivery =>
+            "ENDPOINT" => delivery.endpoint_id,
+            "ADDRESS" => delivery.url,
+            "STATUS" => delivery.status,
+            "ATTEMPTS" => delivery.attempts,
+            "LAST ANSWER" => match delivery.last_status_code {
+                Some(status) => status.to_string(),
+                None => or_dash(&delivery.last_error),
+            },
+            "NEXT ATTEMPT" => or_dash(delivery.next_attempt_at),
+        });
+    }
+    if !attempts.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&rows! { style, "attempts", attempts, attempt =>
+            "ENDPOINT" => attempt.endpoint_id,
+            "NO" => attempt.number,
+            "AT" => attempt.started_at,
+            "TOOK" => format!("{} ms", attempt.duration_ms),
+            "STATUS" => or_dash(attempt.status_code),
+            "OUTCOME" => outcome(attempt),
+            "DETAIL" => attempt.detail,
+        });
+    }
+    text
+}
+
+/// What came of a test of an endpoint.
+pub(super) fn tested(attempt: &AttemptRecord, style: Style) -> String {
+    let answer = Some(&attempt.response_head);
+    let fields = fields! {
+        "endpoint" => attempt.endpoint_id,
+        "outcome" => outcome(attempt),
+        "detail" => attempt.detail,
+        "status" => attempt.status_code,
+        "answer" => answer.filter(|answer| !answer.is_empty()),
+        "at" => attempt.started_at,
+        "took" => format!("{} ms", attempt.duration_ms),
+    };
+    record(style, &fields)
+}
+
+fn outcome(attempt: &AttemptRecord) -> String {
+    match (&attempt.error, attempt.delivered) {
+        (_, true) => "delivered".to_owned(),
+        (Some(error), _) => error.to_string(),
+        (None, _) => "failed".to_owned(),
+    }
+}
+
+/// What a manual retry came to.
+fn retried(result: &RetryResult, style: Style) -> String {
+    let fields = fields! {
+        "event" => result.event_id,
+        "outcome" => result.retry_status,
+        "retries" => result.retry_count,
+    };
+    record(style, &fields)
 }

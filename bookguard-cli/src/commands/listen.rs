@@ -5,36 +5,67 @@
 //! once, in the order of the log; what the receiver answers changes nothing at the service.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::model::{Event, EventType};
+use bookguard_core::operation::Request;
 use bookguard_core::webhook::{Secret, sign_body, sign_standard};
+use clap::Args;
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
 use reqwest::{Client, Url};
 use serde::Serialize;
 use serde_json::json;
 
+use super::declare::{Call, Command, add, special};
+use super::events::happened;
 use super::tail::Following;
 use super::verify::given_secret;
-use crate::args::Format;
-use crate::commands::cli::{EventsArgs, ListenArgs};
 use crate::failure::Failure;
 use crate::http;
+use crate::output;
 use crate::output::table::Style;
-use crate::output::{self, Screen, events};
-use crate::target::Target;
 use crate::text::plain;
 
 /// As long as a delivery's receiver has.
 const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_MS);
 
+pub(super) fn command() -> Command {
+    let about = "Post events to an address of this machine as they happen, signed, for development; until it is stopped";
+    special("listen", about, |call| Box::pin(run(call))).with::<ListenArgs>()
+}
+
+/// Where a developer's events go.
+#[derive(Debug, Args)]
+struct ListenArgs {
+    /// Where to post each event, such as http://127.0.0.1:3000/webhooks
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "print_secret")]
+    forward_to: Option<String>,
+    /// Only these types, between commas
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    events: Vec<String>,
+    /// Begin after the event with this number; 0 for all [default: latest]
+    #[arg(long, value_name = "NUMBER")]
+    after: Option<String>,
+    /// Keep each event's body as a file in this folder
+    #[arg(long, value_name = "FOLDER")]
+    save: Option<PathBuf>,
+    /// Print the secret that events are signed with, and exit
+    #[arg(long)]
+    print_secret: bool,
+    /// A file with the secret to sign with [or BOOKGUARD_WEBHOOK_SECRET in the environment] [default: one of the API key's
+    /// own; on a database the partner's]
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+}
+
 /// Posts events until it is stopped.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
-pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let (target, args) = (call.target(), call.args::<ListenArgs>()?);
     let secret = match given_secret(args.secret_file.as_deref())? {
         Some(secret) => secret,
         None => target.own_secret()?,
@@ -51,11 +82,9 @@ pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(
         "posting events to {} (the secret they are signed with: listen --print-secret)",
         poster.url
     ));
-    let which = EventsArgs {
-        after: args.after,
-        ..EventsArgs::default()
-    };
-    let mut following = Following::new(target, which);
+    let mut request = Request::default();
+    add(&mut request, "after", args.after);
+    let mut following = Following::new(target, request);
     loop {
         for event in following.next().await? {
             if !types.is_empty() && !types.contains(&event.event_type) {
@@ -70,10 +99,8 @@ pub async fn run(target: &Target, args: ListenArgs, screen: &Screen) -> Result<(
                 }
                 None => Posted::pruned(&event),
             };
-            match screen.format {
-                Format::Json => output::print(&posted.json())?,
-                Format::Table => output::print(&posted.line(&event, screen.style))?,
-            }
+            call.screen
+                .each(&posted, |style| posted.line(&event, style))?;
         }
     }
 }
@@ -199,16 +226,11 @@ impl Poster {
     }
 }
 
-/// The innermost cause: the outer ones only repeat the address.
 fn cause(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("no answer within {} s", ATTEMPT.as_secs());
+    match error.is_timeout() {
+        true => format!("no answer within {} s", ATTEMPT.as_secs()),
+        false => http::cause(error),
     }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 impl Posted {
@@ -223,16 +245,12 @@ impl Posted {
         }
     }
 
-    fn json(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers always serialize")
-    }
-
     fn line(&self, event: &Event, style: Style) -> String {
         let outcome = match (&self.status_code, &self.error) {
             (Some(status), _) => format!("{status} in {} ms", self.duration_ms),
             (None, error) => format!("failed: {}", plain(error.as_deref().unwrap_or("unknown"))),
         };
-        format!("{}  {outcome}", events::happened(event, style))
+        format!("{}  {outcome}", happened(event, style))
     }
 }
 

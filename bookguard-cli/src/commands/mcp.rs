@@ -21,11 +21,12 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
+use super::declare::{Command, special};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
-use crate::target::Target;
 use crate::target::remote::Remote;
+use crate::target::{Purpose, Target};
 
 /// Bytes of a line: more than any message a server takes, so that the server's own words say so.
 const LINE_BYTES: usize = 8 * 1024 * 1024;
@@ -43,11 +44,16 @@ const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC 2.0: it was one, and could not be answered.
 const INTERNAL_ERROR: i32 = -32603;
 
+pub(super) fn command() -> Command {
+    let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model choose";
+    special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
+}
+
 /// Answers until the input ends.
 ///
 /// # Errors
 /// [`Failure::Unexpected`] when threads cannot be started; [`Failure::Closed`] when nobody reads any more.
-pub async fn run(target: &Target) -> Result<(), Failure> {
+async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
         Target::Local(local) => {
             target.say_if_unserved()?;

@@ -1,43 +1,107 @@
-//! The commands of policies. A command that needs no stored data needs neither a database nor a server.
+//! `policies`: kept, read and checked. A command that needs no stored data needs neither a database nor a server.
 
-use bookguard_core::Error;
+use std::path::PathBuf;
+
 use bookguard_core::features::policies::{
-    GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PolicyCheck, PutPolicy,
-    ValidatePolicy, templates,
+    GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PolicyCheck, PolicyListing,
+    PolicyTemplate, PolicyVersion, PutPolicy, ValidatePolicy, templates,
 };
+use bookguard_core::model::Page;
 use bookguard_core::operation::{Request, to_json};
 use bookguard_core::policy::SCHEMA;
+use bookguard_core::{Error, FieldError};
+use clap::Args;
 
-use super::{add, at, page};
+use super::declare::{Call, Declared, alone, group, operation, special};
 use crate::args::GlobalArgs;
-use crate::commands::cli::PoliciesCommand;
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 use crate::output::Answer;
-use crate::output::{Screen, policies};
+use crate::output::table::{Style, fields, joined, page, record};
 use crate::settings::{self, Where, environment};
-use crate::target::Target;
+use crate::text::plain;
 
-/// Whether a command can be done right here.
-pub fn needs_nothing(place: &GlobalArgs, command: &PoliciesCommand) -> bool {
-    let alone = matches!(
-        command,
-        PoliciesCommand::Validate { .. } | PoliciesCommand::Templates | PoliciesCommand::Schema
-    );
-    let place = settings::place(place, &environment);
-    alone && !matches!(place, Ok(Where::Server { .. }))
+pub(super) fn commands() -> Declared {
+    let about = "Put a policy: a new version, unless it equals the latest";
+    let put = operation::<PutPolicy>("put", about, policy).flags(|flags| flags.json());
+    let about = "Show a policy, in plain English too";
+    let get = operation::<GetPolicy>("get", about, policy);
+    let about = "List the partner's own policies, each in its latest version";
+    let list = operation::<ListPolicies>("list", about, policies);
+    let about = "List the versions of a policy, newest first";
+    let versions = operation::<ListPolicyVersions>("versions", about, policies);
+    let about = "Check a policy: its faults with their places, warnings, and what it means; without server or database unless \
+                 --url names a server";
+    let validate = special("validate", about, |call| Box::pin(validate(call)));
+    let about =
+        "Show the library's policies; without server or database unless --url names a server";
+    let templates = special("templates", about, |call| Box::pin(library(call)));
+    let about = "Print the JSON Schema of policies, for editors and generators";
+    let schema = alone("schema", about, |call| {
+        Box::pin(async move { call.screen.json(SCHEMA) })
+    });
+    group(
+        "policies",
+        "Cancellation policies: a partner's own and the library's",
+        [
+            put.into(),
+            get.into(),
+            list.into(),
+            versions.into(),
+            validate
+                .with::<DraftArgs>()
+                .alone_if(names_no_server)
+                .into(),
+            templates.alone_if(names_no_server).into(),
+            schema.into(),
+        ],
+    )
 }
 
-/// Does it.
-pub fn without_target(command: &PoliciesCommand, screen: &Screen) -> Result<(), Failure> {
-    match command {
-        PoliciesCommand::Validate { json } => {
-            let check = PolicyCheck::of(&files::bytes(json, REQUEST_BYTES)?)?;
-            checked(&own(check), screen)
+#[derive(Debug, Args)]
+struct DraftArgs {
+    /// The policy's JSON, a file or standard input (-)
+    #[arg(value_name = "FILE|-")]
+    json: PathBuf,
+}
+
+fn names_no_server(place: &GlobalArgs) -> bool {
+    !matches!(
+        settings::place(place, &environment),
+        Ok(Where::Server { .. })
+    )
+}
+
+/// Shows what a check said; one that found errors ends the command as their refusal would.
+async fn validate(call: Call<'_>) -> Result<(), Failure> {
+    let body = files::bytes(&call.args::<DraftArgs>()?.json, REQUEST_BYTES)?;
+    let answer = match call.target {
+        None => own(PolicyCheck::of(&body)?),
+        Some(target) => {
+            let request = Request {
+                body,
+                ..Request::default()
+            };
+            target.call::<ValidatePolicy>(request).await?
         }
-        PoliciesCommand::Schema => screen.json(SCHEMA),
-        _ => screen.show(&own(templates()), policies::templates),
+    };
+    call.screen.show(&answer, check)?;
+    match answer.output.errors.as_slice() {
+        [] => Ok(()),
+        errors => Err(Error::faults(errors.to_vec()).into()),
     }
+}
+
+async fn library(call: Call<'_>) -> Result<(), Failure> {
+    let answer = match call.target {
+        None => own(templates()),
+        Some(target) => {
+            target
+                .call::<ListPolicyTemplates>(Request::default())
+                .await?
+        }
+    };
+    call.screen.show(&answer, shown_library)
 }
 
 fn own<T: serde::Serialize>(output: T) -> Answer<T> {
@@ -45,64 +109,65 @@ fn own<T: serde::Serialize>(output: T) -> Answer<T> {
     Answer { json, output }
 }
 
-/// Asks the target.
-pub async fn run(
-    target: &Target,
-    command: PoliciesCommand,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    match command {
-        PoliciesCommand::Put { policy_id, json } => {
-            let request = Request {
-                body: files::bytes(&json, REQUEST_BYTES)?,
-                ..at(&policy_id)
-            };
-            screen.show(&target.call::<PutPolicy>(request).await?, policies::policy)
-        }
-        PoliciesCommand::Get { policy_id, version } => {
-            let mut request = at(&policy_id);
-            add(&mut request, "version", version);
-            screen.show(&target.call::<GetPolicy>(request).await?, policies::policy)
-        }
-        PoliciesCommand::List(args) => screen.show(
-            &target.call::<ListPolicies>(page(args)).await?,
-            policies::policies,
-        ),
-        PoliciesCommand::Versions {
-            policy_id,
-            page: args,
-        } => {
-            let request = Request {
-                path: vec![policy_id],
-                ..page(args)
-            };
-            screen.show(
-                &target.call::<ListPolicyVersions>(request).await?,
-                policies::policies,
-            )
-        }
-        PoliciesCommand::Validate { json } => {
-            let request = Request {
-                body: files::bytes(&json, REQUEST_BYTES)?,
-                ..Request::default()
-            };
-            checked(&target.call::<ValidatePolicy>(request).await?, screen)
-        }
-        PoliciesCommand::Templates => screen.show(
-            &target
-                .call::<ListPolicyTemplates>(Request::default())
-                .await?,
-            policies::templates,
-        ),
-        PoliciesCommand::Schema => screen.json(SCHEMA),
+/// One version of a policy.
+fn policy(version: &PolicyVersion, style: Style) -> String {
+    let document = version.policy.document();
+    let fields = fields! {
+        "policy" => version.policy_id,
+        "version" => version.version,
+        "name" => document.name,
+        "hash" => version.policy_hash,
+        "time zone" => document.time_zone,
+        "put" => version.created_at,
+    };
+    record(style, &fields) + &sentences(&version.english) + &warnings(&version.warnings)
+}
+
+/// A page of policies, or of versions of one.
+fn policies(page: &Page<PolicyListing>, style: Style) -> String {
+    page! { style, "policies", page, policy =>
+        "POLICY" => policy.policy_id,
+        "VERSION" => policy.version,
+        "NAME" => policy.name,
+        "PUT" => policy.created_at,
+        "HASH" => policy.policy_hash,
     }
 }
 
-/// Shows what a check said; one that found errors ends the command as their refusal would.
-fn checked(check: &Answer<PolicyCheck>, screen: &Screen) -> Result<(), Failure> {
-    screen.show(check, policies::check)?;
-    match check.output.errors.as_slice() {
-        [] => Ok(()),
-        errors => Err(Error::faults(errors.to_vec()).into()),
-    }
+fn shown_library(page: &Page<PolicyTemplate>, style: Style) -> String {
+    let blocks = page.data.iter().map(|template| {
+        let types = joined(&template.default_for, ", ");
+        let fields = fields! {
+            "policy" => template.policy_id,
+            "name" => template.policy.document().name,
+            "default for" => types.map(|types| types.replace('*', "every other event type")),
+            "hash" => template.policy_hash,
+        };
+        record(style, &fields) + &sentences(&template.english)
+    });
+    blocks.collect::<Vec<_>>().join("\n\n")
+}
+
+/// What a check of a policy said, but for its errors, which are told as a refusal's are.
+fn check(check: &PolicyCheck, style: Style) -> String {
+    let verdict = match check.valid {
+        true => style.good("This policy can be used."),
+        false => style.bad("This policy cannot be used."),
+    };
+    let hash = check.policy_hash.as_ref();
+    let hash = hash.map_or_else(String::new, |hash| format!("\nhash  {}", plain(hash)));
+    verdict + &hash + &sentences(&check.english) + &warnings(&check.warnings)
+}
+
+fn sentences(english: &[String]) -> String {
+    let lines = english.iter().map(|line| format!("\n  {}", plain(line)));
+    joined(lines, "").map_or_else(String::new, |lines| format!("\n{lines}"))
+}
+
+fn warnings(warnings: &[FieldError]) -> String {
+    let lines = warnings.iter().map(|warning| {
+        let (pointer, message) = (plain(&warning.pointer), plain(&warning.message));
+        format!("\n  {pointer}: {message}. {}", plain(&warning.fix))
+    });
+    joined(lines, "").map_or_else(String::new, |lines| format!("\n\nWarnings:{lines}"))
 }

@@ -7,14 +7,13 @@ use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
+use clap::Args;
 use serde::Serialize;
 use tokio::task::block_in_place;
 
-use crate::args::Format;
+use super::declare::{Call, Command, special};
 use crate::failure::Failure;
 use crate::output::table::{grouped, time};
-use crate::output::{self, Screen};
-use crate::target::local::Local;
 use crate::text::plain;
 
 /// What was deleted, or would be.
@@ -31,18 +30,33 @@ struct Pruning {
     waiting: u64,
 }
 
+pub(super) fn command() -> Command {
+    let about = "Delete payloads and attempts of old events with nothing left to deliver (on the database only)";
+    special("prune", about, |call| Box::pin(run(call))).with::<PruneArgs>()
+}
+
+#[derive(Debug, Args)]
+struct PruneArgs {
+    /// How old they must be, such as 90d [default: retention_days]
+    #[arg(long, value_name = "DAYS")]
+    older_than: Option<String>,
+    /// Only count what would be deleted
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// Prunes events that are so old.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
 /// what the core answers.
-pub async fn run(
-    local: &Local,
-    older_than: Option<&str>,
-    dry_run: bool,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    let days = match older_than {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let local = call.target().database("webhook-events prune")?;
+    let PruneArgs {
+        older_than,
+        dry_run,
+    } = call.args()?;
+    let days = match older_than.as_deref() {
         Some(text) => days(text)?,
         None => local.retention_days().ok_or_else(|| {
             Failure::Usage(
@@ -52,11 +66,7 @@ pub async fn run(
         })?,
     };
     let pruning = prune(local.service(), days, dry_run).await?;
-    match screen.format {
-        Format::Json => screen
-            .json(&serde_json::to_string(&pruning).expect("numbers and a time always serialize")),
-        Format::Table => output::print(&pruning.told()),
-    }
+    call.screen.said(&pruning, |_| pruning.told())
 }
 
 async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, Failure> {

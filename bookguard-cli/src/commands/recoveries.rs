@@ -6,66 +6,62 @@ use bookguard_core::clock::Clock;
 use bookguard_core::features;
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::model::{Page, Recovery, RecoveryStatus, Timestamp};
-use clap::{Args, Subcommand};
-use serde_json::json;
+use clap::Args;
+use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::{at, once_only, page, with, with_body};
-use crate::args::{OnceArgs, PageArgs};
+use super::declare::{Call, Command, Declared, carried, group, operation, text};
 use crate::failure::Failure;
-use crate::output::Answer;
 use crate::output::bar::Bar;
-use crate::output::nouns::word;
-use crate::output::table::{Style, grouped, list, more, record, time};
-use crate::output::{self, Screen};
-use crate::target::Target;
+use crate::output::table::{Style, fields, grouped, joined, page, record, word};
+use crate::output::{self, Answer};
+use crate::target::{Target, request};
 
 /// How soon a server is asked how far it is, and how late at most.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// What is delivered once more.
-#[derive(Debug, Args)]
-pub struct RecoverArgs {
-    /// Events since then: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    pub since: Timestamp,
-    /// And not after this, in the same form [default: now]
-    #[arg(long, value_name = "TIME", value_parser = instant)]
-    pub until: Option<Timestamp>,
-    /// Only events in this status, failed or no_endpoints; may be given several times [default: both]
-    #[arg(long = "status", value_name = "STATUS", value_delimiter = ',')]
-    pub statuses: Vec<String>,
-    /// Only what concerns this endpoint, including events it never got
-    #[arg(long = "endpoint", value_name = "ENDPOINT_ID")]
-    pub endpoint_id: Option<String>,
-    /// Only count what would be delivered
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Wait until every event was examined; what is due then is delivered as the endpoints take it
-    #[arg(long)]
-    pub wait: bool,
-    /// Harmless repetition.
-    #[command(flatten)]
-    pub once: OnceArgs,
+pub(super) fn command() -> Command {
+    let about = "Deliver again what was not received in a period";
+    let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
+    command.with::<WaitArgs>().flags(|flags| {
+        flags
+            .read("since", SINCE, instant)
+            .read(
+                "until",
+                "And not after this, in the same form [default: now]",
+                instant,
+            )
+            .name("statuses", "status")
+            .name("endpointId", "endpoint");
+    })
 }
 
 /// What can be asked about recoveries.
-#[derive(Debug, Subcommand)]
-pub enum RecoveriesCommand {
-    /// List recoveries, newest first
-    List(PageArgs),
-    /// Show how far a recovery is
-    Get {
-        /// The recovery's id
-        recovery_id: String,
-    },
+pub(super) fn commands() -> Declared {
+    let list = operation::<ListRecoveries>("list", "List recoveries, newest first", recoveries);
+    let get = operation::<GetRecovery>("get", "Show how far a recovery is", recovery);
+    group(
+        "recoveries",
+        "How far recoveries are",
+        [list.into(), get.into()],
+    )
 }
 
-/// So long before now, or an instant as it stands.
-fn instant(text: &str) -> Result<Timestamp, String> {
-    let ago = ago_ms(text).map(|ms| Clock::System.now().plus_ms(-ms));
-    ago.or_else(|| Timestamp::parse(text)).ok_or_else(|| {
+#[derive(Debug, Args)]
+struct WaitArgs {
+    /// Wait until every event was examined; what is due then is delivered as the endpoints take it
+    #[arg(long)]
+    wait: bool,
+}
+
+const SINCE: &str = "Events since then: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
+
+/// So long before now, or an instant as it stands, as JSON.
+fn instant(typed: &str) -> Result<String, String> {
+    let ago = ago_ms(typed).map(|ms| Clock::System.now().plus_ms(-ms));
+    let at = ago.or_else(|| Timestamp::parse(typed));
+    at.map(|at| text(&at.to_string())).ok_or_else(|| {
         "write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z".to_owned()
     })
 }
@@ -86,26 +82,13 @@ fn ago_ms(text: &str) -> Option<i64> {
 }
 
 /// Begins a recovery, and waits for its end if that is wanted.
-///
-/// # Errors
-/// Those of the operation.
-pub(super) async fn run(
-    target: &Target,
-    args: RecoverArgs,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    let body = json!({ "since": args.since.to_string() });
-    let body = with(body, "until", args.until.map(|until| until.to_string()));
-    let statuses = (!args.statuses.is_empty()).then_some(args.statuses);
-    let body = with(body, "statuses", statuses);
-    let body = with(body, "endpointId", args.endpoint_id);
-    let body = with(body, "dryRun", args.dry_run.then_some(true));
-    let request = once_only(with_body(body), args.once);
-    let mut answer = target.call::<RecoverEvents>(request).await?;
-    if args.wait {
+async fn recover(call: Call<'_>) -> Result<(), Failure> {
+    let target = call.target();
+    let mut answer = call.answer::<RecoverEvents>().await?;
+    if call.args::<WaitArgs>()?.wait {
         answer = end(target, answer).await?;
     }
-    screen.show(&answer, recovery)?;
+    call.screen.show(&answer, recovery)?;
     if matches!(target, Target::Local(_)) && answer.output.status == RecoveryStatus::Running {
         output::say(&format!(
             "The first {} events were examined. A server on this database examines the rest; --wait does it at once.",
@@ -115,29 +98,11 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Shows recoveries.
-pub(super) async fn show(
-    target: &Target,
-    command: RecoveriesCommand,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    match command {
-        RecoveriesCommand::List(args) => screen.show(
-            &target.call::<ListRecoveries>(page(args)).await?,
-            recoveries,
-        ),
-        RecoveriesCommand::Get { recovery_id } => screen.show(
-            &target.call::<GetRecovery>(at(&recovery_id)).await?,
-            recovery,
-        ),
-    }
-}
-
 /// The recovery once it is finished. On a database it is taken further from here: no server need be there.
 async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery>, Failure> {
     let (mut bar, mut pause) = (Bar::new(), ASK_AGAIN.0);
     let mut answer = begun;
-    let recovery_id = answer.output.recovery_id.to_string();
+    let asked = request(&[&answer.output.recovery_id.to_string()], &Value::Null);
     while answer.output.status == RecoveryStatus::Running {
         let Recovery {
             after_seq,
@@ -159,7 +124,7 @@ async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery
                 pause = (pause * 2).min(ASK_AGAIN.1);
             }
         }
-        answer = target.call::<GetRecovery>(at(&recovery_id)).await?;
+        answer = target.call::<GetRecovery>(asked.clone()).await?;
     }
     bar.clear();
     Ok(answer)
@@ -167,7 +132,6 @@ async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery
 
 /// One recovery.
 fn recovery(recovery: &Recovery, style: Style) -> String {
-    let statuses: Vec<String> = recovery.statuses.iter().map(word).collect();
     let deliveries = format!(
         "{} to {} endpoints together",
         grouped(recovery.recovered),
@@ -177,23 +141,21 @@ fn recovery(recovery: &Recovery, style: Style) -> String {
         true => "would be recovered",
         false => "recovered",
     };
-    record(
-        style,
-        &[
-            ("recovery", Some(recovery.recovery_id.to_string())),
-            ("status", Some(status(recovery))),
-            ("since", Some(time(recovery.since))),
-            ("until", Some(time(recovery.until))),
-            ("events that are", Some(statuses.join(", "))),
-            ("endpoint", recovery.endpoint_id.map(|id| id.to_string())),
-            ("examined", Some(grouped(recovery.examined))),
-            (recovered, Some(deliveries)),
-            ("no endpoint takes", Some(grouped(recovery.no_endpoints))),
-            ("too old", Some(grouped(recovery.expired))),
-            ("begun", Some(time(recovery.created_at))),
-            ("finished", recovery.finished_at.map(time)),
-        ],
-    )
+    let fields = fields! {
+        "recovery" => recovery.recovery_id,
+        "status" => status(recovery),
+        "since" => recovery.since,
+        "until" => recovery.until,
+        "events that are" => joined(recovery.statuses.iter().map(word), ", "),
+        "endpoint" => recovery.endpoint_id,
+        "examined" => grouped(recovery.examined),
+        recovered => deliveries,
+        "no endpoint takes" => grouped(recovery.no_endpoints),
+        "too old" => grouped(recovery.expired),
+        "begun" => recovery.created_at,
+        "finished" => recovery.finished_at,
+    };
+    record(style, &fields)
 }
 
 /// Where it stands, and how far it is while it runs.
@@ -212,31 +174,17 @@ fn status(recovery: &Recovery) -> String {
     }
 }
 
-/// A page of recoveries.
 fn recoveries(page: &Page<Recovery>, style: Style) -> String {
-    let rows = page.data.iter().map(|recovery| {
-        [
-            recovery.recovery_id.to_string(),
-            status(recovery),
-            time(recovery.since),
-            time(recovery.until),
-            grouped(recovery.examined),
-            grouped(recovery.recovered),
-            grouped(recovery.deliveries),
-            grouped(recovery.no_endpoints),
-        ]
-    });
-    let header = [
-        "RECOVERY",
-        "STATUS",
-        "SINCE",
-        "UNTIL",
-        "EXAMINED",
-        "RECOVERED",
-        "DELIVERIES",
-        "NO ENDPOINT",
-    ];
-    list(style, "recoveries", header, rows.collect()) + &more(page.next_cursor.as_deref())
+    page! { style, "recoveries", page, recovery =>
+        "RECOVERY" => recovery.recovery_id,
+        "STATUS" => status(recovery),
+        "SINCE" => recovery.since,
+        "UNTIL" => recovery.until,
+        "EXAMINED" => grouped(recovery.examined),
+        "RECOVERED" => grouped(recovery.recovered),
+        "DELIVERIES" => grouped(recovery.deliveries),
+        "NO ENDPOINT" => grouped(recovery.no_endpoints),
+    }
 }
 
 #[cfg(test)]
@@ -263,10 +211,12 @@ mod tests {
         ] {
             assert_eq!(ago_ms(text), ms, "{text}");
         }
-        let ago = Clock::System.now().ms() - instant("2h").unwrap().ms();
+        let ago = instant("2h").unwrap();
+        let ago = Timestamp::parse(ago.trim_matches('"')).unwrap();
+        let ago = Clock::System.now().ms() - ago.ms();
         assert!((7_200_000..7_260_000).contains(&ago), "{ago}");
         let said = instant("2027-06-01T09:00:00+02:00").unwrap();
-        assert_eq!(said.to_string(), "2027-06-01T07:00:00.000Z");
+        assert_eq!(said, "\"2027-06-01T07:00:00.000Z\"");
         assert!(instant("yesterday").unwrap_err().contains("2h"));
     }
 }

@@ -8,14 +8,13 @@ use std::time::Duration;
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_core::model::Event;
+use bookguard_core::operation::Request;
 use tokio::time::sleep;
 
-use super::add;
-use super::events::events_of;
-use crate::args::Format;
-use crate::commands::cli::EventsArgs;
+use super::declare::{Call, add};
+use super::events::happened;
 use crate::failure::Failure;
-use crate::output::{self, Screen, events};
+use crate::output;
 use crate::target::Target;
 use crate::text::plain;
 
@@ -23,48 +22,47 @@ use crate::text::plain;
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// Shows events until it is stopped.
-pub async fn run(target: &Target, which: EventsArgs, screen: &Screen) -> Result<(), Failure> {
-    let mut following = Following::new(target, which);
+pub(super) async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let mut following = Following::new(call.target(), call.request()?);
     loop {
         for event in following.next().await? {
-            match screen.format {
-                Format::Json => output::print(&line(&event)?)?,
-                Format::Table => output::print(&events::happened(&event, screen.style))?,
-            }
+            call.screen.each(&event, |style| happened(&event, style))?;
         }
     }
 }
 
-fn line(event: &Event) -> Result<String, Failure> {
-    serde_json::to_string(event)
-        .map_err(|e| Failure::Unexpected(format!("an event cannot be written: {e}")))
-}
-
 /// A place in a partner's log that moves on.
-pub struct Following<'t> {
+pub(super) struct Following<'t> {
     target: &'t Target,
-    which: EventsArgs,
+    request: Request,
+    after: String,
 }
 
 impl<'t> Following<'t> {
-    /// From where `which` says, else from now on.
-    pub fn new(target: &'t Target, mut which: EventsArgs) -> Self {
-        which.after.get_or_insert_with(|| "latest".to_owned());
-        Self { target, which }
+    /// From where the request says, else from now on.
+    pub(super) fn new(target: &'t Target, mut request: Request) -> Self {
+        let after = request.query.iter().position(|(name, _)| name == "after");
+        let after = after.map(|at| request.query.remove(at).1);
+        Self {
+            target,
+            request,
+            after: after.unwrap_or_else(|| "latest".to_owned()),
+        }
     }
 
     /// The next events, waited for; sometimes none.
     ///
     /// # Errors
     /// What waiting does not mend.
-    pub async fn next(&mut self) -> Result<Vec<Event>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Vec<Event>, Failure> {
         let mut pause = ASK_AGAIN.0;
         loop {
-            let mut request = events_of(&self.which);
+            let mut request = self.request.clone();
+            add(&mut request, "after", Some(self.after.clone()));
             add(&mut request, "wait", Some(EVENT_WAIT_S.to_string()));
             match self.target.call::<ListEvents>(request).await {
                 Ok(answer) => {
-                    self.which.after = Some(answer.output.next_after.to_string());
+                    self.after = answer.output.next_after.to_string();
                     return Ok(answer.output.data);
                 }
                 Err(failure) => match failure.passing() {

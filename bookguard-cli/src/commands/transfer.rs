@@ -9,17 +9,45 @@ use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
 use bookguard_core::log::Log;
 use bookguard_core::store::Database;
 use bookguard_core::store::transfer::{self, TransferError, Transferred};
+use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use crate::args::{Format, GlobalArgs};
-use crate::commands::cli::TransferArgs;
+use super::declare::{Call, Command, alone};
+use crate::args::GlobalArgs;
 use crate::consent;
 use crate::failure::Failure;
+use crate::output::Screen;
 use crate::output::bar::Bar;
-use crate::output::table::grouped;
-use crate::output::{self, Screen};
+use crate::output::table::{Style, grouped};
 use crate::settings::{self, environment};
+
+pub(super) fn command() -> Command {
+    let about = "Move everything to another database, from a file to PostgreSQL or back";
+    alone("transfer", about, |call| Box::pin(async move { run(call) })).with::<TransferArgs>()
+}
+
+/// From where to where.
+#[derive(Debug, Args)]
+struct TransferArgs {
+    /// The database to move: a file, or postgres://…; from then on it only answers reads [env: BOOKGUARD_TRANSFER_FROM]
+    #[arg(long, value_name = "DATABASE")]
+    from: Option<Database>,
+    /// Where to: an empty database, or a file yet to be made; with --reopen, where it was moved to, if its address needs a
+    /// password [env: BOOKGUARD_TRANSFER_TO]
+    #[arg(long, value_name = "DATABASE")]
+    to: Option<Database>,
+    /// Undo a failed move: the source takes writes again and the target takes none, if nothing was
+    /// written there
+    #[arg(long)]
+    reopen: bool,
+    /// Answer the question of --reopen with yes
+    #[arg(long, requires = "reopen")]
+    yes: bool,
+    /// Reopen even if the other database cannot be examined: if it was ever written, one ledger has two histories
+    #[arg(long, requires = "reopen")]
+    risk_two_histories: bool,
+}
 
 /// Moves a database, or takes a move back.
 ///
@@ -27,8 +55,10 @@ use crate::settings::{self, environment};
 /// [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
 /// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
 /// everything that failed.
-pub fn run(place: &GlobalArgs, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
-    if place.db.is_some() || place.url.is_some() || place.partner.is_some() {
+fn run(call: Call<'_>) -> Result<(), Failure> {
+    let (place, screen) = (call.place, call.screen);
+    let args = &call.args::<TransferArgs>()?;
+    if place.settings.has("db") || place.url.is_some() || place.partner.is_some() {
         return Err(Failure::Usage(
             "transfer works on the databases that --from and --to name; it takes no --db, --url or --partner".to_owned(),
         ));
@@ -70,10 +100,9 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     });
     bar.clear();
     let moved = moved.map_err(failure)?;
-    match screen.format {
-        Format::Json => screen.json(&described(&moved, from, to, &at).to_string()),
-        Format::Table => output::print(&told(&moved, from, to, &at, screen)),
-    }
+    screen.said(&described(&moved, from, to, &at), |style| {
+        told(&moved, from, to, &at, style)
+    })
 }
 
 fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
@@ -114,7 +143,7 @@ fn told(
     from: &Database,
     to: &Database,
     key: &LedgerKeySource,
-    screen: &Screen,
+    style: Style,
 ) -> String {
     let mut lines = Vec::new();
     if moved.again {
@@ -135,7 +164,7 @@ fn told(
         grouped(moved.size),
         moved.root.to_base64()
     ));
-    lines.push(screen.style.good(&format!(
+    lines.push(style.good(&format!(
         "Moved: the ledger continues in {to}; {from} takes no more writes."
     )));
     lines.push(format!(
@@ -181,15 +210,13 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
     let opened = block_in_place(|| transfer::reopen(database, to.as_ref(), unseen));
     let opened = opened.map_err(failure)?;
     let (database, place) = (database.to_string(), opened.moved_to);
-    match screen.format {
-        Format::Json => screen.json(
-            &json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen}).to_string(),
-        ),
-        Format::Table if opened.seen => output::print(&format!(
+    let value = json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen});
+    screen.said(&value, |_| match opened.seen {
+        true => format!(
             "{database} takes writes again; its ledger continues here, not in {place}, where nothing was written."
-        )),
-        Format::Table => output::print(&format!(
+        ),
+        false => format!(
             "{database} takes writes again. {place} could not be examined and is not closed: never serve it again."
-        )),
-    }
+        ),
+    })
 }

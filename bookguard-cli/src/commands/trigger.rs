@@ -9,23 +9,39 @@ use bookguard_core::features::cancellations::CancelBooking;
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::model::{BookingId, Event, EventType};
 use bookguard_core::operation::Request;
-use serde_json::json;
+use clap::Args;
+use serde_json::{Value, json};
 
-use super::events::events_of;
-use super::{add, at, with_body};
-use crate::args::Format;
-use crate::commands::cli::EventsArgs;
+use super::declare::{Call, Command, add, special};
+use super::events::happened;
 use crate::failure::Failure;
-use crate::output::{self, Screen, events};
-use crate::target::Target;
+use crate::target::{Target, request};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
+pub(super) fn command() -> Command {
+    let about = "Make an event happen, for real, to a booking made for it";
+    special("trigger", about, |call| Box::pin(run(call))).with::<TriggerArgs>()
+}
+
+#[derive(Debug, Args)]
+struct TriggerArgs {
+    /// booking.created, booking.protected or resolution.created
+    #[arg(value_name = "TYPE", value_parser = event_type)]
+    event_type: EventType,
+}
+
+fn event_type(word: &str) -> Result<EventType, String> {
+    let known = EventType::WORDS.iter().find(|(known, _)| *known == word);
+    known.map(|(_, event_type)| *event_type).ok_or_else(|| {
+        let words = EventType::WORDS.map(|(word, _)| word);
+        format!("there are {}", words.join(", "))
+    })
+}
+
 /// Makes an event of this type and shows it.
-///
-/// # Errors
-/// [`Failure::Usage`] for a type that is none, and every refusal of the operations behind it.
-pub async fn run(target: &Target, event_type: EventType, screen: &Screen) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let (target, event_type) = (call.target(), call.args::<TriggerArgs>()?.event_type);
     let body = json!({
         "talent": { "id": "trial", "name": "Trial talent" },
         "organizer": { "id": "trial", "name": "Trial organizer" },
@@ -37,30 +53,22 @@ pub async fn run(target: &Target, event_type: EventType, screen: &Screen) -> Res
         "policyId": "firm",
         "metadata": { "trial": "true" },
     });
-    let booking_id = target.call::<CreateBooking>(with_body(body)).await?;
-    let booking_id = booking_id.output.booking_id;
-    let of_booking = at(&booking_id.to_string());
+    let created = target.call::<CreateBooking>(request(&[], &body)).await?;
+    let booking_id = created.output.booking_id;
+    let id = booking_id.to_string();
     match event_type {
         EventType::BookingCreated => {}
         EventType::BookingProtected => {
-            target.call::<ProtectBooking>(of_booking).await?;
+            let protect = request(&[&id], &Value::Null);
+            target.call::<ProtectBooking>(protect).await?;
         }
         EventType::ResolutionCreated => {
             let body = json!({ "canceledBy": "organizer", "reason": "other" });
-            let request = Request {
-                body: body.to_string().into_bytes(),
-                ..of_booking
-            };
-            target.call::<CancelBooking>(request).await?;
+            target.call::<CancelBooking>(request(&[&id], &body)).await?;
         }
     }
     let event = latest(target, booking_id, event_type).await?;
-    let json = serde_json::to_string(&event)
-        .map_err(|e| Failure::Unexpected(format!("an event cannot be written: {e}")))?;
-    match screen.format {
-        Format::Json => screen.json(&json),
-        Format::Table => output::print(&events::happened(&event, screen.style)),
-    }?;
+    call.screen.said(&event, |style| happened(&event, style))?;
     target.say_if_unserved()
 }
 
@@ -69,13 +77,11 @@ async fn latest(
     booking_id: BookingId,
     event_type: EventType,
 ) -> Result<Event, Failure> {
-    let mut request = events_of(&EventsArgs {
-        booking: Some(booking_id.to_string()),
-        event_type: Some(event_type.word().to_owned()),
-        ..EventsArgs::default()
-    });
-    add(&mut request, "limit", Some("1".to_owned()));
-    let log = target.call::<ListEvents>(request).await?.output;
+    let mut asked = Request::default();
+    add(&mut asked, "bookingId", Some(booking_id.to_string()));
+    add(&mut asked, "type", Some(event_type.word().to_owned()));
+    add(&mut asked, "limit", Some("1".to_owned()));
+    let log = target.call::<ListEvents>(asked).await?.output;
     log.data.into_iter().next().ok_or_else(|| {
         Failure::BadAnswer(format!(
             "booking {booking_id} has no event {}",

@@ -2,25 +2,26 @@
 //!
 //! Each shows every check it made and ends with its own exit code when one failed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::evidence;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
+use clap::{ArgGroup, Args};
+use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Format;
-use crate::commands::cli::WebhookVerifyArgs;
+use super::declare::{Call, Command, Declared, alone, group};
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
-use crate::output::{self, Screen};
 use crate::settings::environment;
 use crate::text::plain;
 
 /// One check, as both show it.
-pub struct Check {
+#[derive(Serialize)]
+pub struct CheckLine {
     /// What was checked.
     pub name: String,
     /// Whether it holds.
@@ -29,7 +30,7 @@ pub struct Check {
     pub detail: String,
 }
 
-impl From<&evidence::Check> for Check {
+impl From<&evidence::Check> for CheckLine {
     fn from(check: &evidence::Check) -> Self {
         let place = if check.place.is_empty() {
             String::new()
@@ -44,36 +45,82 @@ impl From<&evidence::Check> for Check {
     }
 }
 
-/// `evidence verify`
-///
-/// # Errors
-/// [`Failure::NotVerified`], after every check was shown.
-pub fn packet(packet: &Path, key: &str, screen: &Screen) -> Result<(), Failure> {
+#[derive(Debug, Args)]
+struct PacketArgs {
+    /// The packet, a file or standard input (-)
+    #[arg(value_name = "PACKET|-")]
+    packet: PathBuf,
+    /// The log's verifier key, or @ and a file that holds it; get it from the operator of the log, not from the packet
+    #[arg(long, value_name = "VKEY|@FILE")]
+    key: String,
+}
+
+pub(super) fn packet_command() -> Command {
+    let about = "Verify a packet, without server or network";
+    alone("verify", about, |call| {
+        Box::pin(async move { packet(call) })
+    })
+    .with::<PacketArgs>()
+}
+
+fn packet(call: Call<'_>) -> Result<(), Failure> {
+    let PacketArgs { packet, key } = call.args()?;
     let key = match key.strip_prefix('@') {
         Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
-        None => key.to_owned(),
+        None => key,
     };
-    let report = evidence::verify(&files::bytes(packet, DOCUMENT_BYTES)?, key.trim());
+    let report = evidence::verify(&files::bytes(&packet, DOCUMENT_BYTES)?, key.trim());
     let verified = report.verified();
-    match screen.format {
-        Format::Json => {
-            let mut value = json!(report);
-            value["verified"] = verified.into();
-            screen.json(&value.to_string())?;
-        }
-        Format::Table => {
-            let checks: Vec<Check> = report.checks.iter().map(Check::from).collect();
-            output::print(&lines(&checks, verified, screen.style))?;
-        }
-    }
+    let mut value = json!(report);
+    value["verified"] = verified.into();
+    call.screen.said(&value, |style| {
+        let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
+        lines(&checks, verified, style)
+    })?;
     conclude(verified, "The packet does not verify: do not rely on it.")
 }
 
-/// `webhook verify`
-///
-/// # Errors
-/// [`Failure::NotVerified`], after every check was shown.
-pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure> {
+/// A received webhook.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("signature").required(true).multiple(true).args(["header", "webhook_signature"])))]
+struct WebhookArgs {
+    /// A file with the signing secret, one a line while two are valid [or BOOKGUARD_WEBHOOK_SECRET in the environment]
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+    /// The exact body received, a file or standard input (-)
+    #[arg(long, value_name = "FILE|-")]
+    body: PathBuf,
+    /// The value of x-service-signature: sha256=…
+    #[arg(long, value_name = "SIGNATURE")]
+    header: Option<String>,
+    /// The value of webhook-id
+    #[arg(long, value_name = "ID", requires = "webhook_signature")]
+    webhook_id: Option<String>,
+    /// The value of webhook-timestamp
+    #[arg(long, value_name = "SECONDS", requires = "webhook_signature")]
+    webhook_timestamp: Option<String>,
+    /// The value of webhook-signature: v1,…
+    #[arg(long, value_name = "SIGNATURES", requires_all = ["webhook_id", "webhook_timestamp"])]
+    webhook_signature: Option<String>,
+    /// How far webhook-timestamp may be from now, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    tolerance: u64,
+}
+
+pub(super) fn webhook_commands() -> Declared {
+    let about = "Verify the signature of a received webhook";
+    let verify = alone("verify", about, |call| {
+        Box::pin(async move { webhook(call) })
+    });
+    group(
+        "webhook",
+        "For receivers of webhooks",
+        [verify.with::<WebhookArgs>().into()],
+    )
+}
+
+fn webhook(call: Call<'_>) -> Result<(), Failure> {
+    let args = call.args::<WebhookArgs>()?;
     let secrets = secrets(args.secret_file.as_deref())?;
     let body = files::bytes(&args.body, DOCUMENT_BYTES)?;
     let mut checks = Vec::new();
@@ -82,7 +129,7 @@ pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure>
             |e| format!("{e} ({})", e.code()),
             |()| "fits body and secret".to_owned(),
         );
-        checks.push(Check {
+        checks.push(CheckLine {
             name: name.to_owned(),
             passed: result.is_ok(),
             detail,
@@ -117,7 +164,9 @@ pub fn webhook(args: &WebhookVerifyArgs, screen: &Screen) -> Result<(), Failure>
         );
     }
     let verified = checks.iter().all(|check| check.passed);
-    show(&checks, verified, screen)?;
+    let value = json!({ "verified": verified, "checks": checks });
+    call.screen
+        .said(&value, |style| lines(&checks, verified, style))?;
     conclude(verified, "The webhook does not verify: do not act on it.")
 }
 
@@ -156,18 +205,8 @@ fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
     Ok(secrets)
 }
 
-fn show(checks: &[Check], verified: bool, screen: &Screen) -> Result<(), Failure> {
-    match screen.format {
-        Format::Json => {
-            let checks: Vec<_> = checks.iter().map(|check| json!({ "name": check.name, "passed": check.passed, "detail": check.detail })).collect();
-            screen.json(&json!({ "verified": verified, "checks": checks }).to_string())
-        }
-        Format::Table => output::print(&lines(checks, verified, screen.style)),
-    }
-}
-
 /// Every check on a line, and what they say together.
-pub fn lines(checks: &[Check], verified: bool, style: Style) -> String {
+pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
     let mut text: String = checks
         .iter()
         .map(|check| {
@@ -208,12 +247,12 @@ mod tests {
     #[test]
     fn every_check_stands_on_a_line_of_its_own() {
         let checks = [
-            Check {
+            CheckLine {
                 name: "proofs".to_owned(),
                 passed: true,
                 detail: String::new(),
             },
-            Check {
+            CheckLine {
                 name: "chain".to_owned(),
                 passed: false,
                 detail: "entry 2\u{1b}[2J\nis missing".to_owned(),

@@ -2,23 +2,37 @@
 //!
 //! What is checked is the store's; here it is shown.
 
-use bookguard_core::service::Service;
+use bookguard_core::store::fsck::LedgerReport;
+use clap::Args;
 use serde_json::json;
 use tokio::task::block_in_place;
 
+use super::declare::{Call, Command, special};
 use super::verify::conclude;
-use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::grouped;
-use crate::output::{self, Screen};
+use crate::output::table::{Style, grouped};
 use crate::text::plain;
+
+#[derive(Debug, Args)]
+struct VerifyArgs {
+    /// The database is a backup: it may lack what was published after it was made
+    #[arg(long)]
+    backup: bool,
+}
+
+pub(super) fn command() -> Command {
+    let about = "Check the whole ledger and every row against it (on the database only)";
+    special("verify", about, |call| Box::pin(async move { run(call) })).with::<VerifyArgs>()
+}
 
 /// Checks the ledger of a database.
 ///
 /// # Errors
 /// [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
-pub fn run(service: &Service, backup: bool, screen: &Screen) -> Result<(), Failure> {
+fn run(call: Call<'_>) -> Result<(), Failure> {
+    let backup = call.args::<VerifyArgs>()?.backup;
+    let service = call.target().database("ledger verify")?.service();
     let mut bar = Bar::new();
     let report =
         block_in_place(|| service.verify_ledger(backup, |done, total| bar.draw(done, total)));
@@ -26,46 +40,11 @@ pub fn run(service: &Service, backup: bool, screen: &Screen) -> Result<(), Failu
     let report = report?;
     let rate = report.entries_per_second().round() as u64;
     let found = report.findings.len() as u64 + report.more;
-    match screen.format {
-        Format::Json => {
-            let mut value = json!(report);
-            value["verified"] = report.clean().into();
-            value["entriesPerSecond"] = rate.into();
-            screen.json(&value.to_string())?;
-        }
-        Format::Table => {
-            let failed = screen.style.bad("FAILED");
-            let mut lines: Vec<String> = (report.findings.iter())
-                .map(|finding| format!("{failed} {}", plain(&finding.to_string())))
-                .collect();
-            if report.more > 0 {
-                lines.push(format!("… and {} more", grouped(report.more)));
-            }
-            let warning = screen.style.bold("warning");
-            let warnings = report.warnings.iter();
-            lines.extend(warnings.map(|it| format!("{warning} {}", plain(&it.to_string()))));
-            if report.more_warnings > 0 {
-                lines.push(format!("… and {} more", grouped(report.more_warnings)));
-            }
-            lines.push(format!("Guard: {}.", plain(&report.guard.to_string())));
-            lines.push(format!(
-                "{} entries, {} bookings and {} events checked in {:.2} s ({} entries/s).",
-                grouped(report.entries),
-                grouped(report.bookings),
-                grouped(report.events),
-                report.elapsed.as_secs_f64(),
-                grouped(rate)
-            ));
-            if report.clean() {
-                lines.push(
-                    screen
-                        .style
-                        .good("Verified: the ledger and every row agree."),
-                );
-            }
-            output::print(&lines.join("\n"))?;
-        }
-    }
+    let mut value = json!(report);
+    value["verified"] = report.clean().into();
+    value["entriesPerSecond"] = rate.into();
+    call.screen
+        .said(&value, |style| told(&report, rate, style))?;
     if let Some(rollback) = &report.guard.rollback {
         return conclude(
             false,
@@ -80,4 +59,33 @@ pub fn run(service: &Service, backup: bool, screen: &Screen) -> Result<(), Failu
             grouped(found)
         ),
     )
+}
+
+fn told(report: &LedgerReport, rate: u64, style: Style) -> String {
+    let failed = style.bad("FAILED");
+    let mut lines: Vec<String> = (report.findings.iter())
+        .map(|finding| format!("{failed} {}", plain(&finding.to_string())))
+        .collect();
+    if report.more > 0 {
+        lines.push(format!("… and {} more", grouped(report.more)));
+    }
+    let warning = style.bold("warning");
+    let warnings = report.warnings.iter();
+    lines.extend(warnings.map(|it| format!("{warning} {}", plain(&it.to_string()))));
+    if report.more_warnings > 0 {
+        lines.push(format!("… and {} more", grouped(report.more_warnings)));
+    }
+    lines.push(format!("Guard: {}.", plain(&report.guard.to_string())));
+    lines.push(format!(
+        "{} entries, {} bookings and {} events checked in {:.2} s ({} entries/s).",
+        grouped(report.entries),
+        grouped(report.bookings),
+        grouped(report.events),
+        report.elapsed.as_secs_f64(),
+        grouped(rate)
+    ));
+    if report.clean() {
+        lines.push(style.good("Verified: the ledger and every row agree."));
+    }
+    lines.join("\n")
 }

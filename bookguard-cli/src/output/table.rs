@@ -4,8 +4,14 @@
 
 use anstyle::AnsiColor;
 use bookguard_core::engine::command::Receipt;
-use bookguard_core::model::{Amount, Timestamp};
-use comfy_table::{Cell, ContentArrangement, LineStyle, Table, TableStyle};
+use bookguard_core::model::{
+    Amount, BookingStatus, DeliveryStatus, EndpointStatus, EventType, Id, Noun, PartnerStatus,
+    Timestamp,
+};
+use bookguard_core::policy::{
+    Actor, EvaluationStatus, EvidenceGrade, Reason, ResolutionPath, ResolutionStatus, Rule, Zone,
+};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::text::plain;
 
@@ -54,9 +60,13 @@ pub fn list<const N: usize>(
         return format!("No {what}.");
     }
     let mut table = empty();
-    table.set_header(header.map(Cell::new).to_vec());
+    table.set_header(header.map(comfy_table::Cell::new).to_vec());
     for row in &rows {
-        table.add_row(row.each_ref().map(|cell| Cell::new(plain(cell))).to_vec());
+        table.add_row(
+            row.each_ref()
+                .map(|cell| comfy_table::Cell::new(plain(cell)))
+                .to_vec(),
+        );
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
@@ -105,6 +115,123 @@ pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// A record: `"name" => value`, a field a line; one without a value is left out.
+macro_rules! fields {
+    ($($name:expr => $value:expr,)*) => {
+        vec![$(($name, $crate::output::table::Cell::cell(&$value))),*]
+    };
+}
+
+/// A list of rows: `"HEADER" => value` for each column, where `row` is the row.
+macro_rules! rows {
+    ($style:expr, $what:expr, $rows:expr, $row:pat => $($header:literal => $value:expr,)*) => {
+        $crate::output::table::list(
+            $style,
+            $what,
+            [$($header),*],
+            $rows.iter().map(|$row| [$($crate::output::table::Cell::cell(&$value).unwrap_or_default()),*]).collect(),
+        )
+    };
+}
+
+/// A page of a list, and how the next one is asked for.
+macro_rules! page {
+    ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {
+        $crate::output::table::rows!($style, $what, $page.data, $($columns)*)
+            + &$crate::output::table::more($page.next_cursor.as_deref())
+    };
+}
+
+pub(crate) use {fields, page, rows};
+
+/// How a value stands in a table; `None` where there is none.
+pub trait Cell {
+    /// Its text.
+    fn cell(&self) -> Option<String>;
+}
+
+impl<T: Cell + ?Sized> Cell for &T {
+    fn cell(&self) -> Option<String> {
+        (*self).cell()
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    fn cell(&self) -> Option<String> {
+        self.as_ref()?.cell()
+    }
+}
+
+impl Cell for Timestamp {
+    fn cell(&self) -> Option<String> {
+        Some(time(*self))
+    }
+}
+
+impl Cell for Amount {
+    fn cell(&self) -> Option<String> {
+        Some(money(*self))
+    }
+}
+
+impl Cell for bool {
+    fn cell(&self) -> Option<String> {
+        Some(if *self { "yes" } else { "no" }.to_owned())
+    }
+}
+
+impl<N: Noun> Cell for Id<N> {
+    fn cell(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
+/// Numbers and words, as they write themselves.
+macro_rules! as_they_are {
+    ($($ty:ty)*) => {
+        $(impl Cell for $ty {
+            fn cell(&self) -> Option<String> {
+                Some(self.to_string())
+            }
+        })*
+    };
+}
+
+as_they_are!(str String u16 u32 u64 usize Zone);
+as_they_are!(Actor Reason Rule EvaluationStatus ResolutionPath ResolutionStatus EvidenceGrade);
+
+/// Words of closed sets, as their JSON has them.
+macro_rules! by_their_words {
+    ($($ty:ty)*) => {
+        $(impl Cell for $ty {
+            fn cell(&self) -> Option<String> {
+                Some(word(self))
+            }
+        })*
+    };
+}
+
+by_their_words!(BookingStatus DeliveryStatus EndpointStatus EventType PartnerStatus);
+
+/// The word of a closed set, as its JSON has it.
+pub fn word<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// Words one after the other, or nothing.
+pub fn joined<T: ToString>(words: impl IntoIterator<Item = T>, between: &str) -> Option<String> {
+    let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
+    (!words.is_empty()).then(|| words.join(between))
+}
+
+/// A value, or a dash.
+pub fn or_dash(value: impl Cell) -> String {
+    value.cell().unwrap_or_else(|| "-".to_owned())
+}
+
 /// What follows a page that is not the last.
 pub fn more(next_cursor: Option<&str>) -> String {
     next_cursor.map_or_else(String::new, |cursor| {
@@ -130,20 +257,17 @@ pub fn money(amount: Amount) -> String {
         .map_or((text.as_str(), None), |(whole, fraction)| {
             (whole, Some(fraction))
         });
-    let mut grouped = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
+    let grouped = thousands(whole);
     let fraction = fraction.map_or_else(String::new, |fraction| format!(".{fraction}"));
     format!("{} {grouped}{fraction}", amount.currency())
 }
 
 /// A number with its thousands apart: `1,234,567`.
 pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
+    thousands(&number.to_string())
+}
+
+fn thousands(digits: &str) -> String {
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {

@@ -20,7 +20,7 @@ use bookguard_core::service::{self, Closing, RegistrationMode, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_core::webhook::Secret;
 use bookguard_server::config::Config;
-use bookguard_server::courier::{self, Awaited, Courier, endpoint_rule};
+use bookguard_server::courier::{Awaited, Courier, CourierConfig};
 use bookguard_server::mcp::local::LocalMcp;
 use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
@@ -59,32 +59,15 @@ impl Local {
         purpose: Purpose,
     ) -> Result<Self, Failure> {
         let file = config.db.file().map(ToOwned::to_owned);
-        let rules = config.webhooks.clone();
-        let (retention_days, report) = (config.retention_days, config.report);
-        let proxy = config.webhook_proxy;
         let opening = service::Config {
             create: purpose == Purpose::Begin,
-            // Without one, what is to be delivered is born in nobody's hands.
-            outbox: None,
-            endpoint_rule: endpoint_rule(rules.clone()),
-            verifies_endpoints: config.verifies_endpoints,
-            public_url: config
-                .public_url
-                .unwrap_or_else(|| format!("http://{}", config.listen)),
             // Whoever holds the database decides who registers.
             registration: match config.registration {
                 RegistrationMode::Closed => RegistrationMode::Open,
                 mode => mode,
             },
-            db: config.db,
-            ledger_key: config.ledger_key,
-            guard_file: config.guard_file,
-            library_policies: config.library_policies,
-            clock: config.clock,
-            min_free_disk: config.min_free_disk,
-            quota: config.quota,
-            report: config.report,
-            commit_delay: config.commit_delay,
+            // Without an outbox, what is to be delivered is born in nobody's hands.
+            ..config.service(&config.listen, None)
         };
         let (service, closing) = block_in_place(|| Service::open(opening))?;
         if let Some(begun) = service.begun() {
@@ -94,10 +77,9 @@ impl Local {
             Purpose::Wait => {
                 // It is handed nothing and claims nothing; it waits for outcomes and sends tests.
                 let (outbox, leased) = Outbox::new();
-                let settings = courier::Settings {
+                let settings = CourierConfig {
                     claims: false,
-                    proxy,
-                    ..courier::Settings::new(rules, config.report)
+                    ..config.courier()
                 };
                 let courier =
                     Courier::start(Arc::clone(&service), Arc::new(outbox), leased, settings)
@@ -115,8 +97,8 @@ impl Local {
             closing,
             file,
             courier,
-            retention_days,
-            report,
+            retention_days: config.retention_days,
+            report: config.report,
         })
     }
 

@@ -3,7 +3,6 @@
 //! The key goes to the address that was named and nowhere else: redirects are not followed. Invariant: whatever
 //! answers (a proxy's page, half a body, no end of a body), the command ends with a sentence that says so.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use bookguard_core::operation::{Method, Operation, Request, Route};
@@ -16,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use url::{Host, Url};
 
 use crate::exit::kind_of;
-use crate::failure::{ErrorBody, Failure, Refusal};
+use crate::failure::{ErrorAnswer, ErrorBody, Failure};
 use crate::files::DOCUMENT_BYTES;
 use crate::http;
 use crate::output::Answer;
@@ -217,7 +216,7 @@ impl Remote {
         Failure::Unreachable(if error.is_connect() {
             format!(
                 "{base} cannot be reached: {}. Is the server running, and the address right?",
-                chain(error)
+                http::cause(error)
             )
         } else if error.is_timeout() {
             format!(
@@ -227,7 +226,7 @@ impl Remote {
         } else {
             format!(
                 "{base} did not answer: {}; whether the request was carried out is not known",
-                chain(error)
+                http::cause(error)
             )
         })
     }
@@ -236,7 +235,7 @@ impl Remote {
         Failure::Unreachable(format!(
             "the answer of {} broke off: {}; whether the request was carried out is not known",
             self.base,
-            chain(error)
+            http::cause(error)
         ))
     }
 }
@@ -292,7 +291,7 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
     ) {
         (Some(kind), Ok(body)) => {
             let retry_after_s = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
-            Failure::Refused(Box::new(Refusal {
+            Failure::Refused(Box::new(ErrorAnswer {
                 kind,
                 body,
                 retry_after_s,
@@ -301,20 +300,6 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
         _ => Failure::BadAnswer(format!(
             "{base} answered {status}, but not as Bookguard does. Is the address right, or a proxy in between?"
         )),
-    }
-}
-
-/// The innermost cause, which is the one that says something.
-fn chain(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    // A cause may repeat the address and with it what a proxy's holds.
-    if std::ptr::addr_eq(cause, error) && error.source().is_none() {
-        "the request failed".to_owned()
-    } else {
-        cause.to_string()
     }
 }
 

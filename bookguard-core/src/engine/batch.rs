@@ -4,20 +4,18 @@
 //! what deciding its commands one after another would.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Deref;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::engine::change::{Change, Content, DeliveryState, EventRow, Sweep};
-use crate::evidence::{RescheduleRecord, TermsVersion};
+use crate::evidence::{BookingState, FrozenTerms};
+use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
-use crate::ledger::{Hash, LeafKind};
 use crate::model::{
-    ApiKey, ApiKeyId, Booking, BookingId, BookingStatus, Endpoint, EndpointHealth, EndpointId,
-    EventId, EventType, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,
-    RecoveryId, Timestamp, Usage,
+    ApiKey, ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
+    PartnerId, PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId, Timestamp, Usage,
 };
-use crate::policy::{PastReschedule, PolicySetVersion, Resolution, Terms};
+use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
 
 /// What the commands of one batch can see.
@@ -26,11 +24,9 @@ pub struct BatchState {
     /// Partners named by commands.
     pub partners: HashMap<PartnerId, PartnerState>,
     /// Bookings named by commands.
-    pub bookings: HashMap<BookingId, BookingState>,
+    pub bookings: HashMap<BookingId, LoadedBooking>,
     /// Where the chains of bookings stand to which a command may add, these and those of which a delivery is settled.
     pub chains: HashMap<BookingId, ChainState>,
-    /// The facts of a kind of bookings whose commands look at them, oldest first.
-    pub facts: HashMap<(LeafKind, BookingId), Vec<KnownFact>>,
     /// Keys that commands name, and all live ones of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
     /// Events named by commands.
@@ -73,25 +69,6 @@ pub struct BatchState {
     pub quota: Quota,
     /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
     pub room: HashMap<EndpointId, usize>,
-}
-
-/// A fact of a booking, as its entry says.
-#[derive(Debug, Clone)]
-pub struct KnownFact {
-    /// The leaf that commits to it, and that leaf's hash.
-    pub leaf: (u64, Hash),
-    /// Its values by name.
-    pub values: Map<String, Value>,
-}
-
-impl KnownFact {
-    /// From the names and values as an entry keeps them.
-    pub(crate) fn new(leaf: (u64, Hash), pairs: Vec<(String, Value)>) -> Self {
-        Self {
-            leaf,
-            values: pairs.into_iter().collect(),
-        }
-    }
 }
 
 /// A partner and its endpoints.
@@ -137,42 +114,25 @@ pub struct ChainState {
     pub tip: Hash,
 }
 
-/// A booking with its terms.
+/// A booking as it is kept, with its terms.
 #[derive(Debug, Clone)]
-pub struct BookingState {
-    /// The record.
-    pub booking: Booking,
-    /// The frozen terms.
+pub struct LoadedBooking {
+    /// What its facts come to.
+    pub state: BookingState,
+    /// The terms in force.
     pub terms: Terms,
+    /// The terms with which it was recorded, once its event was moved.
+    pub first_terms: Option<FrozenTerms>,
     /// Its name in the ledger.
     pub stream: [u8; 16],
-    /// The leaf that protected it, and that leaf's hash.
-    pub protected_leaf: Option<(u64, Hash)>,
-    /// How its event was last moved, if it was.
-    pub latest_reschedule: Option<Box<LatestReschedule>>,
-    /// How it was resolved: the latest, once canceled.
-    pub resolution: Option<Resolution>,
 }
 
-impl BookingState {
-    /// Its changes of date, oldest first.
-    pub fn reschedules(&self) -> &[PastReschedule] {
-        let latest_reschedule = self.latest_reschedule.as_ref();
-        latest_reschedule.map_or(&[], |latest_reschedule| {
-            &latest_reschedule.record.reschedules
-        })
+impl Deref for LoadedBooking {
+    type Target = BookingState;
+
+    fn deref(&self) -> &BookingState {
+        &self.state
     }
-}
-
-/// How an event was last moved.
-#[derive(Debug, Clone)]
-pub struct LatestReschedule {
-    /// The leaf that says so, and that leaf's hash.
-    pub leaf: (u64, Hash),
-    /// What it says.
-    pub record: RescheduleRecord,
-    /// What the booking was under when it was recorded.
-    pub recorded: TermsVersion,
 }
 
 /// A key and its owner.
@@ -325,58 +285,15 @@ impl BatchState {
                     chain.entries = entry.seq + 1;
                     chain.tip = entry.hash;
                 }
-                if let Some(known) = self.facts.get_mut(&(entry.fact.kind, booking_id)) {
-                    // They were written as pairs a moment ago.
-                    let pairs = serde_json::from_str(&entry.fact.values).unwrap_or_default();
-                    known.push(KnownFact::new((entry.index, entry.hash), pairs));
-                }
             }
             Change::LogRenamed { origin, vkey } => {
                 self.origin.clone_from(origin);
                 self.vkey.clone_from(vkey);
                 self.rollback = None;
             }
-            Change::BookingProtected {
-                booking_id,
-                at,
-                leaf_index,
-            } => {
-                let tip = self.chains.get(booking_id).map(|chain| chain.tip);
-                if let Some(state) = self.bookings.get_mut(booking_id) {
-                    state.booking.protect(*at);
-                    state.protected_leaf = tip.map(|tip| (*leaf_index, tip));
-                }
-            }
-            Change::BookingRescheduled {
-                booking_id,
-                latest_reschedule,
-                terms,
-            } => {
-                if let Some(state) = self.bookings.get_mut(booking_id) {
-                    let RescheduleRecord {
-                        rescheduled_at,
-                        event_date,
-                        time_zone,
-                        ..
-                    } = &latest_reschedule.record;
-                    state
-                        .booking
-                        .reschedule(*rescheduled_at, *event_date, time_zone.clone());
-                    state.terms = (**terms).clone();
-                    state.latest_reschedule = Some(latest_reschedule.clone());
-                }
-            }
-            Change::BookingCanceled { booking_id, at } => {
-                if let Some(state) = self.bookings.get_mut(booking_id) {
-                    state.booking.status = BookingStatus::Canceled;
-                    state.booking.canceled_at = Some(*at);
-                }
-            }
-            Change::ResolutionAdded { resolution, .. } => {
-                if let Some(state) = self.bookings.get_mut(&resolution.booking_id) {
-                    state.booking.resolution_id = Some(resolution.resolution_id);
-                    state.resolution = Some((**resolution).clone());
-                }
+            Change::BookingChanged(booking) => {
+                self.bookings
+                    .insert(booking.booking.booking_id, (**booking).clone());
             }
             Change::EventAdded(event) => {
                 self.with_partner(event.partner_id, |state| {

@@ -8,23 +8,16 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::engine::batch::{BatchState, BookingState};
-use crate::engine::change::Entry;
+use crate::engine::batch::{BatchState, LoadedBooking};
+use crate::engine::change::{Change, Entry};
 use crate::error::Error;
-use crate::evidence::facts::{Fact, Field};
+use crate::evidence::facts::{Fact, LeafPlace, Logged, SealedFact};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
 
-/// Where a chain stands, and where the log does.
-pub(crate) struct Chain {
-    next: Place,
-    at: Timestamp,
-    dice: ChaCha12Rng,
-}
-
 /// Where an entry goes.
 #[derive(Clone, Copy)]
-struct Place {
+struct Slot {
     booking_id: Option<BookingId>,
     stream: [u8; 16],
     seq: u64,
@@ -34,141 +27,165 @@ struct Place {
     not_before: Timestamp,
 }
 
-impl Chain {
-    /// The chain of a booking there is. The salts come from `seed`: rules roll no dice.
+impl Slot {
+    /// The first of a chain.
+    fn first(batch: &BatchState, booking_id: Option<BookingId>, stream: [u8; 16]) -> Self {
+        Self {
+            booking_id,
+            stream,
+            seq: 0,
+            prev: Hash::ZERO,
+            index: batch.size,
+            not_before: batch.written,
+        }
+    }
+
+    /// The one behind the last entry of a booking.
+    fn after(batch: &BatchState, booking_id: BookingId) -> Result<Self, Error> {
+        let chain = batch.chains.get(&booking_id).ok_or_else(|| {
+            Error::internal(format!(
+                "where the entries of booking {booking_id} end was not loaded"
+            ))
+        })?;
+        Ok(Self {
+            seq: chain.entries,
+            prev: chain.tip,
+            ..Self::first(batch, Some(booking_id), chain.stream)
+        })
+    }
+
+    fn fill(self, at: Timestamp, fact: Arc<SealedFact>) -> Result<Entry, Error> {
+        let at = at.max(self.not_before);
+        let leaf = Leaf {
+            commit: fact.sealed.commit,
+            prev: self.prev,
+            seq: self.seq,
+            stream: self.stream,
+            t: at.ms(),
+        }
+        .encode()
+        .map_err(|e| {
+            let whose = self.booking_id.map(|id| id.to_string());
+            let whose = whose.as_deref().unwrap_or("the log itself");
+            Error::internal(format!("a leaf of {whose} cannot be written: {e}"))
+        })?;
+        Ok(Entry {
+            index: self.index,
+            booking_id: self.booking_id,
+            seq: self.seq,
+            at,
+            hash: leaf_hash(&leaf),
+            leaf,
+            fact,
+        })
+    }
+}
+
+/// A booking with the facts that a command adds to it.
+pub(crate) struct Addition {
+    /// The booking, the added facts included.
+    pub booking: LoadedBooking,
+    next: Slot,
+    at: Timestamp,
+    salts: ChaCha12Rng,
+    entries: Vec<Change>,
+}
+
+impl Addition {
+    /// Adds to a booking there is. The salts come from `seed`: rules roll no dice.
     ///
     /// # Errors
     /// `internal`, when it is not known where the chain stands.
-    pub fn of(
+    pub fn to(
         batch: &BatchState,
-        state: &BookingState,
+        booking: &LoadedBooking,
         at: Timestamp,
         seed: &[u8; 32],
     ) -> Result<Self, Error> {
         Ok(Self {
-            next: after(batch, state.booking.booking_id)?,
+            next: Slot::after(batch, booking.booking.booking_id)?,
+            booking: booking.clone(),
             at,
-            dice: ChaCha12Rng::from_seed(*seed),
+            salts: ChaCha12Rng::from_seed(*seed),
+            entries: Vec::new(),
         })
     }
 
-    /// A chain of the log's own, which no booking has.
-    pub fn of_the_log(
-        batch: &BatchState,
-        stream: [u8; 16],
-        at: Timestamp,
-        seed: &[u8; 32],
-    ) -> Self {
-        Self {
-            next: Place {
-                booking_id: None,
-                stream,
-                seq: 0,
-                prev: Hash::ZERO,
-                index: batch.size,
-                not_before: batch.written,
-            },
-            at,
-            dice: ChaCha12Rng::from_seed(*seed),
-        }
-    }
-
-    /// Appends a fact.
+    /// Records a fact, and applies it.
     ///
     /// # Errors
-    /// `internal`, for a value nothing can commit to.
-    pub fn append(&mut self, kind: LeafKind, fields: Vec<Field>) -> Result<Entry, Error> {
-        let fact = Fact::seal(kind, fields, || {
-            let mut salt = [0; 32];
-            self.dice.fill_bytes(&mut salt);
-            salt
-        })?;
-        let entry = entry(self.next, self.at, Arc::new(fact))?;
-        self.next = Place {
+    /// `internal`, for a value nothing can commit to, or a fact that cannot follow those before it.
+    pub fn record(&mut self, fact: impl Into<Fact>) -> Result<LeafPlace, Error> {
+        let fact = fact.into();
+        let sealed = fact.seal(|| bytes(&mut self.salts))?;
+        let entry = self.next.fill(self.at, Arc::new(sealed))?;
+        let place = entry.place();
+        self.next = Slot {
             seq: self.next.seq + 1,
             prev: entry.hash,
             index: self.next.index + 1,
             not_before: entry.at,
             ..self.next
         };
-        Ok(entry)
+        let applied = self.booking.state.apply(Logged { place, fact });
+        applied.map_err(Error::internal)?;
+        self.entries.push(Change::Entry(Box::new(entry)));
+        Ok(place)
     }
+
+    /// What it changes: the entries, and the booking.
+    pub fn changes(self) -> Vec<Change> {
+        let mut changes = self.entries;
+        changes.push(Change::BookingChanged(Box::new(self.booking)));
+        changes
+    }
+}
+
+/// An entry of the log's own, in a chain that no booking has.
+///
+/// # Errors
+/// `internal`, for a value nothing can commit to.
+pub(crate) fn of_the_log(
+    batch: &BatchState,
+    stream: [u8; 16],
+    at: Timestamp,
+    seed: &[u8; 32],
+    fact: &impl serde::Serialize,
+) -> Result<Entry, Error> {
+    let mut salts = ChaCha12Rng::from_seed(*seed);
+    let fact = SealedFact::of(LeafKind::LogContinued, fact, || bytes(&mut salts))?;
+    Slot::first(batch, None, stream).fill(at, Arc::new(fact))
 }
 
 /// The first entry of a new booking.
 ///
 /// # Errors
-/// As [`Chain::append`].
+/// `internal`, when its leaf cannot be written.
 pub(crate) fn first(
     batch: &BatchState,
     booking_id: BookingId,
     stream: [u8; 16],
     at: Timestamp,
-    fact: &Arc<Fact>,
+    fact: &Arc<SealedFact>,
 ) -> Result<Entry, Error> {
-    let place = Place {
-        booking_id: Some(booking_id),
-        stream,
-        seq: 0,
-        prev: Hash::ZERO,
-        index: batch.size,
-        not_before: batch.written,
-    };
-    entry(place, at, Arc::clone(fact))
+    Slot::first(batch, Some(booking_id), stream).fill(at, Arc::clone(fact))
 }
 
 /// The next entry of a booking's chain, of a fact that was committed to already.
 ///
 /// # Errors
-/// As [`Chain::of`] and [`Chain::append`].
+/// As [`first`]; and when it is not known where the chain stands.
 pub(crate) fn next(
     batch: &BatchState,
     booking_id: BookingId,
     at: Timestamp,
-    fact: &Arc<Fact>,
+    fact: &Arc<SealedFact>,
 ) -> Result<Entry, Error> {
-    entry(after(batch, booking_id)?, at, Arc::clone(fact))
+    Slot::after(batch, booking_id)?.fill(at, Arc::clone(fact))
 }
 
-/// The place behind the last entry of a booking.
-fn after(batch: &BatchState, booking_id: BookingId) -> Result<Place, Error> {
-    let chain = batch.chains.get(&booking_id).ok_or_else(|| {
-        Error::internal(format!(
-            "where the entries of booking {booking_id} end was not loaded"
-        ))
-    })?;
-    Ok(Place {
-        booking_id: Some(booking_id),
-        stream: chain.stream,
-        seq: chain.entries,
-        prev: chain.tip,
-        index: batch.size,
-        not_before: batch.written,
-    })
-}
-
-fn entry(place: Place, at: Timestamp, fact: Arc<Fact>) -> Result<Entry, Error> {
-    let at = at.max(place.not_before);
-    let leaf = Leaf {
-        commit: fact.commit,
-        prev: place.prev,
-        seq: place.seq,
-        stream: place.stream,
-        t: at.ms(),
-    }
-    .encode()
-    .map_err(|e| {
-        let whose = place.booking_id.map(|id| id.to_string());
-        let whose = whose.as_deref().unwrap_or("the log itself");
-        Error::internal(format!("a leaf of {whose} cannot be written: {e}"))
-    })?;
-    Ok(Entry {
-        index: place.index,
-        booking_id: place.booking_id,
-        seq: place.seq,
-        at,
-        hash: leaf_hash(&leaf),
-        leaf,
-        fact,
-    })
+fn bytes(dice: &mut ChaCha12Rng) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    dice.fill_bytes(&mut bytes);
+    bytes
 }

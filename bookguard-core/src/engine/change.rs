@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::engine::batch::LatestReschedule;
+use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
-use crate::evidence::facts::Fact;
+use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::model::{
     ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
     PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
-use crate::policy::{Resolution, Terms};
 use crate::webhook::{Attempt, SecretTerm};
 
 /// One effect of an accepted command.
@@ -70,38 +69,8 @@ pub enum Change {
     },
     /// A booking exists. Its first entry follows.
     BookingAdded(Arc<NewBooking>),
-    /// A booking was protected.
-    BookingProtected {
-        /// Which.
-        booking_id: BookingId,
-        /// When.
-        at: Timestamp,
-        /// The leaf that says so.
-        leaf_index: u64,
-    },
-    /// A booking's event was moved.
-    BookingRescheduled {
-        /// Which.
-        booking_id: BookingId,
-        /// How.
-        latest_reschedule: Box<LatestReschedule>,
-        /// The terms from now on.
-        terms: Box<Terms>,
-    },
-    /// A booking was canceled.
-    BookingCanceled {
-        /// Which.
-        booking_id: BookingId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A canceled booking has this resolution from now on.
-    ResolutionAdded {
-        /// The leaf that says so, and alone keeps what it says.
-        leaf_index: u64,
-        /// The resolution.
-        resolution: Box<Resolution>,
-    },
+    /// A booking is otherwise than it was, by the entries before this.
+    BookingChanged(Box<LoadedBooking>),
     /// A leaf is appended to the log, and to its booking's chain.
     Entry(Box<Entry>),
     /// The log goes on under a new name.
@@ -257,7 +226,18 @@ pub struct Entry {
     /// Their RFC 6962 hash.
     pub hash: Hash,
     /// What the leaf commits to.
-    pub fact: Arc<Fact>,
+    pub fact: Arc<SealedFact>,
+}
+
+impl Entry {
+    /// Where it stands.
+    pub fn place(&self) -> LeafPlace {
+        LeafPlace {
+            index: self.index,
+            hash: self.hash,
+            at: self.at,
+        }
+    }
 }
 
 /// An event as it is kept.

@@ -13,7 +13,7 @@ use crate::engine::change::Change;
 use crate::engine::lease::Node;
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::evidence::facts::Fact;
+use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, Booking, BookingId, EndpointId, EventId, EventType, PartnerId, Timestamp,
@@ -127,7 +127,7 @@ pub struct NewBooking {
     /// The booking's random name in the ledger.
     pub stream: [u8; 16],
     /// The committed `booking.created` fact.
-    pub fact: Arc<Fact>,
+    pub fact: Arc<SealedFact>,
     /// The event it causes.
     pub event: NewEvent,
 }
@@ -265,11 +265,11 @@ pub struct Head {
 
 impl Receipt {
     /// Where a leaf stands, but for the tree, which is known only once the batch is in it.
-    pub(crate) fn of(log_origin: &str, (leaf_index, leaf): (u64, Hash)) -> Self {
+    pub(crate) fn of(log_origin: &str, leaf: &LeafPlace) -> Self {
         Self {
             log_origin: log_origin.to_owned(),
-            leaf_index,
-            leaf_hash: leaf.to_string(),
+            leaf_index: leaf.index,
+            leaf_hash: leaf.hash.to_string(),
             tree_size: 0,
             root_hash: String::new(),
         }

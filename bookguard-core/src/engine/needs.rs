@@ -3,7 +3,6 @@
 //! A command that needs another row says so here; the store knows no command.
 
 use crate::engine::command::Reclaim;
-use crate::ledger::LeafKind;
 use crate::model::{ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, Timestamp};
 
 /// The rows that a batch is loaded with. What is named twice is loaded once.
@@ -23,8 +22,8 @@ pub struct Needs {
     pub keys: Vec<ApiKeyId>,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
-    /// Bookings of which all facts of a kind are looked at.
-    pub facts: Vec<(LeafKind, BookingId)>,
+    /// Of these bookings, those whose acceptances are needed.
+    pub acceptances: Vec<BookingId>,
     /// Bookings of which only the end of the chain is needed.
     pub chains: Vec<BookingId>,
     /// Events.
@@ -66,7 +65,7 @@ impl Needs {
         distinct(&mut self.secret_owners);
         distinct(&mut self.keys);
         distinct(&mut self.bookings);
-        distinct(&mut self.facts);
+        distinct(&mut self.acceptances);
         // Where a booking's chain stands comes with the booking.
         let loaded = &self.bookings;
         self.chains.retain(|id| loaded.binary_search(id).is_err());

@@ -4,7 +4,6 @@
 //! may be personal data.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::model::{BookingId, Timestamp};
 use crate::policy::Actor;
@@ -37,14 +36,4 @@ pub struct Acceptance {
     pub disclosure_hash: String,
     /// The version of that text's wording.
     pub disclosure_version: String,
-}
-
-impl Acceptance {
-    /// From an entry's names and values.
-    ///
-    /// # Errors
-    /// The parser's.
-    pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
-        serde_json::from_value(Value::Object(fields))
-    }
 }

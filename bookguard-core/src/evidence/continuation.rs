@@ -4,25 +4,26 @@
 //! the old log learns from the new one itself what became of it. Invariant: what is read is exactly what was committed to.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
-use super::entry::StoredEntry;
-use super::facts::Field;
+use super::entry::{StoredEntry, members};
+use super::facts::exactly;
 use crate::ledger::rollback::PublishedHead;
-use crate::ledger::{Hash, Leaf, LeafKind};
+use crate::ledger::{Leaf, LeafKind};
 use crate::model::Timestamp;
 
 /// The log that was found, and the key it was signed with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundLog {
     /// Name, size and root.
+    #[serde(flatten)]
     pub head: PublishedHead,
     /// The key its checkpoints verify under, in note form.
     pub vkey: String,
 }
 
 /// A log that goes on under a new name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Continuation {
     /// Its new name.
     pub origin: String,
@@ -33,43 +34,11 @@ pub struct Continuation {
     /// What had been published or seen.
     pub seen: PublishedHead,
     /// When the loss was accepted.
+    #[serde(rename = "continuedAt")]
     pub at: Timestamp,
 }
 
-/// The entry's values.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Values {
-    origin: String,
-    vkey: String,
-    continued_at: Timestamp,
-    found_origin: String,
-    found_vkey: String,
-    found_size: u64,
-    found_root: String,
-    seen_origin: String,
-    seen_size: u64,
-    seen_root: String,
-}
-
 impl Continuation {
-    /// The values the entry commits to.
-    pub(crate) fn fields(&self) -> Vec<Field> {
-        let (found, seen) = (&self.found.head, &self.seen);
-        vec![
-            ("origin", json!(self.origin)),
-            ("vkey", json!(self.vkey)),
-            ("continuedAt", json!(self.at)),
-            ("foundOrigin", json!(found.origin)),
-            ("foundVkey", json!(self.found.vkey)),
-            ("foundSize", json!(found.size)),
-            ("foundRoot", json!(found.root.to_string())),
-            ("seenOrigin", json!(seen.origin)),
-            ("seenSize", json!(seen.size)),
-            ("seenRoot", json!(seen.root.to_string())),
-        ]
-    }
-
     /// What an entry of this kind says.
     ///
     /// # Errors
@@ -85,32 +54,7 @@ impl Continuation {
         let leaf = Leaf::parse(&entry.leaf).map_err(|e| e.to_string())?;
         let body = entry.event_body().map_err(|e| e.to_string())?;
         body.verify(&leaf, &entry.salt).map_err(|e| e.to_string())?;
-        let values: Map<String, Value> = entry
-            .disclosures
-            .iter()
-            .map(|shown| (shown.name.clone(), shown.value.clone()))
-            .collect();
-        let values: Values = serde_json::from_value(Value::Object(values))
-            .map_err(|e| format!("its values are not those of a log that goes on: {e}"))?;
-        let root = |hex: &str| hex.parse::<Hash>().map_err(|e| e.to_string());
-        let continuation = Self {
-            found: FoundLog {
-                head: PublishedHead {
-                    root: root(&values.found_root)?,
-                    origin: values.found_origin,
-                    size: values.found_size,
-                },
-                vkey: values.found_vkey,
-            },
-            seen: PublishedHead {
-                root: root(&values.seen_root)?,
-                origin: values.seen_origin,
-                size: values.seen_size,
-            },
-            origin: values.origin,
-            vkey: values.vkey,
-            at: values.continued_at,
-        };
+        let continuation: Self = exactly(LeafKind::LogContinued, members(&entry.disclosures))?;
         if (leaf.seq, entry.seq) != (0, 0) || leaf.t < continuation.at.ms() {
             return Err("its leaf or its row has another time or place than it says".to_owned());
         }

@@ -1,8 +1,11 @@
 //! An entry of the log as it is kept: the leaf, and what its commitment opens to.
 
+use serde_json::{Map, Value};
+
+use super::facts::{Fact, LeafPlace, Logged};
 use crate::ledger::event::{EventError, field_digest};
-use crate::ledger::{Disclosure, EventBody};
-use crate::model::BookingId;
+use crate::ledger::{Disclosure, EventBody, Leaf, LeafKind, leaf_hash};
+use crate::model::{BookingId, Timestamp};
 
 /// An entry of the log with what its commitment opens to, all as stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,12 +22,12 @@ pub struct StoredEntry {
     pub kind: String,
     /// The commitment's salt.
     pub salt: [u8; 32],
-    /// The fields.
+    /// The fact's members, sorted by name.
     pub disclosures: Vec<Disclosure>,
 }
 
 impl StoredEntry {
-    /// The event body the leaf commits to, computed from the fields.
+    /// The event body the leaf commits to, computed from the fact's members.
     ///
     /// # Errors
     /// A value canonical JSON cannot keep.
@@ -37,4 +40,28 @@ impl StoredEntry {
             sd,
         })
     }
+
+    /// The fact that is kept, whether or not the leaf commits to it.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in a sentence.
+    pub fn fact(&self) -> Result<Logged<Fact>, String> {
+        let leaf = Leaf::parse(&self.leaf).map_err(|e| e.to_string())?;
+        let place = LeafPlace {
+            index: self.index,
+            hash: leaf_hash(&self.leaf),
+            at: Timestamp::from_ms(leaf.t),
+        };
+        let kind: LeafKind = self.kind.parse().map_err(|e: EventError| e.to_string())?;
+        Ok(Logged {
+            place,
+            fact: Fact::read(kind, members(&self.disclosures))?,
+        })
+    }
+}
+
+/// The members of a fact by name.
+pub fn members(disclosures: &[Disclosure]) -> Map<String, Value> {
+    let members = disclosures.iter();
+    members.map(|d| (d.name.clone(), d.value.clone())).collect()
 }

@@ -1,251 +1,378 @@
-//! Which values each ledger fact commits to. Verifiers rebuild a booking from these names.
+//! The facts of a booking: one struct per leaf kind, whose members are what the leaf commits to, each under its own salt.
+//!
+//! A struct says its members, when it happened and the sentence that tells it; [`BookingState::apply`](super::BookingState::apply)
+//! says what it does. What a fact before it says is not repeated: each leaf names the one before it, and with it all before.
+//! Invariant: a fact is read exactly. A member that this program does not know, lacks or spells otherwise is refused, never
+//! passed over.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::acceptance::Acceptance;
-use super::frozen::{self, FrozenTerms};
 use super::notification::Notification;
-use super::reschedule::RescheduleRecord;
+use super::reschedule::Rescheduled;
 use crate::error::Error;
-use crate::ledger::{LeafKind, commit_fields};
-use crate::model::{Booking, BookingId};
-use crate::policy::{Cancellation, Resolution, Terms};
+use crate::ledger::event::{Sealed, seal};
+use crate::ledger::{Hash, LeafKind};
+use crate::model::{
+    Booking, BookingId, BookingStatus, Currency, Decimal, PartnerId, Party, PolicySummary,
+    Timestamp,
+};
+use crate::policy::{Cancellation, Resolution};
 
 /// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct SealedFact {
     /// What happened.
     pub kind: LeafKind,
-    /// What the leaf holds.
-    pub commit: [u8; 32],
-    /// The commitment's salt.
-    pub salt: [u8; 32],
-    /// The fields' names and values, a JSON array of pairs.
-    pub values: String,
-    /// The fields' salts in the same order, 32 bytes each.
-    pub salts: Vec<u8>,
+    /// The fact as JSON, its members in order.
+    pub members: String,
+    /// What the leaf holds, and what opens it.
+    pub sealed: Sealed,
 }
 
-impl Fact {
-    /// Commits to `fields`. `salt` yields fresh random bytes each time.
+impl SealedFact {
+    /// Commits to the members of `fact`. `salt` yields fresh random bytes each time.
     ///
     /// # Errors
     /// A value that canonical JSON cannot keep exactly (a number beyond 2^53).
-    pub fn seal(
+    pub fn of(
         kind: LeafKind,
-        fields: Vec<Field>,
+        fact: &impl Serialize,
         salt: impl FnMut() -> [u8; 32],
     ) -> Result<Self, Error> {
-        let sealed = commit_fields(kind, fields, salt)
-            .map_err(|e| Error::internal(format!("a {kind} fact cannot be committed to: {e}")))?;
-        let pairs: Vec<(&str, &Value)> = sealed
-            .disclosures
-            .iter()
-            .map(|d| (d.name.as_str(), &d.value))
-            .collect();
-        let values = serde_json::to_string(&pairs).map_err(|e| {
-            Error::internal(format!(
-                "the values of a {kind} fact cannot be written: {e}"
-            ))
-        })?;
-        let salts = sealed.disclosures.iter().flat_map(|d| d.salt).collect();
+        let fault = |e: &dyn std::fmt::Display| {
+            Error::internal(format!("a {kind} fact cannot be committed to: {e}"))
+        };
+        let value = serde_json::to_value(fact).map_err(|e| fault(&e))?;
+        let members = value
+            .as_object()
+            .ok_or_else(|| fault(&"it has no members"))?;
         Ok(Self {
             kind,
-            commit: sealed.commit,
-            salt: sealed.salt,
-            values,
-            salts,
+            sealed: seal(kind, members, salt).map_err(|e| fault(&e))?,
+            members: value.to_string(),
         })
     }
 }
 
-/// Names the hash of the frozen terms, in `booking.created`.
-pub(crate) const TERMS_HASH: &str = "termsHash";
-/// Names the frozen terms themselves, in `booking.protected`.
-pub(crate) const TERMS: &str = "terms";
-/// Names the instant of protection.
-pub(crate) const PROTECTED_AT: &str = "protectedAt";
-/// The members of a booking that `booking.created` always has.
-pub(crate) const SAID: [&str; 9] = [
-    "bookingId",
-    "partnerId",
-    "talent",
-    "organizer",
-    "eventType",
-    "eventDate",
-    "bookingValue",
-    "currency",
-    "createdAt",
-];
-/// The members of a booking that it has when the partner said them.
-pub(crate) const SAID_MAYBE: [&str; 3] = ["timeZone", "amountPaid", "metadata"];
-
-/// The members of a change of date that `booking.rescheduled` always has.
-pub(crate) const RESCHEDULED: [&str; 6] = [
-    "bookingId",
-    "rescheduledAt",
-    "eventDate",
-    "agreedBy",
-    "amendments",
-    TERMS,
-];
-/// The members of a change of date that it has when there are such.
-pub(crate) const RESCHEDULED_MAYBE: [&str; 2] = ["timeZone", "at"];
-
-/// The members of an acceptance that `terms.accepted` always has.
-pub(crate) const ACCEPTED: [&str; 7] = [
-    "bookingId",
-    "acceptedAt",
-    "party",
-    "method",
-    "at",
-    "disclosureHash",
-    "disclosureVersion",
-];
-/// The members of an acceptance that it has when they were said.
-pub(crate) const ACCEPTED_MAYBE: [&str; 2] = ["ip", "userAgent"];
-
-/// The members of a cancellation that `booking.canceled` always has.
-pub(crate) const CANCELED: [&str; 3] = ["bookingId", "canceledAt", "canceledBy"];
-/// The members of a cancellation that it has when they were said.
-pub(crate) const CANCELED_MAYBE: [&str; 5] =
-    ["reason", "note", "effectiveAt", "agreedRefund", "evidence"];
-/// Names the whole resolution, in `resolution.created`.
-pub(crate) const RESOLUTION: &str = "resolution";
-/// What `resolution.created` always has.
-pub(crate) const RESOLVED: [&str; 3] = ["bookingId", "resolutionId", RESOLUTION];
-/// What it has when a person decided.
-pub(crate) const RESOLVED_MAYBE: [&str; 1] = ["supersedes"];
-
-/// Names how a delivery ended, in `webhook.settled`.
-pub(crate) const NOTIFICATION: &str = "notification";
-/// What `webhook.settled` always has.
-pub(crate) const SETTLED: [&str; 2] = ["bookingId", NOTIFICATION];
-
-/// A named value a leaf commits to.
-pub type Field = (&'static str, Value);
-
-/// The fields of `booking.created`: everything the partner said, and the hash of the terms frozen for it, which hold the
-/// policy's. `stored` is the terms' [`FrozenTerms::stored`] text.
-pub fn created(booking: &Booking, terms: &Terms, stored: &str) -> Vec<Field> {
-    let mut fields = said(booking);
-    fields.push((
-        TERMS_HASH,
-        json!(frozen::hash_of(stored, terms.policy_hash())),
-    ));
-    fields
+/// Reads a fact that has no member this program does not know and none in another spelling.
+///
+/// # Errors
+/// A sentence that says why it is none.
+pub fn exactly<T: DeserializeOwned + Serialize>(
+    kind: LeafKind,
+    members: Map<String, Value>,
+) -> Result<T, String> {
+    let fault = |why: &dyn std::fmt::Display| {
+        format!("The committed values do not make a {kind} fact: {why}.")
+    };
+    let value = Value::Object(members);
+    let read = T::deserialize(&value).map_err(|e| fault(&e))?;
+    if serde_json::to_value(&read).ok() != Some(value) {
+        return Err(fault(
+            &"it has a value that this version of Bookguard does not know, or writes in another form",
+        ));
+    }
+    Ok(read)
 }
 
-/// The fields of `booking.protected`: the same again, now with the terms themselves: policy hash and compiled schedule.
-pub fn protected(booking: &Booking, terms: &Terms) -> Vec<Field> {
-    let mut fields = said(booking);
-    fields.push((PROTECTED_AT, json!(booking.protected_at)));
-    fields.push((TERMS, json!(FrozenTerms::of(terms))));
-    fields
+/// Where the entry of a fact stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafPlace {
+    /// Position in the log.
+    pub index: u64,
+    /// The leaf's hash.
+    pub hash: Hash,
+    /// When it was written.
+    pub at: Timestamp,
 }
 
-/// The fields of `booking.rescheduled`: the date and the zone from now on, who agreed, the terms compiled anew, and every
-/// change of date so far, so that this entry alone says what the booking is under.
-pub fn rescheduled(record: &RescheduleRecord) -> Vec<Field> {
-    let mut fields = vec![
-        ("bookingId", json!(record.booking_id)),
-        ("rescheduledAt", json!(record.rescheduled_at)),
-        ("eventDate", json!(record.event_date)),
-        ("agreedBy", json!(record.agreed_by)),
-        ("amendments", json!(record.reschedules)),
-        (TERMS, json!(record.terms)),
-    ];
-    if let Some(zone) = &record.time_zone {
-        fields.push(("timeZone", json!(zone)));
-    }
-    if let Some(at) = record.at {
-        fields.push(("at", json!(at)));
-    }
-    fields
+/// A fact and the place of its entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logged<T> {
+    /// The place.
+    pub place: LeafPlace,
+    /// The fact.
+    pub fact: T,
 }
 
-/// The fields of `terms.accepted`.
-pub fn accepted(acceptance: &Acceptance) -> Vec<Field> {
-    let mut fields = vec![
-        ("bookingId", json!(acceptance.booking_id)),
-        ("acceptedAt", json!(acceptance.accepted_at)),
-        ("party", json!(acceptance.party)),
-        ("method", json!(acceptance.method)),
-        ("at", json!(acceptance.at)),
-        ("disclosureHash", json!(acceptance.disclosure_hash)),
-        ("disclosureVersion", json!(acceptance.disclosure_version)),
-    ];
-    if let Some(ip) = &acceptance.ip {
-        fields.push(("ip", json!(ip)));
-    }
-    if let Some(program) = &acceptance.user_agent {
-        fields.push(("userAgent", json!(program)));
-    }
-    fields
+/// What every fact says of itself.
+trait Tell {
+    /// When it happened, by the clock of the service.
+    fn happened_at(&self) -> Timestamp;
+    /// What happened, in a sentence that names no person.
+    fn told(&self) -> String;
 }
 
-/// The fields of `booking.canceled`: what was asked for.
-pub fn canceled(cancellation: &Cancellation) -> Vec<Field> {
-    let mut fields = vec![
-        ("bookingId", json!(cancellation.booking_id)),
-        ("canceledAt", json!(cancellation.canceled_at)),
-        ("canceledBy", json!(cancellation.canceled_by)),
-    ];
-    let mut maybe = |name, value: Option<Value>| fields.extend(value.map(|value| (name, value)));
-    maybe("reason", cancellation.reason.map(|reason| json!(reason)));
-    maybe("note", cancellation.note.as_ref().map(|note| json!(note)));
-    maybe("effectiveAt", cancellation.effective_at.map(|at| json!(at)));
-    maybe(
-        "agreedRefund",
-        cancellation.agreed_refund.map(|refund| json!(refund)),
-    );
-    let evidence = (!cancellation.evidence.is_empty()).then(|| json!(cancellation.evidence));
-    maybe("evidence", evidence);
-    fields
+/// The set of a booking's facts, each under the name of its leaf's kind.
+macro_rules! facts {
+    ($($kind:ident($fact:ty)),* $(,)?) => {
+        /// A fact of a booking.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Fact { $($kind(Box<$fact>)),* }
+
+        impl Fact {
+            /// What kind of fact.
+            pub fn kind(&self) -> LeafKind {
+                match self { $(Self::$kind(_) => LeafKind::$kind),* }
+            }
+
+            /// Reads a fact exactly.
+            ///
+            /// # Errors
+            /// As [`exactly`]; and for a kind that no booking has.
+            pub fn read(kind: LeafKind, members: Map<String, Value>) -> Result<Self, String> {
+                match kind {
+                    $(LeafKind::$kind => exactly(kind, members).map(|fact| Self::$kind(Box::new(fact))),)*
+                    other @ LeafKind::LogContinued => Err(format!("{other} is not a fact of a booking.")),
+                }
+            }
+
+            /// Commits to it, as [`SealedFact::of`].
+            ///
+            /// # Errors
+            /// As there.
+            pub fn seal(&self, salt: impl FnMut() -> [u8; 32]) -> Result<SealedFact, Error> {
+                match self { $(Self::$kind(fact) => SealedFact::of(LeafKind::$kind, fact, salt)),* }
+            }
+
+            /// When it happened, by the clock of the service. Its entry is never older.
+            pub fn happened_at(&self) -> Timestamp {
+                match self { $(Self::$kind(fact) => fact.happened_at()),* }
+            }
+
+            /// What happened, in a sentence that names no person.
+            pub fn told(&self) -> String {
+                match self { $(Self::$kind(fact) => fact.told()),* }
+            }
+        }
+
+        $(impl From<$fact> for Fact {
+            fn from(fact: $fact) -> Self {
+                Self::$kind(Box::new(fact))
+            }
+        })*
+    };
 }
 
-/// The fields of `resolution.created`. The resolution stands in the ledger and nowhere else.
-pub fn resolved(resolution: &Resolution) -> Vec<Field> {
-    let mut fields = vec![
-        ("bookingId", json!(resolution.booking_id)),
-        ("resolutionId", json!(resolution.resolution_id)),
-        (RESOLUTION, json!(resolution)),
-    ];
-    if let Some(superseded) = resolution.supersedes {
-        fields.push(("supersedes", json!(superseded)));
-    }
-    fields
+facts! {
+    BookingCreated(Created),
+    BookingProtected(Protected),
+    BookingRescheduled(Rescheduled),
+    TermsAccepted(Acceptance),
+    BookingCanceled(Cancellation),
+    ResolutionCreated(Resolved),
+    WebhookSettled(Settled),
 }
 
-/// The fields of `webhook.settled`. All of it is one value: nothing in it is personal, and every delivery has such a fact.
-pub fn settled(booking_id: BookingId, notification: &Notification) -> Vec<Field> {
-    vec![
-        ("bookingId", json!(booking_id)),
-        (NOTIFICATION, json!(notification)),
-    ]
+/// `booking.created`: everything the partner said, and the hash of the terms frozen for it, which hold the policy's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Created {
+    /// The booking's id.
+    pub booking_id: BookingId,
+    /// The partner that owns it.
+    pub partner_id: PartnerId,
+    /// Who performs, or what is booked.
+    pub talent: Party,
+    /// Who books.
+    pub organizer: Party,
+    /// Free text, such as "concert".
+    pub event_type: String,
+    /// When the event starts.
+    pub event_date: Timestamp,
+    /// The event's IANA time zone, when the partner named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// Total value, a decimal number of `currency`.
+    pub booking_value: Decimal,
+    /// What had been paid, when the partner said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount_paid: Option<Decimal>,
+    /// ISO 4217 code.
+    pub currency: Currency,
+    /// The partner's own pairs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// When it was recorded.
+    pub created_at: Timestamp,
+    /// The hash of the frozen terms, [`hash_of`](super::frozen::hash_of).
+    pub terms_hash: String,
 }
 
-/// What the first two facts of a booking have in common.
-fn said(booking: &Booking) -> Vec<Field> {
-    let mut fields = vec![
-        ("bookingId", json!(booking.booking_id)),
-        ("partnerId", json!(booking.partner_id)),
-        ("talent", json!(booking.talent)),
-        ("organizer", json!(booking.organizer)),
-        ("eventType", json!(booking.event_type)),
-        ("eventDate", json!(booking.event_date)),
-        ("bookingValue", json!(booking.booking_value)),
-        ("currency", json!(booking.currency)),
-        ("createdAt", json!(booking.created_at)),
-    ];
-    if let Some(zone) = &booking.time_zone {
-        fields.push(("timeZone", json!(zone)));
+impl Created {
+    /// The fact that this booking was recorded, under terms with this hash.
+    pub fn of(booking: &Booking, terms_hash: String) -> Self {
+        let booking = booking.clone();
+        Self {
+            booking_id: booking.booking_id,
+            partner_id: booking.partner_id,
+            talent: booking.talent,
+            organizer: booking.organizer,
+            event_type: booking.event_type,
+            event_date: booking.event_date,
+            time_zone: booking.time_zone,
+            booking_value: booking.booking_value,
+            amount_paid: booking.amount_paid,
+            currency: booking.currency,
+            metadata: booking.metadata,
+            created_at: booking.created_at,
+            terms_hash,
+        }
     }
-    if let Some(paid) = &booking.amount_paid {
-        fields.push(("amountPaid", json!(paid)));
+
+    /// The booking that was recorded. `policy` is what it shows of the policy that its terms name by hash.
+    pub fn booking(self, policy: Option<PolicySummary>) -> Booking {
+        Booking {
+            booking_id: self.booking_id,
+            partner_id: self.partner_id,
+            talent: self.talent,
+            organizer: self.organizer,
+            event_type: self.event_type,
+            event_date: self.event_date,
+            time_zone: self.time_zone,
+            booking_value: self.booking_value,
+            amount_paid: self.amount_paid,
+            currency: self.currency,
+            status: BookingStatus::Created,
+            protected: false,
+            protected_at: None,
+            rescheduled_at: None,
+            canceled_at: None,
+            resolution_id: None,
+            policy,
+            metadata: self.metadata,
+            created_at: self.created_at,
+        }
     }
-    if !booking.metadata.is_empty() {
-        fields.push(("metadata", json!(booking.metadata)));
+}
+
+impl Tell for Created {
+    fn happened_at(&self) -> Timestamp {
+        self.created_at
     }
-    fields
+
+    fn told(&self) -> String {
+        "The booking was recorded and its cancellation terms were fixed.".to_owned()
+    }
+}
+
+/// `booking.protected`: which terms were locked, and when. Its leaf names the one before it, which is the head of the booking's
+/// chain, so it locks all that was recorded of the booking by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Protected {
+    /// When it was protected.
+    pub protected_at: Timestamp,
+    /// The hash of the terms in force.
+    pub terms_hash: String,
+}
+
+impl Tell for Protected {
+    fn happened_at(&self) -> Timestamp {
+        self.protected_at
+    }
+
+    fn told(&self) -> String {
+        "The booking was protected: its terms were locked.".to_owned()
+    }
+}
+
+impl Tell for Rescheduled {
+    fn happened_at(&self) -> Timestamp {
+        self.rescheduled_at
+    }
+
+    fn told(&self) -> String {
+        "The event was moved to another date, as both sides agreed: the terms were fixed anew."
+            .to_owned()
+    }
+}
+
+impl Tell for Acceptance {
+    fn happened_at(&self) -> Timestamp {
+        self.accepted_at
+    }
+
+    fn told(&self) -> String {
+        "A party accepted the terms exactly as they were disclosed.".to_owned()
+    }
+}
+
+impl Tell for Cancellation {
+    fn happened_at(&self) -> Timestamp {
+        self.canceled_at
+    }
+
+    fn told(&self) -> String {
+        "The booking was canceled.".to_owned()
+    }
+}
+
+/// `resolution.created`. The resolution stands in the ledger and nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolved {
+    /// The resolution.
+    pub resolution: Resolution,
+}
+
+impl Tell for Resolved {
+    fn happened_at(&self) -> Timestamp {
+        self.resolution.made_at()
+    }
+
+    fn told(&self) -> String {
+        "What the cancellation came to was recorded.".to_owned()
+    }
+}
+
+/// `webhook.settled`. All of it is one value: nothing in it is personal, and every delivery has such a fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settled {
+    /// How the delivery ended.
+    pub notification: Notification,
+}
+
+impl Tell for Settled {
+    fn happened_at(&self) -> Timestamp {
+        self.notification.settled_at
+    }
+
+    fn told(&self) -> String {
+        let Notification {
+            event_type,
+            seq,
+            endpoint_id,
+            attempts,
+            ..
+        } = &self.notification;
+        let answer = match (self.notification.status_code, &self.notification.error) {
+            (Some(code), _) => code.to_string(),
+            (None, Some(error)) => error.clone(),
+            (None, None) => "no answer".to_owned(),
+        };
+        let outcome = match (self.notification.delivered(), attempts) {
+            (true, _) => {
+                format!("was accepted by endpoint {endpoint_id} ({answer}, attempt {attempts})")
+            }
+            (false, 1) => {
+                format!("was given up for endpoint {endpoint_id} after 1 attempt ({answer})")
+            }
+            (false, _) => {
+                format!(
+                    "was given up for endpoint {endpoint_id} after {attempts} attempts ({answer} at last)"
+                )
+            }
+        };
+        format!(
+            "The notification {} (event {seq}) {outcome}.",
+            event_type.word()
+        )
+    }
 }

@@ -1,8 +1,8 @@
 //! A booking's frozen terms: only what neither the booking's own fields nor its policy's text say.
 //!
-//! `booking.created` commits to the SHA-256 of this text, so that what was agreed is fixed from the first second, and
-//! `booking.protected` to the terms themselves. The store keeps the text without the policy's hash, which has a column of
-//! its own. Rows that share a page are what makes writing cheap, so instants are whole seconds and amounts minor units.
+//! `booking.created` and `booking.protected` commit to the SHA-256 of this text, so that what was agreed is fixed from the first
+//! second; `booking.rescheduled` says the new terms themselves. The store keeps the text of the first terms, without the policy's
+//! hash, which has a column of its own. Rows that share a page are what makes writing cheap, so instants are whole seconds and amounts minor units.
 //! Invariant: the text is canonical JSON (RFC 8785) as it is written, because every created booking needs it.
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,11 @@ impl FrozenTerms {
             .expect("terms are plain data with string keys, which always serialize")
     }
 
+    /// The hash by which facts name these terms: `sha256:` and the hex digest of [`text`](Self::text).
+    pub fn hash(&self) -> String {
+        format!("sha256:{}", hex::encode(Sha256::digest(self.text())))
+    }
+
     /// The terms of `booking`. `policy` is the one `adopted` is the hash of.
     ///
     /// # Errors
@@ -134,8 +139,7 @@ impl FrozenTerms {
     }
 }
 
-/// The hash of terms from their [`FrozenTerms::stored`] text and their policy's hash: `sha256:` and the hex digest of
-/// [`FrozenTerms::text`].
+/// As [`FrozenTerms::hash`], from the [`FrozenTerms::stored`] text and the policy's hash.
 pub fn hash_of(stored: &str, policy_hash: Option<&str>) -> String {
     let mut digest = Sha256::new();
     match policy_hash {
@@ -214,10 +218,9 @@ mod tests {
             let value = jcs::parse(&text).unwrap();
             assert_eq!(jcs::to_canonical(&value).unwrap(), text);
             assert_eq!(serde_json::from_str::<FrozenTerms>(&text).unwrap(), frozen);
-            let whole = format!("sha256:{}", hex::encode(Sha256::digest(&text)));
             assert_eq!(
                 hash_of(&frozen.clone().stored(), terms.policy_hash()),
-                whole
+                frozen.hash()
             );
 
             let mut booking = booking(

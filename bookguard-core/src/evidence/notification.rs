@@ -149,17 +149,17 @@ fn is_digest(hex: &str) -> bool {
 }
 
 /// What of a booking events can tell, and when each came to be.
-#[derive(Debug, Clone, Copy)]
-pub struct Causes<'a> {
+#[derive(Debug, Clone)]
+pub struct Causes {
     /// When it was recorded.
     pub created_at: Timestamp,
     /// When it was protected.
     pub protected_at: Option<Timestamp>,
     /// When each of its resolutions was made, oldest first.
-    pub resolved_at: &'a [Timestamp],
+    pub resolved_at: Vec<Timestamp>,
 }
 
-impl Causes<'_> {
+impl Causes {
     /// How many events there can be.
     pub fn total(&self) -> usize {
         1 + usize::from(self.protected_at.is_some()) + self.resolved_at.len()
@@ -182,10 +182,10 @@ impl Causes<'_> {
 ///
 /// # Errors
 /// What is wrong with it, in a sentence.
-pub fn follows(
-    before: &[Notification],
+pub fn follows<'a>(
+    before: impl IntoIterator<Item = &'a Notification>,
     next: &Notification,
-    causes: &Causes<'_>,
+    causes: &Causes,
 ) -> Result<(), String> {
     let refused = |why: &str| {
         Err(format!(
@@ -271,7 +271,7 @@ mod tests {
         let causes = Causes {
             created_at: at(5),
             protected_at: Some(at(6)),
-            resolved_at: &[at(7), at(7)],
+            resolved_at: vec![at(7), at(7)],
         };
         follows(before, next, &causes).is_ok()
     }
@@ -456,7 +456,7 @@ mod tests {
         let early = Causes {
             created_at: at(5),
             protected_at: None,
-            resolved_at: &[],
+            resolved_at: Vec::new(),
         };
         assert!(
             follows(&[], &protected, &early).is_err(),

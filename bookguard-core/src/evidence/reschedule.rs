@@ -1,21 +1,18 @@
-//! A change of an event's date as the ledger records it: the members of `booking.rescheduled`.
+//! `booking.rescheduled`: a booking's event was moved to another date, and its terms were compiled anew.
 //!
-//! The latest one says everything that applies to the booking from then on. Earlier entries say what applied before; none
-//! is taken back.
+//! The fact says what applies from then on, and what was reached before. Former facts say what applied until then; none is
+//! taken back.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::frozen::FrozenTerms;
-use crate::model::{Booking, BookingId, Timestamp};
+use crate::model::{Booking, Timestamp};
 use crate::policy::{Actor, PastReschedule, Policy, Terms};
 
 /// A booking's event was moved to another date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RescheduleRecord {
-    /// Which booking.
-    pub booking_id: BookingId,
+pub struct Rescheduled {
     /// When the change was received.
     pub rescheduled_at: Timestamp,
     /// When the event starts from now on.
@@ -28,25 +25,16 @@ pub struct RescheduleRecord {
     /// The instant it was agreed on, when that is not its receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// Every change of date so far, oldest first; this one is the last.
-    #[serde(rename = "amendments")]
-    pub reschedules: Vec<PastReschedule>,
+    /// What had been reached under the terms until now.
+    pub former: PastReschedule,
     /// The terms from now on.
     pub terms: FrozenTerms,
 }
 
-impl RescheduleRecord {
+impl Rescheduled {
     /// When it was agreed on.
     pub fn agreed_at(&self) -> Timestamp {
         self.at.unwrap_or(self.rescheduled_at)
-    }
-
-    /// From an entry's names and values.
-    ///
-    /// # Errors
-    /// The parser's.
-    pub fn of(fields: Map<String, Value>) -> serde_json::Result<Self> {
-        serde_json::from_value(Value::Object(fields))
     }
 
     /// What the booking is under from now on.

@@ -5,9 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::notification::Notification;
+use super::facts::{Fact, Logged};
 use super::packet::PacketDelivery;
-use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingStatus, Timestamp};
 use crate::policy::{Evaluation, Resolution, ResolutionStatus};
 
@@ -33,17 +32,6 @@ pub struct Moment {
     pub text: String,
 }
 
-/// An entry of the ledger, as far as a summary needs it.
-#[derive(Debug, Clone, Copy)]
-pub struct Landmark {
-    /// What kind of fact it records.
-    pub kind: LeafKind,
-    /// When it was written.
-    pub at: Timestamp,
-    /// Its position in the ledger.
-    pub index: u64,
-}
-
 /// What a summary is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Material<'a> {
@@ -53,40 +41,28 @@ pub struct Material<'a> {
     pub created_at: Timestamp,
     /// The booking.
     pub booking: &'a Booking,
-    /// Its entries, oldest first.
-    pub entries: &'a [Landmark],
+    /// Its facts, oldest first.
+    pub facts: &'a [Logged<Fact>],
     /// What canceling now would come to, unless it is canceled.
     pub evaluation: Option<&'a Evaluation>,
     /// How it was resolved, once canceled.
     pub resolution: Option<&'a Resolution>,
-    /// How deliveries ended, as its entries of that kind say one after the other.
-    pub notifications: &'a [Notification],
     /// What was sent to the partner.
     pub deliveries: &'a [PacketDelivery],
 }
 
 /// The packet in sentences.
 pub fn summarize(material: &Material<'_>) -> Summary {
-    let mut notifications = material.notifications.iter();
-    let mut timeline: Vec<Moment> = material
-        .entries
-        .iter()
-        .map(|entry| {
-            let ended = match entry.kind {
-                LeafKind::WebhookSettled => notifications.next().map(ended),
-                _ => None,
-            };
-            Moment {
-                at: entry.at,
-                text: format!(
-                    "{} Entry {} of ledger {}.",
-                    ended.as_deref().unwrap_or_else(|| meaning(entry.kind)),
-                    entry.index,
-                    material.origin
-                ),
-            }
-        })
-        .collect();
+    let told = material.facts.iter().map(|Logged { place, fact }| Moment {
+        at: place.at,
+        text: format!(
+            "{} Entry {} of ledger {}.",
+            fact.told(),
+            place.index,
+            material.origin
+        ),
+    });
+    let mut timeline: Vec<Moment> = told.collect();
     timeline.extend(material.deliveries.iter().filter_map(under_way));
     // Stable, so that what happened in one millisecond stays in the order of the ledger.
     timeline.sort_by_key(|moment| moment.at);
@@ -118,54 +94,6 @@ fn headline(booking: &Booking) -> String {
     format!(
         "Booking {} ({}, event on {}, {value}) {standing}.",
         booking.booking_id, booking.event_type, booking.event_date
-    )
-}
-
-fn meaning(kind: LeafKind) -> &'static str {
-    match kind {
-        LeafKind::BookingCreated => {
-            "The booking was recorded and its cancellation terms were fixed."
-        }
-        LeafKind::BookingProtected => "The booking was protected: its terms were locked.",
-        LeafKind::BookingRescheduled => {
-            "The event was moved to another date, as both sides agreed: the terms were fixed anew."
-        }
-        LeafKind::TermsAccepted => "A party accepted the terms exactly as they were disclosed.",
-        LeafKind::BookingCanceled => "The booking was canceled.",
-        LeafKind::ResolutionCreated => "What the cancellation came to was recorded.",
-        LeafKind::WebhookSettled => "A notification reached its end.",
-        LeafKind::LogContinued => "The ledger went on under a new name.",
-    }
-}
-
-/// How a delivery ended.
-fn ended(notification: &Notification) -> String {
-    let Notification {
-        event_type,
-        seq,
-        endpoint_id,
-        attempts,
-        ..
-    } = notification;
-    let answer = match (notification.status_code, &notification.error) {
-        (Some(code), _) => code.to_string(),
-        (None, Some(error)) => error.clone(),
-        (None, None) => "no answer".to_owned(),
-    };
-    let outcome = match (notification.delivered(), attempts) {
-        (true, _) => {
-            format!("was accepted by endpoint {endpoint_id} ({answer}, attempt {attempts})")
-        }
-        (false, 1) => format!("was given up for endpoint {endpoint_id} after 1 attempt ({answer})"),
-        (false, _) => {
-            format!(
-                "was given up for endpoint {endpoint_id} after {attempts} attempts ({answer} at last)"
-            )
-        }
-    };
-    format!(
-        "The notification {} (event {seq}) {outcome}.",
-        event_type.word()
     )
 }
 

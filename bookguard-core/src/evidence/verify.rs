@@ -4,8 +4,6 @@
 //! the key given. Invariants: no input makes it panic; every byte of a packet is covered by a check, because the packet
 //! has one spelling only and the signature covers all of it; a check that could not be made does not count as passed.
 
-use std::collections::BTreeMap;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize as _;
@@ -14,9 +12,8 @@ use serde_json::Value;
 use super::packet::{PACKET_TYPE, Packet, signed_text};
 use super::report::{Check, Report, Witness};
 use crate::input::{cut, shorten};
-use crate::ledger::{Checkpoint, LeafKind, VerifierKey, jcs};
+use crate::ledger::{Checkpoint, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
-use crate::model::Timestamp;
 
 mod acceptance;
 mod content;
@@ -47,14 +44,6 @@ pub fn verify(packet: &[u8], vkey: &str) -> Report {
 /// A verification under way.
 struct Verification {
     report: Report,
-}
-
-/// An entry that was proven, with its disclosed values.
-struct Proven {
-    kind: LeafKind,
-    at: Timestamp,
-    index: u64,
-    fields: BTreeMap<String, Value>,
 }
 
 /// Characters of what is said of a check that failed: a few sentences.
@@ -202,13 +191,6 @@ fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {
         "The packet names the ledger {} and the very key given.",
         key.name()
     ))
-}
-
-/// The 32 bytes of an unpadded base64url text.
-fn bytes_of(text: &str) -> Option<[u8; 32]> {
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let bounded = (text.len() == 43).then_some(text)?;
-    URL_SAFE_NO_PAD.decode(bounded).ok()?.try_into().ok()
 }
 
 /// The bytes of a padded base64 text.

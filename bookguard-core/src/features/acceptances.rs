@@ -6,27 +6,23 @@ use crate::engine::command::Receipt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json, json};
+use serde_json::json;
 
 use super::bookings::owner_of;
 use super::cancellations::{digest, instant};
 use super::reschedules::sides;
-use crate::engine::batch::BookingState;
+use crate::engine::batch::LoadedBooking;
 use crate::entropy;
 use crate::error::Error;
-use crate::evidence::StoredEntry;
-use crate::evidence::facts::NOTIFICATION;
-use crate::evidence::{Acceptance, Notification, RescheduleRecord, TermsVersion};
+use crate::evidence::facts::{Fact, Logged};
+use crate::evidence::{Acceptance, BookingState, FrozenTerms, StoredEntry, TermsVersion};
 use crate::input::{self, Declaration, Draft, Form, Node, Value};
-use crate::ledger::LeafKind;
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one, write,
 };
-use crate::policy::{
-    Actor, PastReschedule, Segment, Terms, TermsDisclosure, disclose, effective_schedule,
-};
+use crate::policy::{Actor, Segment, Terms, TermsDisclosure, disclose, effective_schedule};
 use crate::session::{Access, Session};
 
 /// `GET /v1/bookings/{bookingId}/disclosure`
@@ -106,8 +102,8 @@ impl Operation for GetDisclosure {
             })?;
             let state = state.filter(|state| session.may_see(&state.booking.partner_id));
             let state = state.ok_or_else(|| Error::not_found("booking"))?;
-            let told = TermsHistory::of(&state, entries.iter())?;
-            let mut terms_versions = told.disclosed(state.booking.rescheduled_at)?;
+            let told = TermsHistory::of(&state, facts(&entries.iter().collect::<Vec<_>>())?)?;
+            let mut terms_versions = told.disclosed()?;
             let current = terms_versions
                 .pop()
                 .ok_or_else(|| Error::internal("a booking is under no terms"))?;
@@ -258,119 +254,82 @@ fn address(v: &mut Value<'_, '_>) -> Option<String> {
     }
 }
 
-/// What a booking's entries tell of its terms and notifications, beyond what its state says.
-pub(super) struct TermsHistory<'s> {
-    state: &'s BookingState,
-    /// What it was under before each change of date, and what had been reached before that.
-    pub former: Vec<(TermsVersion, Vec<PastReschedule>)>,
-    /// The acceptances, oldest first, each with how often the event had been moved before.
-    pub acceptances: Vec<(usize, Acceptance)>,
-    /// How deliveries of its events ended, oldest first.
-    pub notifications: Vec<Notification>,
+/// What a booking's entries come to, and all the terms it was under.
+pub(super) struct TermsHistory {
+    pub state: BookingState,
+    /// The terms before each change of date, then the ones in force, as they were frozen.
+    pub versions: Vec<TermsVersion>,
+    /// The same in full.
+    terms: Vec<Terms>,
 }
 
-impl<'s> TermsHistory<'s> {
-    /// # Errors
-    /// `internal` for an entry that cannot be read.
-    pub fn of<'e>(
-        state: &'s BookingState,
-        entries: impl Iterator<Item = &'e StoredEntry>,
-    ) -> Result<Self, Error> {
-        let mut told = Self {
-            state,
-            former: Vec::new(),
-            acceptances: Vec::new(),
-            notifications: Vec::new(),
-        };
-        let mut terms_version = state
-            .latest_reschedule
-            .as_ref()
-            .map(|latest_reschedule| (latest_reschedule.recorded.clone(), Vec::new()));
-        for entry in entries {
-            let unreadable = |e: serde_json::Error| {
-                Error::internal(format!("entry {} cannot be read: {e}", entry.index))
-            };
-            let kind = entry.kind.as_str();
-            if kind == LeafKind::BookingRescheduled.as_str() {
-                let latest_reschedule = RescheduleRecord::of(fields(entry)).map_err(unreadable)?;
-                let next = Some((
-                    latest_reschedule.terms_version(),
-                    latest_reschedule.reschedules,
-                ));
-                told.former
-                    .extend(std::mem::replace(&mut terms_version, next));
-            } else if kind == LeafKind::TermsAccepted.as_str() {
-                let acceptance = Acceptance::of(fields(entry)).map_err(unreadable)?;
-                told.acceptances.push((told.former.len(), acceptance));
-            } else if kind == LeafKind::WebhookSettled.as_str() {
-                let value = fields(entry).remove(NOTIFICATION).unwrap_or_default();
-                let notification = serde_json::from_value(value).map_err(unreadable)?;
-                told.notifications.push(notification);
-            }
-        }
-        Ok(told)
-    }
-
-    /// The terms before each change of date, then the ones in force, each with what had been reached before.
+impl TermsHistory {
+    /// From a booking and its facts, oldest first.
     ///
     /// # Errors
-    /// `internal` for terms that cannot be read.
-    fn terms(&self) -> Result<Vec<(Terms, &[PastReschedule])>, Error> {
-        let current = &self.state.terms;
-        let policy = current.policy.as_ref().map(|policy| &policy.document);
-        let mut all = Vec::with_capacity(self.former.len() + 1);
-        for (terms_version, reschedules) in &self.former {
-            let terms = terms_version.thaw(&self.state.booking, policy.cloned());
-            all.push((terms.map_err(Error::internal)?, &reschedules[..]));
-        }
-        all.push((current.clone(), self.state.reschedules()));
-        Ok(all)
+    /// `internal` for facts that make no booking, or terms that cannot be read.
+    pub fn of(
+        booking: &LoadedBooking,
+        facts: impl IntoIterator<Item = Logged<Fact>>,
+    ) -> Result<Self, Error> {
+        let state = BookingState::fold(facts, booking.booking.policy.clone());
+        let state = state.map_err(Error::internal)?;
+        let current = || FrozenTerms::of(&booking.terms);
+        let versions = state.terms_versions(booking.first_terms.clone().unwrap_or_else(current));
+        let policy = booking.terms.policy.as_ref().map(|policy| &policy.document);
+        let terms = versions
+            .iter()
+            .map(|version| version.thaw(&booking.booking, policy.cloned()))
+            .collect::<Result<_, _>>();
+        Ok(Self {
+            state,
+            versions,
+            terms: terms.map_err(Error::internal)?,
+        })
     }
 
     /// The terms in words, in the same order.
     ///
     /// # Errors
-    /// As [`Self::terms`].
+    /// `internal` for terms that give no words.
     pub fn in_words(&self) -> Result<Vec<TermsDisclosure>, Error> {
-        let terms = self.terms()?;
-        let told = terms
-            .iter()
-            .map(|(terms, reschedules)| Ok(disclose(terms, reschedules)?));
+        let terms = self.terms.iter().enumerate();
+        let told = terms.map(|(moves, terms)| Ok(disclose(terms, &self.state.moves[..moves])?));
         told.collect()
     }
 
-    /// The same in words and figures, with who accepted them. `rescheduled_at` is since when the last are in force.
-    fn disclosed(&self, rescheduled_at: Option<Timestamp>) -> Result<Vec<DisclosedTerms>, Error> {
-        let mut since: Vec<Timestamp> = self
-            .former
-            .iter()
-            .map(|(terms_version, _)| terms_version.since)
-            .collect();
-        since.push(rescheduled_at.unwrap_or(self.state.booking.created_at));
-        let (terms, words) = (self.terms()?, self.in_words()?);
-        let mut disclosed = Vec::with_capacity(terms.len());
-        for (moves, ((terms, reschedules), words)) in terms.into_iter().zip(words).enumerate() {
-            let accepted = self.acceptances.iter().filter(|(under, _)| *under == moves);
+    /// The same in words and figures, with who accepted them.
+    fn disclosed(&self) -> Result<Vec<DisclosedTerms>, Error> {
+        let mut disclosed = Vec::with_capacity(self.terms.len());
+        for (moves, (terms, words)) in self.terms.iter().zip(self.in_words()?).enumerate() {
+            let accepted = self.state.acceptances.iter();
+            let accepted = accepted.filter(|a| self.state.moves_before(&a.place) == moves);
             disclosed.push(DisclosedTerms {
                 disclosure_hash: words.disclosure_hash,
                 version: words.version,
                 text: words.text,
-                since: since[moves],
-                until: since.get(moves + 1).copied(),
+                since: self.versions[moves].since,
+                until: self.versions.get(moves + 1).map(|next| next.since),
                 event_date: terms.anchor,
-                schedule: effective_schedule(&terms, reschedules)?,
-                acceptances: accepted.map(|(_, acceptance)| acceptance.clone()).collect(),
+                schedule: effective_schedule(terms, &self.state.moves[..moves])?,
+                acceptances: accepted.map(|logged| logged.fact.clone()).collect(),
             });
         }
         Ok(disclosed)
     }
 }
 
-fn fields(entry: &StoredEntry) -> Map<String, Json> {
-    let shown = entry.disclosures.iter();
-    shown
-        .map(|shown| (shown.name.clone(), shown.value.clone()))
-        .collect()
+/// The facts that entries keep.
+///
+/// # Errors
+/// `internal` for one that cannot be read.
+pub(super) fn facts(entries: &[&StoredEntry]) -> Result<Vec<Logged<Fact>>, Error> {
+    let read = |entry: &&StoredEntry| {
+        entry
+            .fact()
+            .map_err(|why| Error::internal(format!("entry {} cannot be read: {why}", entry.index)))
+    };
+    entries.iter().map(read).collect()
 }
 
 /// Answer to an acceptance of a booking's terms.
@@ -387,6 +346,8 @@ pub struct Accepted {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value as Json;
+
     use super::*;
 
     #[test]

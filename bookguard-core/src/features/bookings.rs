@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::batch::BookingState;
+use crate::engine::batch::LoadedBooking;
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
-use crate::evidence::facts::{self, Fact};
+use crate::evidence::facts::{Created, Fact};
+use crate::evidence::frozen;
 use crate::input::{self, Declaration, Form, Value};
-use crate::ledger::LeafKind;
 use crate::limits;
 use crate::model::id::{Noun as _, id_pattern, noun};
 use crate::model::{
@@ -358,11 +358,8 @@ fn new_booking(
     let body = serde_json::to_string(&booking)
         .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?;
     let terms_body = terms::write(&terms);
-    let fact = Fact::seal(
-        LeafKind::BookingCreated,
-        facts::created(&booking, &terms, &terms_body),
-        entropy::bytes,
-    )?;
+    let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
+    let fact = Fact::from(Created::of(&booking, terms_hash)).seal(entropy::bytes)?;
     let event_id = EventId::new(at, entropy::bytes());
     Ok(NewBooking {
         body,
@@ -402,7 +399,7 @@ fn field_of(refusal: Refusal) -> Error {
 }
 
 /// The booking a path names, if this caller may see it.
-pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<BookingState, Error> {
+pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<LoadedBooking, Error> {
     query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
@@ -441,7 +438,7 @@ impl Operation for GetBooking {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Booking>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(read(move |session| {
-            Ok(visible(session, &booking_id)?.booking)
+            Ok(visible(session, &booking_id)?.state.booking)
         }))
     }
 }
@@ -506,7 +503,7 @@ impl Operation for ListBookings {
                 reader.bookings(&filter, page.before, page.limit)
             })?;
             Ok(Page {
-                data: rows.into_iter().map(|state| state.booking).collect(),
+                data: rows.into_iter().map(|found| found.state.booking).collect(),
                 has_more: next.is_some(),
                 next_cursor: next.map(|id| id.to_string()),
             })

@@ -9,10 +9,9 @@ use crate::engine::command::{Command, Decided, HeldDelivery, LeasedDelivery, New
 use crate::engine::needs::Needs;
 use crate::entropy;
 use crate::error::Error;
-use crate::evidence::facts::{self, Fact};
+use crate::evidence::facts::{Fact, SealedFact, Settled};
 use crate::evidence::notification::{Notification, Sent};
 use crate::features::endpoints::health;
-use crate::ledger::LeafKind;
 use crate::limits;
 use crate::model::{BookingId, EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
 use crate::service::Service;
@@ -285,7 +284,7 @@ pub struct SettleDelivery {
     /// The event's booking, which the fact is one of.
     pub(crate) booking_id: BookingId,
     /// The committed `webhook.settled`, for the case that this ends the delivery.
-    pub(crate) fact: Arc<Fact>,
+    pub(crate) fact: Arc<SealedFact>,
 }
 
 impl SettleDelivery {
@@ -303,8 +302,7 @@ impl SettleDelivery {
         };
         let number = delivery.attempts + 1;
         let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
-        let fields = facts::settled(delivery.booking_id, &notification);
-        let fact = Fact::seal(LeafKind::WebhookSettled, fields, entropy::bytes)?;
+        let fact = Fact::from(Settled { notification }).seal(entropy::bytes)?;
         Ok(Self {
             event_id: delivery.event_id,
             endpoint_id: delivery.endpoint_id,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bookings::{query_instant, visible};
-use crate::engine::batch::BookingState;
+use crate::engine::batch::LoadedBooking;
 use crate::error::{Error, FieldError};
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
@@ -176,16 +176,16 @@ impl Asked {
 
 /// Evaluates a stored booking.
 fn evaluation(
-    state: &BookingState,
+    state: &LoadedBooking,
     question: &Question,
     matrix: bool,
 ) -> Result<PolicyEvaluation, Error> {
-    let recorded = state.resolution.as_ref().map(Resolution::recorded);
+    let recorded = state.resolution().map(Resolution::recorded);
     let subject = Subject {
         booking_id: state.booking.booking_id,
         terms: &state.terms,
         standing: Standing::of(state.booking.protected, recorded.as_ref()),
-        reschedules: state.reschedules(),
+        reschedules: &state.moves,
     };
     Ok(PolicyEvaluation {
         evaluation: policy::evaluate(&subject, question).map_err(refused)?,

@@ -7,18 +7,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use super::acceptances::TermsHistory;
-use crate::engine::batch::BookingState;
+use super::acceptances::{TermsHistory, facts};
+use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
 use crate::evidence::StoredEntry;
+use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
-use crate::evidence::summary::{Landmark, Material, summarize};
+use crate::evidence::summary::{Material, summarize};
 use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
+use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
-use crate::ledger::{Leaf, LeafKind, TlogProof};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
 use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
@@ -123,7 +124,7 @@ fn find(
 
 /// All that a packet depends on but the entries, which the tip of their chain stands for, and the rest of the log.
 struct Standing {
-    state: BookingState,
+    state: LoadedBooking,
     head: StoredHead,
     deliveries: [u8; 32],
 }
@@ -144,9 +145,9 @@ impl Standing {
     /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
     /// they were made and in nothing that follows from anything else.
     fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
-        let BookingState { booking, terms, .. } = &self.state;
-        let resolution = self.state.resolution.as_ref();
-        let evaluation = evaluate(booking, resolution, (terms, self.state.reschedules()), now);
+        let (booking, terms) = (&self.state.booking, &self.state.terms);
+        let resolution = self.state.resolution();
+        let evaluation = evaluate(booking, resolution, (terms, &self.state.moves), now);
         let outcome = evaluation.map(|evaluation| Evaluation {
             evaluated_at: Timestamp::EPOCH,
             as_of: Timestamp::EPOCH,
@@ -173,7 +174,7 @@ impl Standing {
 
 /// What a packet is made of, all of one moment.
 struct Source {
-    state: BookingState,
+    state: LoadedBooking,
     head: StoredHead,
     entries: Vec<(StoredEntry, TlogProof)>,
     events: Vec<StoredEvent>,
@@ -221,36 +222,33 @@ impl Source {
 
     /// The packet, not yet signed.
     fn packet(self, service: &Service) -> Result<Packet, Error> {
-        let BookingState { booking, terms, .. } = &self.state;
-        let entries = self.entries.iter().map(|(entry, _)| entry);
-        let told = TermsHistory::of(&self.state, entries)?;
+        let stored: Vec<&StoredEntry> = self.entries.iter().map(|(entry, _)| entry).collect();
+        let facts = facts(&stored)?;
+        let told = TermsHistory::of(&self.state, facts.iter().cloned())?;
+        let (booking, terms) = (&told.state.booking, &self.state.terms);
         let mut created_at = service.clock().now();
-        let mut landmarks = Vec::new();
         let mut entries = Vec::new();
-        for (stored, proof) in &self.entries {
-            let (entry, landmark) = shown(stored, proof)?;
+        for ((stored, proof), fact) in self.entries.iter().zip(&facts) {
             // A clock that was set back must not make the packet older than what it tells of.
-            created_at = created_at.max(landmark.at);
-            entries.push(entry);
-            landmarks.push(landmark);
+            created_at = created_at.max(fact.place.at);
+            entries.push(shown(stored, proof)?);
         }
-        let resolution = self.state.resolution.as_ref();
-        let under = (terms, self.state.reschedules());
+        let resolution = told.state.resolution();
+        let under = (terms, &told.state.moves[..]);
         let evaluation = evaluate(booking, resolution, under, created_at);
-        let notifications = &told.notifications;
+        let settled = &told.state.settled;
         let deliveries: Vec<PacketDelivery> = self
             .events
             .iter()
-            .flat_map(|event| deliveries(event, notifications))
+            .flat_map(|event| deliveries(event, settled))
             .collect();
         let summary = summarize(&Material {
             origin: &self.head.origin,
             created_at,
             booking,
-            entries: &landmarks,
+            facts: &facts,
             evaluation: evaluation.as_ref(),
             resolution,
-            notifications,
             deliveries: &deliveries,
         });
         Ok(Packet {
@@ -267,11 +265,11 @@ impl Source {
             policy_hash: terms.policy_hash().map(str::to_owned),
             terms: FrozenTerms::of(terms),
             terms_disclosures: told.in_words()?,
-            former_terms: (told.former.into_iter())
-                .map(|(terms_version, _)| terms_version.terms)
+            former_terms: (told.versions.iter().take(told.state.moves.len()))
+                .map(|version| version.terms.clone())
                 .collect(),
-            acceptances: (told.acceptances.into_iter())
-                .map(|(_, acceptance)| acceptance)
+            acceptances: (told.state.acceptances.iter())
+                .map(|logged| logged.fact.clone())
                 .collect(),
             evaluation,
             resolution: resolution.cloned(),
@@ -283,35 +281,24 @@ impl Source {
 }
 
 /// An entry as the packet shows it.
-fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<(PacketEntry, Landmark), Error> {
-    let unreadable = |why: &dyn std::fmt::Display| {
+fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<PacketEntry, Error> {
+    let body = stored.event_body().map_err(|why| {
         Error::internal(format!(
             "entry {} of the ledger cannot be read: {why}",
             stored.index
         ))
-    };
-    let leaf = Leaf::parse(&stored.leaf).map_err(|e| unreadable(&e))?;
-    let kind: LeafKind = stored.kind.parse().map_err(|e| unreadable(&e))?;
-    let body = stored.event_body().map_err(|e| unreadable(&e))?;
-    let mut disclosures = stored.disclosures.clone();
-    disclosures.sort_by(|a, b| a.name.cmp(&b.name));
-    let entry = PacketEntry {
+    })?;
+    Ok(PacketEntry {
         leaf: STANDARD.encode(&stored.leaf),
         salt: URL_SAFE_NO_PAD.encode(stored.salt),
         body,
-        disclosures,
+        disclosures: stored.disclosures.clone(),
         proof: proof.to_string(),
-    };
-    let landmark = Landmark {
-        kind,
-        at: Timestamp::from_ms(leaf.t),
-        index: stored.index,
-    };
-    Ok((entry, landmark))
+    })
 }
 
 /// An event's deliveries, or that it had none.
-fn deliveries(event: &StoredEvent, notifications: &[Notification]) -> Vec<PacketDelivery> {
+fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<PacketDelivery> {
     let nowhere = PacketDelivery {
         event_id: event.event_id,
         event_type: event.event_type,
@@ -333,8 +320,9 @@ fn deliveries(event: &StoredEvent, notifications: &[Notification]) -> Vec<Packet
             url: Some(shown_address(&delivery.url)),
             status: delivery.state.phase.into(),
             attempts: delivery.state.attempts,
-            recorded: notifications
+            recorded: settled
                 .iter()
+                .map(|logged| &logged.fact)
                 .filter(|n| n.is_of(event.event_id, delivery.endpoint_id))
                 .cloned()
                 .collect(),

@@ -5,7 +5,7 @@ pub(crate) use std::fmt::Debug;
 pub(crate) use std::sync::Arc;
 
 pub(crate) use crate::engine::answers::{ForgetAnswers, ReplaceAnswer};
-use crate::engine::batch::BookingState;
+use crate::engine::batch::LoadedBooking;
 pub(crate) use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, PartnerState, Prior,
 };
@@ -15,6 +15,7 @@ pub(crate) use crate::engine::command::{Command, Envelope, LeasedDelivery, NewKe
 pub(crate) use crate::engine::decide::{Decision, decide};
 pub(crate) use crate::error::{Error, Kind};
 use crate::evidence::verify::tests::fixture;
+use crate::evidence::{BookingState, FrozenTerms};
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 pub(crate) use crate::features::bookings::ProtectBooking;
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
@@ -26,7 +27,7 @@ pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
 pub(crate) use crate::features::events::RetryEvent;
 pub(crate) use crate::features::partners::{ApprovePartner, Registration};
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
-pub(crate) use crate::ledger::{Hash, LeafKind};
+pub(crate) use crate::ledger::Hash;
 pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
 pub(crate) use crate::policy::PolicySetVersion;
@@ -252,7 +253,7 @@ pub(crate) fn partner_id() -> PartnerId {
 }
 
 /// A booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
-pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState {
+pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> LoadedBooking {
     let created_at = at("2026-01-10T15:00:00Z");
     let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
     let booked = Booked {
@@ -266,19 +267,20 @@ pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> BookingState
     let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
     let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
     if status == BookingStatus::Protected {
-        booking.protect(created_at.plus_ms(1000));
+        booking.status = BookingStatus::Protected;
+        booking.protected = true;
+        booking.protected_at = Some(created_at.plus_ms(1000));
     }
-    BookingState {
-        booking,
+    let hash = FrozenTerms::of(&terms).hash();
+    LoadedBooking {
+        state: BookingState::of(booking, hash),
         terms,
+        first_terms: None,
         stream: CHAIN.stream,
-        protected_leaf: None,
-        latest_reschedule: None,
-        resolution: None,
     }
 }
 
-pub(crate) fn work_with(state: BookingState) -> BatchState {
+pub(crate) fn work_with(state: LoadedBooking) -> BatchState {
     let mut partner = partner(PartnerStatus::Active, vec![endpoint(7, &[])]);
     partner.partner.partner_id = partner_id();
     partner.events = 4;
@@ -287,7 +289,6 @@ pub(crate) fn work_with(state: BookingState) -> BatchState {
         chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
         bookings: HashMap::from([(state.booking.booking_id, state)]),
         size: 10,
-        facts: HashMap::from([((LeafKind::TermsAccepted, booking_id()), Vec::new())]),
         ..BatchState::default()
     }
 }

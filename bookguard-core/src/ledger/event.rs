@@ -11,7 +11,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use super::jcs::{compare_names, write_string, write_value};
@@ -29,7 +29,7 @@ pub const SALT_BYTES: usize = 32;
 pub enum LeafKind {
     /// A booking was created.
     BookingCreated,
-    /// A booking was protected: its full frozen terms.
+    /// A booking was protected: what was recorded of it, and its terms, are locked.
     BookingProtected,
     /// A booking's event was moved to another date: its new frozen terms.
     BookingRescheduled,
@@ -153,77 +153,53 @@ impl fmt::Debug for Disclosure {
     }
 }
 
-/// An event ready for the ledger: `commit` goes into the leaf, the rest is kept beside it.
-#[derive(Clone, PartialEq)]
+/// A commitment to an event, and what opens it beside the fields themselves.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
-    /// The canonical body.
-    pub body_json: String,
-    /// HMAC-SHA256(`salt`, `body_json`).
+    /// What the leaf holds.
     pub commit: [u8; 32],
     /// Salt of the commitment.
     pub salt: [u8; SALT_BYTES],
-    /// The fields in the order given, each with its salt.
-    pub disclosures: Vec<Disclosure>,
+    /// The fields' salts, in the order of the fields, 32 bytes each.
+    pub salts: Vec<u8>,
 }
 
-/// Shows the body only, which is all digests.
+/// Shows the commitment only: salts are all that keeps the fields from being guessed.
 impl fmt::Debug for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealed")
-            .field("body_json", &self.body_json)
+            .field("commit", &hex::encode(self.commit))
             .finish_non_exhaustive()
     }
 }
 
-/// Commits to the fields of an event. `salts` is called once per field in the order given, then once for the body;
-/// each result must be fresh and random.
+/// Commits to the fields of an event. `salt` is called once per field, then once for the body; each result must be fresh
+/// and random.
 ///
 /// # Errors
-/// [`EventError::Duplicate`] for a field given twice, [`EventError::Number`] for one with a number beyond 2^53-1.
-pub fn commit_fields<'a>(
+/// [`EventError::Number`] for a field with a number beyond 2^53-1.
+pub fn seal(
     kind: LeafKind,
-    fields: impl IntoIterator<Item = (&'a str, Value)>,
-    mut salts: impl FnMut() -> [u8; SALT_BYTES],
+    fields: &Map<String, Value>,
+    mut salt: impl FnMut() -> [u8; SALT_BYTES],
 ) -> Result<Sealed, EventError> {
-    let fields = fields.into_iter();
-    let mut disclosures = Vec::with_capacity(fields.size_hint().0);
-    let mut digests = Vec::with_capacity(fields.size_hint().0);
+    let mut salts = Vec::with_capacity(SALT_BYTES * fields.len());
+    let mut digests = Vec::with_capacity(fields.len());
     let mut scratch = Vec::with_capacity(256);
     for (name, value) in fields {
-        let salt = salts();
-        digests.push((name, digest_into(&mut scratch, name, &value, &salt)?));
-        let name = name.to_owned();
-        disclosures.push(Disclosure { name, salt, value });
+        let salt = salt();
+        let digest = digest_into(&mut scratch, name, value, &salt)?;
+        digests.push((name.as_str(), digest));
+        salts.extend(salt);
     }
+    // The map is in UTF-8 order.
     digests.sort_by(|(a, _), (b, _)| compare_names(a, b));
-    if let Some(pair) = digests.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(EventError::Duplicate(pair[0].0.to_owned()));
-    }
-    let body_json = write_body(kind.as_str(), &digests);
-    let salt = salts();
+    let salt = salt();
     Ok(Sealed {
-        commit: hmac(&salt, body_json.as_bytes()),
-        body_json,
+        commit: hmac(&salt, write_body(kind.as_str(), &digests).as_bytes()),
         salt,
-        disclosures,
+        salts,
     })
-}
-
-/// Reads a body from its canonical text and checks that the leaf commits to it under this salt.
-///
-/// # Errors
-/// As [`EventBody::parse`], then [`EventError::Commit`].
-pub fn verify_commit(
-    leaf: &Leaf,
-    body_json: &str,
-    salt: &[u8; SALT_BYTES],
-) -> Result<EventBody, EventError> {
-    let body = EventBody::parse(body_json)?;
-    // The text is canonical, so hashing it is hashing the body.
-    if hmac(salt, body_json.as_bytes()) != leaf.commit {
-        return Err(EventError::Commit);
-    }
-    Ok(body)
 }
 
 /// The digest of one field, as an event's body holds it.
@@ -236,23 +212,6 @@ pub fn field_digest(
     salt: &[u8; SALT_BYTES],
 ) -> Result<[u8; 32], EventError> {
     digest_into(&mut Vec::new(), name, value, salt)
-}
-
-/// The digest of a field whose canonical `[name,value]` stands in `pair` already.
-#[cfg(feature = "store")]
-pub(crate) fn pair_digest(pair: &[u8], salt: &[u8; SALT_BYTES]) -> [u8; 32] {
-    hmac(salt, pair)
-}
-
-/// What a leaf commits to whose event has these fields; sorts them.
-#[cfg(feature = "store")]
-pub(crate) fn commitment(
-    kind: &str,
-    fields: &mut [(&str, [u8; 32])],
-    salt: &[u8; SALT_BYTES],
-) -> [u8; 32] {
-    fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
-    hmac(salt, write_body(kind, fields).as_bytes())
 }
 
 /// Checks that the event had this field with this value.
@@ -325,16 +284,10 @@ fn hmac(key: &[u8; SALT_BYTES], message: &[u8]) -> [u8; 32] {
 pub enum EventError {
     /// A body of this other version.
     Version(String),
-    /// Not the JSON of an event body; the parser's words.
-    Json(String),
-    /// The right content in another spelling.
-    Canonical,
     /// A kind this program does not know.
     Kind(String),
     /// The leaf commits to another body, or under another salt.
     Commit,
-    /// This field was given twice.
-    Duplicate(String),
     /// The event has no field of this name.
     Unknown(String),
     /// The event has this field with another value, or under another salt.
@@ -350,13 +303,10 @@ impl fmt::Display for EventError {
                 f,
                 "the event is of version {found:?}; this program reads {EVENT_VERSION}"
             ),
-            Self::Json(error) => write!(f, "this is not an event body: {error}"),
-            Self::Canonical => f.write_str("the event body is not in canonical form"),
             Self::Kind(found) => write!(f, "{found:?} is not a kind of ledger entry"),
             Self::Commit => {
                 f.write_str("the ledger entry does not commit to this body under this salt")
             }
-            Self::Duplicate(name) => write!(f, "field {name} of the event is given twice"),
             Self::Unknown(name) => write!(f, "the event has no field {name}"),
             Self::Disclosure(name) => write!(
                 f,

@@ -249,6 +249,23 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
+/// Every member in which `shown` differs from `said`: its name and both values, null where there is none.
+pub(crate) fn differences(
+    said: Map<String, Value>,
+    mut shown: Map<String, Value>,
+) -> Vec<(String, Value, Value)> {
+    let mut found = Vec::new();
+    for (name, said) in said {
+        let shown = shown.remove(&name).unwrap_or_default();
+        if shown != said {
+            found.push((name, shown, said));
+        }
+    }
+    let rest = shown.into_iter();
+    found.extend(rest.map(|(name, shown)| (name, shown, Value::Null)));
+    found
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use proptest::prelude::*;

@@ -146,7 +146,7 @@ struct Wire<'a> {
 }
 
 /// Reads unpadded base64url of exactly `N` bytes.
-pub(super) fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
+pub(crate) fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
     // Bounded before decoding, as the text may be anyone's.
     if text.len() != (N * 8).div_ceil(6) {
         return None;

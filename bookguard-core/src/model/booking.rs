@@ -123,27 +123,6 @@ pub struct Booking {
 }
 
 impl Booking {
-    /// The booking once protected at `at`.
-    pub fn protect(&mut self, at: Timestamp) {
-        self.status = BookingStatus::Protected;
-        self.protected = true;
-        self.protected_at = Some(at);
-    }
-
-    /// The booking once its event was moved, at `at`, to another date, in what is its zone from then on.
-    pub fn reschedule(&mut self, at: Timestamp, event_date: Timestamp, time_zone: Option<String>) {
-        self.event_date = event_date;
-        self.time_zone = time_zone;
-        self.rescheduled_at = Some(at);
-    }
-
-    /// The booking once canceled at `at` with this resolution.
-    pub fn cancel(&mut self, at: Timestamp, resolution_id: ResolutionId) {
-        self.status = BookingStatus::Canceled;
-        self.canceled_at = Some(at);
-        self.resolution_id = Some(resolution_id);
-    }
-
     /// The value as money.
     pub fn value(&self) -> Option<Amount> {
         Amount::parse(&self.booking_value.to_string(), self.currency).ok()

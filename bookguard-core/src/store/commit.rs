@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
-use super::{endpoints, keys, policies, recoveries, retention};
+use super::{endpoints, keys, policies, projection, recoveries, retention};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};
+use crate::evidence::BookingState;
+use crate::evidence::facts::Logged;
 use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
-    BookingId, BookingStatus, EndpointHealth, EndpointId, EventId, Partner, PartnerId,
-    PartnerSettings, Quota, Usage,
+    BookingId, EndpointHealth, EndpointId, EventId, Partner, PartnerId, PartnerSettings, Quota,
+    Usage,
 };
 use crate::policy::Resolution;
 use crate::seal::Seal;
@@ -56,16 +58,10 @@ pub(crate) struct Writes<'a> {
     entries: Vec<&'a Entry>,
     /// The last entries of bookings that were there before.
     chains: Vec<(BookingId, &'a Entry)>,
-    /// The same for those that were protected, with when and by which leaf.
-    protected: Vec<(BookingId, &'a Entry, i64, u64)>,
-    /// When events start that were moved, and the leaf that says so.
-    rescheduled: Vec<(BookingId, i64, u64)>,
-    /// When bookings were canceled.
-    canceled: Vec<(BookingId, i64)>,
-    /// Each with its leaf.
-    resolutions: Vec<(&'a Resolution, u64)>,
-    /// The leaf of each canceled booking's latest resolution.
-    resolved: Vec<(BookingId, u64)>,
+    /// The same of those that are otherwise than they were.
+    changed: Vec<(&'a BookingState, &'a Entry)>,
+    /// Resolutions that were not there before.
+    resolutions: Vec<&'a Logged<Resolution>>,
     events: Vec<&'a EventRow>,
     /// What is counted of each partner that had an event.
     counts: Vec<(PartnerId, u64, Usage)>,
@@ -92,7 +88,7 @@ impl<'a> Writes<'a> {
     ) -> Result<Self, StoreError> {
         let mut writes = Self::default();
         let mut created: Option<&'a NewBooking> = None;
-        let mut protected = Vec::new();
+        let mut changed: Vec<&'a BookingState> = Vec::new();
         for change in changes {
             match change {
                 Change::BookingAdded(new) => created = Some(new),
@@ -105,23 +101,23 @@ impl<'a> Writes<'a> {
                     }
                     writes.entries.push(entry);
                 }
-                Change::BookingProtected {
-                    booking_id,
-                    at,
-                    leaf_index,
-                } => protected.push((*booking_id, at.ms(), *leaf_index)),
+                Change::BookingChanged(booking) => changed.push(&booking.state),
                 other => writes.add(other, seal),
             }
         }
         keep_last(&mut writes.chains, |(booking_id, _)| *booking_id);
-        for (booking_id, at, leaf_index) in protected {
+        keep_last(&mut changed, |state| state.booking.booking_id);
+        let begun = writes.entries.first().map_or(u64::MAX, |entry| entry.index);
+        for state in changed {
             let chains = &mut writes.chains;
-            let place = chains.binary_search_by_key(&booking_id, |(id, _)| *id);
+            let place = chains.binary_search_by_key(&state.booking.booking_id, |(id, _)| *id);
             let place = place.map_err(|_| {
-                StoreError::Failed("a booking was protected without its entry".to_owned())
+                StoreError::Failed("a booking was changed without an entry".to_owned())
             })?;
             let (_, entry) = chains.remove(place);
-            writes.protected.push((booking_id, entry, at, leaf_index));
+            writes.changed.push((state, entry));
+            let resolutions = state.resolutions.iter();
+            (writes.resolutions).extend(resolutions.filter(|r| r.place.index >= begun));
         }
         let mut told: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
         keep_last(&mut told, |partner_id| *partner_id);
@@ -131,8 +127,6 @@ impl<'a> Writes<'a> {
             })?;
             writes.counts.push((partner_id, state.events, state.usage));
         }
-        keep_last(&mut writes.rescheduled, |(booking_id, ..)| *booking_id);
-        keep_last(&mut writes.resolved, |(booking_id, _)| *booking_id);
         keep_last(&mut writes.updated, |(event_id, endpoint_id, _)| {
             (*event_id, *endpoint_id)
         });
@@ -145,7 +139,7 @@ impl<'a> Writes<'a> {
             // The head's own columns are written with it.
             Change::BookingAdded(_)
             | Change::Entry(_)
-            | Change::BookingProtected { .. }
+            | Change::BookingChanged(_)
             | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(
@@ -171,20 +165,6 @@ impl<'a> Writes<'a> {
                 "UPDATE partner SET quota = $1 WHERE id = $2",
                 vec![json(quota).into(), partner_id.into()],
             )),
-            Change::BookingRescheduled {
-                booking_id, latest_reschedule, ..
-            } => self.rescheduled.push((
-                *booking_id,
-                latest_reschedule.record.event_date.ms(),
-                latest_reschedule.leaf.0,
-            )),
-            Change::BookingCanceled { booking_id, at } => {
-                self.canceled.push((*booking_id, at.ms()));
-            }
-            Change::ResolutionAdded { leaf_index, resolution } => {
-                self.resolutions.push((resolution, *leaf_index));
-                self.resolved.push((resolution.booking_id, *leaf_index));
-            }
             Change::EventAdded(event) => self.events.push(event),
             Change::DeliveryAdded { event_id, endpoint_id, state } => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
@@ -405,9 +385,9 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 int(entry.seq),
                 (&entry.leaf).into(),
                 entry.fact.kind.as_str().into(),
-                (&entry.fact.salt).into(),
-                entry.fact.values.as_str().into(),
-                (&entry.fact.salts).into(),
+                (&entry.fact.sealed.salt).into(),
+                entry.fact.members.as_str().into(),
+                (&entry.fact.sealed.salts).into(),
             ]);
         },
     );
@@ -427,48 +407,13 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
     update(
         statements,
         "UPDATE booking SET {} WHERE id IN ({})",
-        &["entries", "tip", "status", "protected_ms", "protected_leaf"],
-        &writes.protected,
-        |(booking_id, entry, at, leaf_index), args| {
-            args.extend([
-                booking_id.into(),
-                int(entry.seq + 1),
-                entry.hash.as_bytes().into(),
-                (BookingStatus::Protected as i64).into(),
-                (*at).into(),
-                int(*leaf_index),
-            ]);
+        projection::CHANGED,
+        &writes.changed,
+        |(state, entry), args| {
+            let booking_id = &state.booking.booking_id;
+            args.push(booking_id.into());
+            args.extend(projection::changed(state, entry.seq + 1, &entry.hash));
         },
-    );
-    update(
-        statements,
-        "UPDATE booking SET {} WHERE id IN ({})",
-        &["event_ms", "rescheduled_leaf"],
-        &writes.rescheduled,
-        |(booking_id, event_ms, leaf), args| {
-            args.extend([booking_id.into(), (*event_ms).into(), int(*leaf)]);
-        },
-    );
-    // After the protections: a booking may be protected and canceled in one batch.
-    update(
-        statements,
-        "UPDATE booking SET {} WHERE id IN ({})",
-        &["status", "canceled_ms"],
-        &writes.canceled,
-        |(booking_id, at), args| {
-            args.extend([
-                booking_id.into(),
-                (BookingStatus::Canceled as i64).into(),
-                (*at).into(),
-            ]);
-        },
-    );
-    update(
-        statements,
-        "UPDATE booking SET {} WHERE id IN ({})",
-        &["resolution_leaf"],
-        &writes.resolved,
-        |(booking_id, leaf), args| args.extend([booking_id.into(), int(*leaf)]),
     );
 }
 
@@ -477,13 +422,7 @@ fn push_resolutions<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<
         statements,
         "INSERT INTO resolution (id, booking_id, leaf_idx) VALUES {}",
         &writes.resolutions,
-        |(resolution, leaf), args| {
-            args.extend([
-                (&resolution.resolution_id).into(),
-                (&resolution.booking_id).into(),
-                int(*leaf),
-            ]);
-        },
+        |resolution, args| args.extend(projection::resolution(resolution)),
     );
 }
 
@@ -597,7 +536,7 @@ fn keep_last<T, K: Ord>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) {
 }
 
 /// A count as the store keeps it. Counts are of rows, far below 2^63.
-fn int(n: u64) -> Arg<'static> {
+pub(super) fn int(n: u64) -> Arg<'static> {
     Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 

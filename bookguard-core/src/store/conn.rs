@@ -69,7 +69,7 @@ fn arguments_ascend(sql: &str, count: usize) -> bool {
 }
 
 /// A value given to a statement.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Arg<'a> {
     Null,
     Int(i64),

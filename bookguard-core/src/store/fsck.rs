@@ -29,12 +29,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::Store;
-use super::conn::{Conn, Row, Statement, StoreError};
+use super::conn::{Arg, Conn, Row, Statement, StoreError};
+use crate::ledger::jcs::differences;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
-use crate::model::{EndpointId, EventId, Timestamp};
+use crate::model::{BookingStatus, EndpointId, EventId, Timestamp};
 use crate::seal::Seal;
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
@@ -351,6 +353,27 @@ impl Check<'_> {
     }
 }
 
+/// A value as people read it.
+fn word(column: &str, value: &Arg<'_>) -> String {
+    match value {
+        Arg::Null => "nothing".to_owned(),
+        Arg::Int(n) => match usize::try_from(*n).map(|n| BookingStatus::WORDS.get(n)) {
+            Ok(Some((word, _))) if column == "status" => (*word).to_owned(),
+            _ => n.to_string(),
+        },
+        Arg::Text(text) => text.to_string(),
+        Arg::Blob(bytes) => hex::encode(bytes),
+    }
+}
+
+/// The members of a document.
+fn document(value: &Arg<'_>) -> Option<Map<String, Value>> {
+    match value {
+        Arg::Text(text) => serde_json::from_str(text).ok(),
+        _ => None,
+    }
+}
+
 /// Whether a column holds a document exactly as the program writes it.
 fn spelled<T: Serialize>(row: &Row, column: usize, document: &T) -> bool {
     let text = serde_json::to_string(document);
@@ -408,6 +431,40 @@ impl Findings {
                 place(),
                 format!("row says {row}, ledger says {ledger}"),
             );
+        }
+    }
+
+    /// A finding for each column of a row that is not as the facts have it.
+    fn compare(
+        &mut self,
+        what: &'static str,
+        thing: &str,
+        row: &Row,
+        columns: &[&str],
+        ledger: &[Arg<'_>],
+    ) {
+        for ((column, cell), said) in columns.iter().zip(&row.0).zip(ledger) {
+            let shown = Arg::from(cell);
+            if shown == *said {
+                continue;
+            }
+            let members = document(&shown).zip(document(said));
+            let members = members.map(|(shown, said)| differences(said, shown));
+            let place = |field: &str| format!("{thing} field {field}");
+            match members.as_deref() {
+                None => self.same(
+                    what,
+                    || place(column),
+                    &word(column, &shown),
+                    &word(column, said),
+                ),
+                Some([]) => self.add(what, place(column), "Bookguard does not spell it this way"),
+                Some(members) => {
+                    for (name, row, ledger) in members {
+                        self.same(what, || place(name), row, ledger);
+                    }
+                }
+            }
         }
     }
 

@@ -4,29 +4,24 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
 use crate::engine::batch::{
-    BatchState, BookingState, ChainState, EventState, KeyState, KnownFact, LatestReschedule,
-    PartnerState, Prior,
+    BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, Prior,
 };
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
 use crate::engine::needs::Needs;
-use crate::evidence::facts::RESOLUTION;
-use crate::evidence::{FrozenTerms, RescheduleRecord, TermsVersion};
-use crate::ledger::{Hash, LeafKind, leaf_hash};
+use crate::evidence::facts::{LeafPlace, Logged, Resolved};
+use crate::evidence::{BookingState, Rescheduled};
+use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
-    Booking, BookingId, BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus,
-    Timestamp, Usage,
+    BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage,
 };
-use crate::policy::Resolution;
 use crate::seal::Seal;
 
 /// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
@@ -62,7 +57,6 @@ pub(crate) fn begin(
         origin: head.origin.clone(),
         vkey: head.vkey.clone(),
         written: head.written,
-        facts: needs.facts.iter().map(|key| (*key, Vec::new())).collect(),
         ..BatchState::default()
     };
     for (reader, rows) in readers.into_iter().zip(rest) {
@@ -112,10 +106,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT booking_id, idx, leaf, facts, kind FROM entry WHERE booking_id IN ({})",
-            &needs.facts,
+            "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
+            &needs.acceptances,
         ),
-        read_fact,
+        read_acceptance,
     );
     ask(
         keys_in(
@@ -219,8 +213,8 @@ pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), S
 
 /// A booking, its policy and how it was resolved. Shared with the readers.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
-     b.body, b.terms, b.policy_hash, p.body, e.leaf, b.resolution_leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts FROM booking b \
-     LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
+     b.body, b.terms, b.policy_hash, p.body, e.leaf, b.resolution_leaf, r.leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts, b.moves \
+     FROM booking b LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
@@ -274,12 +268,6 @@ trait AsKey {
 impl<N: crate::model::id::Noun> AsKey for crate::model::Id<N> {
     fn key(&self) -> &[u8] {
         self.as_bytes()
-    }
-}
-
-impl AsKey for (LeafKind, BookingId) {
-    fn key(&self) -> &[u8] {
-        self.1.as_bytes()
     }
 }
 
@@ -362,8 +350,10 @@ fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(
 }
 
 /// A row of [`BOOKINGS`].
-pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
-    let mut booking: Booking = row.json(8)?;
+pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
+    let first = terms::recorded(row, 9, 10)?;
+    let mut state = BookingState::of(row.json(8)?, terms::hash(row, 9, 10)?);
+    let booking = &mut state.booking;
     let status = row.int(1)?;
     booking.status = BookingStatus::WORDS
         .iter()
@@ -378,80 +368,40 @@ pub(crate) fn booking(row: &Row) -> Result<BookingState, StoreError> {
     booking.protected_at = row.maybe_int(2)?.map(Timestamp::from_ms);
     booking.protected = booking.protected_at.is_some();
     booking.canceled_at = row.maybe_int(4)?.map(Timestamp::from_ms);
-    let protected_leaf = match row.maybe_int(3)? {
-        Some(_) => Some((row.size(3)?, leaf_hash(row.blob(12)?))),
-        None => None,
+    state.protected = match row.is_null(3) {
+        true => None,
+        false => Some(place(row, 3, 12)?),
     };
-    let resolution = match row.maybe_int(13)? {
-        Some(_) => Some(resolution(row.text(14)?)?),
-        None => None,
-    };
-    booking.resolution_id = resolution.as_ref().map(|latest| latest.resolution_id);
-    let frozen = terms::recorded(row, 9, 10)?;
-    let (frozen, latest_reschedule) = match row.maybe_int(15)? {
-        None => (frozen, None),
-        Some(_) => {
-            let latest_reschedule = latest_reschedule(row, 15, frozen, &mut booking)?;
-            (
-                latest_reschedule.record.terms.clone(),
-                Some(Box::new(latest_reschedule)),
-            )
-        }
-    };
-    Ok(BookingState {
-        resolution,
-        terms: terms::thaw(frozen, row, &mut booking, 11)?,
-        latest_reschedule,
+    if !row.is_null(13) {
+        let place = place(row, 13, 14)?;
+        state.resolve_as(place, row.json::<Resolved>(15)?.resolution);
+    }
+    let mut frozen = first.clone();
+    let mut first_terms = None;
+    if !row.is_null(16) {
+        let place = place(row, 16, 17)?;
+        let fact: Rescheduled = row.json(18)?;
+        frozen = fact.terms.clone();
+        first_terms = Some(first);
+        state.moves = row.json(19)?;
+        state.move_to(place, fact);
+    }
+    Ok(LoadedBooking {
+        terms: terms::thaw(frozen, row, &mut state.booking, 11)?,
+        first_terms,
         stream: row.bytes(5)?,
-        protected_leaf,
-        booking,
+        state,
     })
 }
 
-/// How the event was last moved, from the entry whose place, leaf and facts begin at column `from`; moves the booking.
-fn latest_reschedule(
-    row: &Row,
-    from: usize,
-    recorded: FrozenTerms,
-    booking: &mut Booking,
-) -> Result<LatestReschedule, StoreError> {
-    let corrupt = |why: &dyn std::fmt::Display| {
-        StoreError::Corrupt(format!("a change of date cannot be read: {why}"))
-    };
-    let pairs: Vec<(String, serde_json::Value)> = row.json(from + 2)?;
-    let record = RescheduleRecord::of(pairs.into_iter().collect()).map_err(|e| corrupt(&e))?;
-    let recorded = TermsVersion {
-        since: booking.created_at,
-        event_date: booking.event_date,
-        time_zone: booking.time_zone.take(),
-        terms: recorded,
-    };
-    booking.reschedule(
-        record.rescheduled_at,
-        record.event_date,
-        record.time_zone.clone(),
-    );
-    Ok(LatestReschedule {
-        leaf: (
-            row.size(from)?,
-            crate::ledger::leaf_hash(row.blob(from + 1)?),
-        ),
-        record,
-        recorded,
+/// Where an entry stands, from its number and its leaf.
+fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> {
+    let leaf = row.blob(leaf)?;
+    Ok(LeafPlace {
+        index: row.size(index)?,
+        hash: leaf_hash(leaf),
+        at: Timestamp::from_ms(Leaf::written_at(leaf).unwrap_or_default()),
     })
-}
-
-/// The resolution that an entry's names and values hold.
-pub(crate) fn resolution(facts: &str) -> Result<Resolution, StoreError> {
-    let corrupt = |why: &dyn std::fmt::Display| {
-        StoreError::Corrupt(format!("a resolution cannot be read: {why}"))
-    };
-    let pairs: Vec<(&str, &RawValue)> = serde_json::from_str(facts).map_err(|e| corrupt(&e))?;
-    let (_, value) = pairs
-        .iter()
-        .find(|(name, _)| *name == RESOLUTION)
-        .ok_or_else(|| corrupt(&"its entry holds none"))?;
-    serde_json::from_str(value.get()).map_err(|e| corrupt(&e))
 }
 
 fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
@@ -470,16 +420,15 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
     Ok(())
 }
 
-/// A fact, if facts of its kind are looked at.
-fn read_fact(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let kind = (row.text(4)?.parse::<LeafKind>())
-        .map_err(|e| StoreError::Corrupt(format!("an entry's kind cannot be read: {e}")))?;
-    let Some(known) = work.facts.get_mut(&(kind, row.id(0)?)) else {
-        return Ok(());
-    };
-    let leaf = (row.size(1)?, leaf_hash(row.blob(2)?));
-    let place = known.partition_point(|fact| fact.leaf.0 < leaf.0);
-    known.insert(place, KnownFact::new(leaf, row.json(3)?));
+/// An acceptance of a booking that was read before.
+fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    if let Some(booking) = work.bookings.get_mut(&row.id(0)?) {
+        let known = &mut booking.state.acceptances;
+        let place = place(row, 1, 2)?;
+        let after = known.partition_point(|known| known.place.index < place.index);
+        let fact = row.json(3)?;
+        known.insert(after, Logged { place, fact });
+    }
     Ok(())
 }
 

@@ -3,15 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
 use super::{StoredHead, head_statement, read_head};
-use crate::engine::batch::BookingState;
+use crate::engine::batch::LoadedBooking;
 use crate::engine::lease::Node;
 use crate::evidence::StoredEntry;
+use crate::evidence::facts::Resolved;
 use crate::ledger::Disclosure;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
@@ -229,7 +230,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One booking with its terms and chain.
-    pub fn booking(&mut self, booking_id: &BookingId) -> Read<Option<BookingState>> {
+    pub fn booking(&mut self, booking_id: &BookingId) -> Read<Option<LoadedBooking>> {
         let keys = [*booking_id.as_bytes()];
         let Some(statement) = select_in(BOOKINGS, &keys) else {
             return Ok(None);
@@ -272,7 +273,7 @@ impl<'a> Reader<'a> {
         filter: &BookingFilter,
         before: Option<BookingId>,
         limit: u32,
-    ) -> Read<(Vec<BookingState>, Option<BookingId>)> {
+    ) -> Read<(Vec<LoadedBooking>, Option<BookingId>)> {
         let mut before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
         let mut ids: Vec<BookingId> = Vec::new();
         let mut examined = 0;
@@ -316,7 +317,7 @@ impl<'a> Reader<'a> {
             return Ok((Vec::new(), next));
         };
         let rows = self.ask(statement)?;
-        let mut found: HashMap<[u8; 16], BookingState> = rows
+        let mut found: HashMap<[u8; 16], LoadedBooking> = rows
             .rows
             .iter()
             .map(|row| Ok((row.bytes(0)?, load::booking(row)?)))
@@ -339,7 +340,7 @@ impl<'a> Reader<'a> {
             vec![resolution_id.into()],
         )?;
         let Some(row) = row else { return Ok(None) };
-        let mut resolution = load::resolution(row.text(1)?)?;
+        let mut resolution = row.json::<Resolved>(1)?.resolution;
         resolution.superseded_by = match row.0.get(2) {
             None | Some(Cell::Null) => None,
             Some(_) => Some(row.id(2)?),
@@ -499,14 +500,14 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     })
 }
 
-/// The fields from their names and values and the salt of each.
+/// The members of a fact and the salt of each.
 fn fields(facts: &str, salts: &[u8]) -> Option<Vec<Disclosure>> {
-    let pairs: Vec<(String, Value)> = serde_json::from_str(facts).ok()?;
+    let members: Map<String, Value> = serde_json::from_str(facts).ok()?;
     let (salts, rest) = salts.as_chunks::<32>();
-    if !rest.is_empty() || salts.len() != pairs.len() {
+    if !rest.is_empty() || salts.len() != members.len() {
         return None;
     }
-    let fields = pairs.into_iter().zip(salts);
+    let fields = members.into_iter().zip(salts);
     let fields = fields.map(|((name, value), salt)| Disclosure {
         name,
         salt: *salt,

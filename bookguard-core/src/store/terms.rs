@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::conn::{Row, StoreError};
 use crate::evidence::FrozenTerms;
-pub(crate) use crate::evidence::frozen::policy_summary as summary;
+use crate::evidence::frozen::{self, policy_summary as summary};
 use crate::model::Booking;
 use crate::policy::{Policy, Terms};
 
@@ -24,6 +24,11 @@ pub(crate) fn recorded(row: &Row, terms: usize, hash: usize) -> Result<FrozenTer
         frozen.adopted = Some(row.text(hash)?.to_owned());
     }
     Ok(frozen)
+}
+
+/// The hash by which facts name those terms.
+pub(crate) fn hash(row: &Row, terms: usize, hash: usize) -> Result<String, StoreError> {
+    Ok(frozen::hash_of(row.text(terms)?, row.maybe_text(hash)?))
 }
 
 /// The terms `booking` is under, with their policy from column `policy`. Gives the booking its policy's summary.

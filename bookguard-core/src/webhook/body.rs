@@ -12,33 +12,15 @@ use crate::policy::Resolution;
 
 /// The head of `booking.created`.
 pub fn created(event_id: EventId, booking: &Booking) -> String {
-    let value = booking.booking_value.to_string();
-    let (booking_id, partner_id) = (booking.booking_id, booking.partner_id);
+    let (partner_id, value) = (booking.partner_id, &booking.booking_value);
     let currency = booking.currency.code();
-    created_of(
-        event_id,
-        booking_id,
-        partner_id,
-        booking.created_at,
-        (&value, currency),
-    )
-}
-
-/// As [`created`], from the facts themselves: the value as JSON writes it and the currency's code.
-pub(crate) fn created_of(
-    event_id: EventId,
-    booking_id: BookingId,
-    partner_id: PartnerId,
-    at: Timestamp,
-    (value, currency): (&str, &str),
-) -> String {
     let payload =
         format!(r#"{{"partnerId":"{partner_id}","bookingValue":{value},"currency":"{currency}"}}"#);
     head(
         event_id,
         EventType::BookingCreated,
-        booking_id,
-        at,
+        booking.booking_id,
+        booking.created_at,
         &payload,
     )
 }
@@ -50,32 +32,15 @@ pub fn protected(
     at: Timestamp,
     evidence_url: &str,
 ) -> String {
-    protected_of(
-        event_id,
-        booking.booking_id,
-        booking.partner_id,
-        at,
-        evidence_url,
-    )
-}
-
-/// As [`protected`], from the facts themselves.
-pub(crate) fn protected_of(
-    event_id: EventId,
-    booking_id: BookingId,
-    partner_id: PartnerId,
-    at: Timestamp,
-    evidence_url: &str,
-) -> String {
     let payload = json!({
-        "partnerId": partner_id,
+        "partnerId": booking.partner_id,
         "protected": true,
         "evidencePacketUrl": evidence_url,
     });
     head(
         event_id,
         EventType::BookingProtected,
-        booking_id,
+        booking.booking_id,
         at,
         &payload.to_string(),
     )

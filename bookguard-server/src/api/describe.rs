@@ -1,5 +1,5 @@
 //! How the table of operations reads as OpenAPI 3.1. Everything said here comes from the operations' own routes and
-//! types; the ledger's paths, which answer text and bytes, are added by hand.
+//! types; what they do not say is written down.
 //!
 //! What many operations share stands once, among the components. Invariant: the text is the same on every machine and
 //! for every configuration, so that the document that is checked in is the one that is served.
@@ -7,20 +7,18 @@
 mod answers;
 mod examples;
 mod layout;
-mod ledger;
-mod links;
 mod members;
 mod parameters;
 mod schema;
 #[cfg(test)]
 mod tests;
-mod webhooks;
+mod written;
 
 use bookguard_core::operation::{Body, Method, Route};
 use bookguard_core::session::Access;
 use serde_json::json;
 
-use super::Entry;
+use super::Offered;
 use bookguard_core::input::Node;
 
 /// The version of the interface (spec: Versioning), which is not the program's.
@@ -28,42 +26,10 @@ pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
 const DESCRIPTION: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";
 const SECURITY: &str = "ApiKey";
-const LEDGER: &str = "Ledger";
 const JSON: &str = "application/json";
 
-/// What the groups of operations are about.
-const TAGS: [(&str, &str); 9] = [
-    ("Service", "Whether the service can do its work."),
-    ("Partners", "Registration and the partner's own record."),
-    (
-        "API keys",
-        "Keys are shown once, hold scopes, and are sent in the header x-api-key.",
-    ),
-    ("Bookings", "Record, read, protect and evaluate bookings."),
-    (
-        "Cancellation",
-        "Cancel bookings, read the resolutions, and decide those that were left to a person.",
-    ),
-    (
-        "Evidence",
-        "What was recorded about a booking, in one packet that anybody can check offline.",
-    ),
-    (
-        "Policies",
-        "What a cancellation means: your own policies and their versions, the library's, and checking one.",
-    ),
-    (
-        "Webhooks",
-        "Where events are sent, what was sent, and how to send it again.",
-    ),
-    (
-        LEDGER,
-        "The tamper-evident log, as any C2SP tlog-tiles client mirrors and monitors it. Open to everybody.",
-    ),
-];
-
 /// The interface document.
-pub(crate) fn document(table: &[Entry]) -> String {
+pub(crate) fn document(table: &[Offered]) -> String {
     let info = json!({
         "title": "Bookguard",
         "version": INTERFACE_VERSION,
@@ -71,22 +37,21 @@ pub(crate) fn document(table: &[Entry]) -> String {
         "contact": {"name": "The operator of the service"},
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
-    let tags = TAGS.map(|(name, description)| json!({"name": name, "description": description}));
     // Relative to where the document came from, so that it is the same wherever the service runs.
     let servers = json!([{"url": "/", "description": "The service this document came from."}]);
     let document = Node::object([
         ("openapi", "3.1.0".into()),
         ("info", info.into()),
         ("servers", servers.into()),
-        ("tags", Node::array(tags)),
+        ("tags", written::part("tags").clone()),
         ("paths", paths(table)),
-        ("webhooks", webhooks::sent()),
+        ("webhooks", written::part("webhooks").clone()),
         ("components", components(table)),
     ]);
     layout::text(&document)
 }
 
-fn paths(table: &[Entry]) -> Node {
+fn paths(table: &[Offered]) -> Node {
     let mut paths: Vec<(String, Node)> = Vec::new();
     for entry in table {
         let path = entry.route.path;
@@ -97,11 +62,11 @@ fn paths(table: &[Entry]) -> Node {
             None => paths.push((path.to_owned(), Node::object([(method, operation)]))),
         }
     }
-    paths.extend(ledger::paths());
+    paths.extend(written::members("paths"));
     Node::Object(paths)
 }
 
-fn components(table: &[Entry]) -> Node {
+fn components(table: &[Offered]) -> Node {
     let security = json!({SECURITY: {
         "type": "apiKey",
         "in": "header",
@@ -111,13 +76,13 @@ fn components(table: &[Entry]) -> Node {
     Node::object([
         ("securitySchemes", security.into()),
         ("parameters", parameters::components(table)),
-        ("headers", answers::headers()),
-        ("responses", answers::components()),
+        ("headers", written::part("headers").clone()),
+        ("responses", written::part("responses").clone()),
         ("schemas", Node::Object(schema::components(table))),
     ])
 }
 
-fn operation(entry: &Entry) -> Node {
+fn operation(entry: &Offered) -> Node {
     let route = &entry.route;
     let mut operation = Node::object([
         ("operationId", route.id.into()),

@@ -31,6 +31,17 @@ impl FromStr for Bytes {
     }
 }
 
+/// In the greatest unit of which it is a whole number.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut number, mut place) = (self.0, 0);
+        while number > 0 && number.is_multiple_of(1024) && place + 1 < UNITS.len() {
+            (number, place) = (number / 1024, place + 1);
+        }
+        write!(f, "{number}{}", UNITS[place])
+    }
+}
+
 impl<'de> serde::Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Size;
@@ -82,7 +93,12 @@ mod tests {
             ("256MB", None),
             ("256mib", None),
         ] {
-            assert_eq!(text.parse::<Bytes>().ok().map(|b| b.0), bytes, "{text:?}");
+            let read = text.parse::<Bytes>().ok();
+            assert_eq!(read.map(|b| b.0), bytes, "{text:?}");
+            if let Some(read) = read {
+                assert_eq!(read.to_string().parse(), Ok(read));
+            }
         }
+        assert_eq!(Bytes(256 << 20).to_string(), "256MiB");
     }
 }

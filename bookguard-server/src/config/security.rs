@@ -22,25 +22,12 @@ pub struct SecurityTxt {
     pub languages: Vec<String>,
 }
 
-/// The settings as they were given.
-pub(super) struct Given {
-    pub(super) contacts: Option<Vec<String>>,
-    pub(super) policy: Option<String>,
-    pub(super) encryption: Option<String>,
-    pub(super) languages: Option<Vec<String>>,
-}
-
-impl Given {
-    /// What they come to; `None` when nothing is said.
+impl SecurityTxt {
+    /// It, if the settings said anything.
     ///
     /// Errors are one sentence that names the setting, the rule and what to write.
-    pub(super) fn resolve(self) -> Result<Option<SecurityTxt>, String> {
-        let said = SecurityTxt {
-            contacts: self.contacts.unwrap_or_default(),
-            policy: self.policy,
-            encryption: self.encryption,
-            languages: self.languages.unwrap_or_default(),
-        };
+    pub(super) fn checked(self) -> Result<Option<Self>, String> {
+        let said = self;
         let others = [
             ("security_policy", said.policy.is_some()),
             ("security_encryption", said.encryption.is_some()),
@@ -138,24 +125,24 @@ fn language(tag: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn given(contacts: &[&str]) -> Given {
-        Given {
-            contacts: Some(contacts.iter().map(|text| (*text).to_owned()).collect()),
+    fn given(contacts: &[&str]) -> SecurityTxt {
+        SecurityTxt {
+            contacts: contacts.iter().map(|text| (*text).to_owned()).collect(),
             policy: None,
             encryption: None,
-            languages: None,
+            languages: Vec::new(),
         }
     }
 
     #[test]
     fn nothing_said_is_nothing_and_a_contact_is_enough() {
-        assert_eq!(given(&[]).resolve(), Ok(None));
+        assert_eq!(given(&[]).checked(), Ok(None));
         let said = given(&[
             "mailto:security@b.example",
             "https://b.example/r",
             "tel:+1-201-555-0123",
         ]);
-        assert_eq!(said.resolve().unwrap().unwrap().contacts.len(), 3);
+        assert_eq!(said.checked().unwrap().unwrap().contacts.len(), 3);
     }
 
     #[test]
@@ -172,58 +159,58 @@ mod tests {
             "https://b.example/ b",
             "https://b\u{fc}cher.example/",
         ] {
-            let why = given(&[contact]).resolve().unwrap_err();
+            let why = given(&[contact]).checked().unwrap_err();
             assert!(
                 why.starts_with("security_contacts holds"),
                 "{contact:?}: {why}"
             );
         }
-        let why = given(&["security@b.example"]).resolve().unwrap_err();
+        let why = given(&["security@b.example"]).checked().unwrap_err();
         assert!(
             why.contains("did you mean \"mailto:security@b.example\"?"),
             "{why}"
         );
         let many: Vec<String> = (0..11).map(|n| format!("mailto:{n}@b.example")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(given(&many).resolve().unwrap_err().contains("at most 10"));
+        assert!(given(&many).checked().unwrap_err().contains("at most 10"));
         for (adjust, named) in [
             (
-                Given {
+                SecurityTxt {
                     policy: Some("http://b.example".to_owned()),
                     ..given(&["tel:+1"])
                 },
                 "security_policy",
             ),
             (
-                Given {
+                SecurityTxt {
                     encryption: Some("ftp://b.example".to_owned()),
                     ..given(&["tel:+1"])
                 },
                 "security_encryption",
             ),
             (
-                Given {
-                    languages: Some(vec!["en".to_owned(), "english!".to_owned()]),
+                SecurityTxt {
+                    languages: vec!["en".to_owned(), "english!".to_owned()],
                     ..given(&["tel:+1"])
                 },
                 "security_languages",
             ),
             (
-                Given {
+                SecurityTxt {
                     policy: Some("https://b.example".to_owned()),
                     ..given(&[])
                 },
                 "security_policy is set and security_contacts is not",
             ),
             (
-                Given {
-                    languages: Some(vec!["en".to_owned()]),
+                SecurityTxt {
+                    languages: vec!["en".to_owned()],
                     ..given(&[])
                 },
                 "security_languages is set and",
             ),
         ] {
-            let why = adjust.resolve().unwrap_err();
+            let why = adjust.checked().unwrap_err();
             assert!(why.starts_with(named), "{why}");
         }
     }

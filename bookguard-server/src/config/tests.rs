@@ -20,15 +20,28 @@ fn the_stronger_source_wins_and_defaults_fill_the_rest() {
             config.rate_limit_per_second,
             config.registrations_per_minute
         ),
-        (0, REGISTRATIONS_PER_MINUTE)
+        (0, 300)
     );
     assert_eq!(config.webhooks, AddressRules::public());
 }
 
 #[test]
-fn defaults_of_settings_and_of_config_are_the_same() {
-    let resolved = Settings::default().resolve().unwrap();
-    assert_eq!(format!("{resolved:?}"), format!("{:?}", Config::of(DB)));
+fn each_default_is_one_that_its_setting_takes() {
+    let config = Config::of("a.db");
+    let said = Settings {
+        db: Some("a.db".into()),
+        ..Settings::default()
+    };
+    assert_eq!(
+        format!("{:?}", said.resolve().unwrap()),
+        format!("{config:?}")
+    );
+    assert_eq!(Settings::default().resolve().unwrap().db, DB.into());
+    assert_eq!(config.listen, "127.0.0.1:8080");
+    assert_eq!(config.quota, Quota::GENEROUS);
+    assert_eq!(config.rate_limit_burst, 2_000);
+    assert!(config.verifies_endpoints && config.library_policies);
+    assert_eq!(config.registration, RegistrationMode::Open);
 }
 
 #[test]

@@ -39,8 +39,11 @@ const RECLAIM: Duration = Duration::from_secs(1);
 const POLL_FAILED: Duration = Duration::from_secs(2);
 /// The shortest time between two looks, whatever happens.
 const GAP: Duration = Duration::from_millis(2);
-/// Endpoints in one claim: with `CLAIMED_PER_ENDPOINT` rows each, a commit of some ten milliseconds.
+/// Healthy endpoints in one claim: with `CLAIMED_PER_ENDPOINT` rows each, a commit of some ten milliseconds.
 const ENDPOINTS_PER_CLAIM: usize = 16;
+/// The same of others, with some rows each and every row on a page of its own: a commit of two milliseconds. There may be
+/// thousands of them, and none is in a hurry.
+const OTHERS_PER_CLAIM: usize = 4;
 
 /// Claims what is due and has room, for ever.
 pub(super) struct Claimer {
@@ -152,7 +155,9 @@ impl Claimer {
             // A dispatcher that is gone has ended this task too.
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
-        for endpoints in claims.open.chunks(ENDPOINTS_PER_CLAIM) {
+        let (healthy, others) = claims.open.split_at(claims.healthy);
+        let healthy = healthy.chunks(ENDPOINTS_PER_CLAIM);
+        for endpoints in healthy.chain(others.chunks(OTHERS_PER_CLAIM)) {
             let claim = ClaimDeliveries {
                 lease: self.service.lease(),
                 endpoints: endpoints.to_vec(),

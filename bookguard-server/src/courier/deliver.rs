@@ -16,6 +16,7 @@ use bookguard_core::service::Service;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::dispatch::Note;
 use super::fair_queue::{Ended, Seat, Turn};
@@ -30,6 +31,8 @@ const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
 /// Failures are recorded at these intervals: together, in one commit. With thousands of dead endpoints a commit each would keep
 /// everybody's bookings waiting; and nobody waits for a failure whose next attempt is seconds away.
 const FAILURES_TOGETHER: Duration = Duration::from_millis(100);
+/// How many of them are recorded at a time: a commit of a millisecond or two, however many endpoints time out together.
+pub(super) const FAILURES_AT_A_TIME: usize = 16;
 
 /// What every delivery needs.
 pub(super) struct DeliveryContext {
@@ -42,6 +45,8 @@ pub(super) struct DeliveryContext {
     pub report: fn(&str),
     /// From when on the intervals at which failures are recorded are counted.
     pub began: tokio::time::Instant,
+    /// Who may record a failure.
+    pub failures: Semaphore,
     /// Whether outcomes cannot be settled at present: an outage is reported once, not once per delivery.
     pub failing: AtomicBool,
     /// When the operator was last told that sending fails on this side.
@@ -130,9 +135,10 @@ impl DeliveryContext {
             Some(_) => Ended::Refused,
         };
         completion.sent(ended, attempt.duration_ms);
-        if !attempt.delivered() && !self.waiting.has(event_id) {
-            self.other_failures().await;
-        }
+        let _turn = match attempt.delivered() || self.waiting.has(event_id) {
+            true => None,
+            false => self.turn_of_failures().await,
+        };
         if self.settle(&delivery, attempt).await {
             self.waiting.tell(&delivery.event_id);
         }
@@ -180,9 +186,10 @@ impl DeliveryContext {
         attempt
     }
 
-    /// Waits until failures are recorded next.
-    async fn other_failures(&self) {
+    /// Waits until failures are recorded next, and for its turn among them.
+    async fn turn_of_failures(&self) -> Option<SemaphorePermit<'_>> {
         tokio::time::sleep_until(self.began + end_of_interval(self.began.elapsed())).await;
+        self.failures.acquire().await.ok()
     }
 
     /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the

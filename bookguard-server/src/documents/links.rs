@@ -5,8 +5,12 @@
 //! is relative, so that it stays on the server it came to.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// One thing to be found.
+#[derive(Deserialize)]
 pub(super) struct Link {
     /// Its name in JSON.
     pub(super) name: &'static str,
@@ -26,101 +30,11 @@ pub(super) struct Link {
 pub(super) const CARD_TYPE: &str = "application/mcp-server-card+json";
 /// The media type of an AI catalog.
 pub(super) const AI_CATALOG_TYPE: &str = "application/ai-catalog+json";
-/// The media type of an API catalog (RFC 9264, RFC 9727).
-pub(super) const LINKSET_TYPE: &str = "application/linkset+json";
-
 /// Everything to be found, the most useful first. Relations: RFC 8631 (service-desc, service-doc, service-meta, status),
 /// RFC 9727 (api-catalog), the AI Catalog's "Link Relation Discovery" (ai-catalog), POWDER (describedby).
-pub(super) const LINKS: [Link; 11] = [
-    Link {
-        name: "docs",
-        path: "/docs",
-        relation: Some("service-doc"),
-        media_type: "text/html",
-        title: "Reference",
-        note: "every operation, to read and to try",
-    },
-    Link {
-        name: "openapi",
-        path: "/openapi.json",
-        relation: Some("service-desc"),
-        media_type: "application/json",
-        title: "OpenAPI document",
-        note: "every operation with its fields, statuses and limits, for programs",
-    },
-    Link {
-        name: "llms",
-        path: "/llms.txt",
-        relation: Some("describedby"),
-        media_type: "text/plain",
-        title: "llms.txt",
-        note: "what a language model needs to know first",
-    },
-    Link {
-        name: "llmsFull",
-        path: "/llms-full.txt",
-        relation: Some("describedby"),
-        media_type: "text/plain",
-        title: "llms-full.txt",
-        note: "everything in one text: rules, operations, objects, webhooks, policies, verification",
-    },
-    Link {
-        name: "mcpServerCard",
-        path: "/.well-known/mcp.json",
-        relation: Some("service-meta"),
-        media_type: CARD_TYPE,
-        title: "MCP server card",
-        note: "where and how an agent connects by the Model Context Protocol",
-    },
-    Link {
-        name: "aiCatalog",
-        path: "/.well-known/ai-catalog.json",
-        relation: Some("ai-catalog"),
-        media_type: AI_CATALOG_TYPE,
-        title: "AI catalog",
-        note: "what agents find here",
-    },
-    Link {
-        name: "apiCatalog",
-        path: "/.well-known/api-catalog",
-        relation: Some("api-catalog"),
-        media_type: LINKSET_TYPE,
-        title: "API catalog",
-        note: "what programs find here (RFC 9727)",
-    },
-    Link {
-        name: "policySchema",
-        path: "/policy.schema.json",
-        relation: None,
-        media_type: "application/schema+json",
-        title: "Policy schema",
-        note: "the JSON Schema of a cancellation policy, for editors",
-    },
-    Link {
-        name: "ledgerCheckpoint",
-        path: "/v1/ledger/checkpoint",
-        relation: None,
-        media_type: "text/plain",
-        title: "Ledger checkpoint",
-        note: "the signed head of the log",
-    },
-    Link {
-        name: "ledgerKey",
-        path: "/v1/ledger/key",
-        relation: None,
-        media_type: "text/plain",
-        title: "Ledger key",
-        note: "what checkpoints and evidence verify under",
-    },
-    Link {
-        name: "health",
-        path: "/v1/health",
-        relation: Some("status"),
-        media_type: "application/json",
-        title: "Health",
-        note: "whether the service can do its work",
-    },
-];
+pub(super) static LINKS: LazyLock<Vec<Link>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("links.json")).expect("a test reads every embedded text")
+});
 
 /// The link of this name.
 ///
@@ -142,7 +56,7 @@ impl Link {
 /// The value of a Link header that says all of it (RFC 8288 section 3).
 pub(super) fn header(base: &str) -> String {
     let mut value = String::new();
-    for link in &LINKS {
+    for link in LINKS.iter() {
         let Some(relation) = link.relation else {
             continue;
         };
@@ -165,7 +79,7 @@ mod tests {
     #[test]
     fn names_and_paths_are_there_once() {
         let mut seen = std::collections::HashSet::new();
-        for link in &LINKS {
+        for link in LINKS.iter() {
             assert!(
                 seen.insert(link.name) && seen.insert(link.path),
                 "{}",

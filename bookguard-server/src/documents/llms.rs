@@ -15,12 +15,12 @@ use bookguard_core::session::Access;
 
 use super::links::link;
 use super::{SUMMARY, rules};
-use crate::api::Entry;
+use crate::api::Offered;
 use crate::api::openapi_json;
 use crate::mcp;
 
 /// How either text is made: from the operations, the public address and who may register.
-pub(super) type Write = fn(&[Entry], &str, RegistrationMode) -> String;
+pub(super) type Write = fn(&[Offered], &str, RegistrationMode) -> String;
 
 /// Names of the links under each heading. What is "Optional" is left out where room is scarce.
 const SECTIONS: [(&str, &[&str]); 3] = [
@@ -39,14 +39,14 @@ const SECTIONS: [(&str, &[&str]); 3] = [
 ];
 
 /// `/llms.txt`, with links under `base`.
-pub(super) fn short(table: &[Entry], base: &str, registration: RegistrationMode) -> String {
+pub(super) fn short(table: &[Offered], base: &str, registration: RegistrationMode) -> String {
     let mut text = opening(base, registration);
     text.push_str("Rules:\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {
         let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
     }
     text.push_str("\nOperations:\n\n");
-    for Entry { route, .. } in table {
+    for Offered { route, .. } in table {
         let (method, access) = (route.method.word(), access(route.access));
         let _ = writeln!(
             text,
@@ -68,7 +68,7 @@ pub(super) fn short(table: &[Entry], base: &str, registration: RegistrationMode)
 }
 
 /// `/llms-full.txt`, with links under `base`.
-pub(super) fn full(table: &[Entry], base: &str, registration: RegistrationMode) -> String {
+pub(super) fn full(table: &[Offered], base: &str, registration: RegistrationMode) -> String {
     let mut text = opening(base, registration);
     text.push_str("## Rules\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {

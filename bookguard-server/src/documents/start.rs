@@ -46,7 +46,7 @@ fn page(security: bool) -> Document {
             "        <li><a href=\"{path}\">{title}</a> <span>{note}</span></li>\n"
         ));
     };
-    for link in &LINKS {
+    for link in LINKS.iter() {
         item(link.path, link.title, link.note);
     }
     if security {
@@ -135,7 +135,7 @@ mod tests {
         for security in [false, true] {
             let (page, index) = (page(security), index("https://b.example/base", security));
             let index: Value = serde_json::from_str(index.text()).unwrap();
-            for link in &LINKS {
+            for link in LINKS.iter() {
                 assert!(
                     page.text()
                         .contains(&format!("href=\"{}\"", &link.path[1..])),

@@ -20,7 +20,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
-use super::call::{Refused, Tools};
+use super::call::{ToolRefusal, Tools};
 use super::endpoint::Arguments;
 use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
 
@@ -61,7 +61,7 @@ impl Answers {
         name: &str,
         arguments: Option<Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Option<Result<String, Refused>> {
+    ) -> Option<Result<String, ToolRefusal>> {
         let (parts, sent) = sent(context)?;
         let arguments = match arguments {
             Some(own) => Arc::from(own.to_string()),
@@ -244,7 +244,7 @@ fn resources(page: &str) -> ListResourcesResult {
 }
 
 /// A refusal where the protocol knows only errors: its words, and all of it beside them.
-fn error(refused: &Refused) -> ErrorData {
+fn error(refused: &ToolRefusal) -> ErrorData {
     let body: Value = serde_json::from_str(&refused.body).unwrap_or_default();
     let message = body["message"].as_str().unwrap_or("Refused.").to_owned();
     let code = if refused.status.is_server_error() {

@@ -29,12 +29,12 @@ const PIECE: usize = 32 * 1024;
 pub(super) enum NotReceived {
     /// It came too slowly.
     Late,
-    Refused(Refusal),
+    ToolRefusal(Refusal),
 }
 
 impl From<Refusal> for NotReceived {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self::ToolRefusal(refusal)
     }
 }
 
@@ -42,7 +42,7 @@ impl NotReceived {
     /// What the caller is told.
     pub(super) fn into_refusal(self) -> Refusal {
         match self {
-            Self::Refused(refusal) => refusal,
+            Self::ToolRefusal(refusal) => refusal,
             Self::Late => {
                 let message = format!(
                     "The message did not arrive in time: one of more than 64 KiB at {} KiB a second or faster, a smaller one within {} s, or {} s without an x-api-key. Send it faster, or verify a booking of yours by its bookingId.",

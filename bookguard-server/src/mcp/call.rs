@@ -47,7 +47,7 @@ struct Bound {
 }
 
 /// Why an operation did not happen.
-pub(super) struct Refused {
+pub(super) struct ToolRefusal {
     /// As over HTTP.
     pub(super) status: StatusCode,
     /// The JSON body, as over HTTP but for where an argument stands.
@@ -100,7 +100,7 @@ impl Tools {
         arguments: &Arc<str>,
         headers: &HeaderMap,
         tab: &Arc<Tab>,
-    ) -> Option<Result<String, Refused>> {
+    ) -> Option<Result<String, ToolRefusal>> {
         let bound = self.bound.iter().find(|bound| bound.name == name);
         let route = bound.map_or(&VERIFICATION, |bound| &bound.route);
         let answer = async {
@@ -133,7 +133,7 @@ impl Tools {
         body: String,
         headers: &HeaderMap,
         tab: &Arc<Tab>,
-    ) -> Result<(String, Value), Refused> {
+    ) -> Result<(String, Value), ToolRefusal> {
         let large = body.len() > BODY_BYTES;
         let read = move || match serde_json::from_str(&body) {
             Ok(said) => Ok((body, said)),
@@ -169,13 +169,13 @@ impl Tools {
     }
 
     /// What is said of a refusal; a fault of ours is logged as that of the request that these headers came with.
-    fn refuse(&self, refusal: Refusal, headers: &HeaderMap) -> Refused {
+    fn refuse(&self, refusal: Refusal, headers: &HeaderMap) -> ToolRefusal {
         let (status, body, fault) = refusal.say();
         if let Some(Fault(why)) = fault {
             let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
             (self.app.report)(&format!("{}: {why}", id.unwrap_or("mcp")));
         }
-        Refused {
+        ToolRefusal {
             status,
             body: String::from_utf8_lossy(&body).into_owned(),
         }

@@ -4,18 +4,20 @@
 //! its answer the output. Invariant: a schema refers to nothing outside itself.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::verification;
-use crate::api::followed;
+use crate::api::{followed, operations};
 
 /// What an Idempotency-Key is called among the arguments.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 
 /// A tool.
+#[derive(Deserialize)]
 pub(super) struct Tool {
     /// Its name.
     pub(super) name: &'static str,
@@ -30,6 +32,7 @@ pub(super) struct Tool {
 }
 
 /// What calling a tool can do.
+#[derive(Deserialize)]
 enum Effect {
     /// Nothing.
     Reads,
@@ -54,125 +57,29 @@ impl Effect {
 }
 
 /// Every tool, by name.
-pub(super) const TABLE: [Tool; 10] = [
-    Tool {
-        name: "cancel_booking",
-        operation: "cancelBooking",
-        effect: Effect::Ends,
-        title: "Cancel a booking",
-        description: "Cancels a booking for good and records what its policy gives: refund, what is kept, or that a person must decide. \
-                      The service moves no money. Call evaluate_policy first with the same canceledBy and reason, show the person what \
-                      it comes to, and send what you showed as `expected` (its `refund.minorUnits` as refundMinorUnits, its \
-                      resolutionPath, its `policy.policyHash` as policyHash): if it would come to anything else, nothing happens \
-                      and the error `quote_changed` holds the new evaluation to show instead. Repeating the same call is safe.",
-    },
-    Tool {
-        name: "create_booking",
-        operation: "createBooking",
-        effect: Effect::Adds,
-        title: "Record a booking",
-        description: "Records a booking between a talent and an organizer and freezes its cancellation policy. Use it once a booking is \
-                      agreed. Send an idempotencyKey of your own making (a UUID) and the same one when you repeat the call, or the \
-                      booking is recorded twice. partnerId may be left out. Next: protect_booking, which locks it as evidence.",
-    },
-    Tool {
-        name: "evaluate_policy",
-        operation: "evaluatePolicy",
-        effect: Effect::Reads,
-        title: "What a cancellation would mean",
-        description: "Answers what canceling a booking would come to, now or at `asOf`, and why; changes nothing. Use it before \
-                      cancel_booking and whenever somebody asks what they would get back. `matrix` compares everybody who could cancel. \
-                      Of a canceled booking it answers what was recorded.",
-    },
-    Tool {
-        name: "get_booking",
-        operation: "getBooking",
-        effect: Effect::Reads,
-        title: "Read a booking",
-        description: "Answers one booking as it is now: parties, date, value, status, policy. Use it when you have a bookingId; find one \
-                      with list_bookings.",
-    },
-    Tool {
-        name: "get_evidence",
-        operation: "getEvidence",
-        effect: Effect::Reads,
-        title: "The evidence of a booking",
-        description: "Answers the signed evidence packet of a booking: what is recorded about it by now, with proofs that anybody can check \
-                      offline. It is long. Use it to hand evidence to somebody; to know whether a booking's evidence is sound, \
-                      verify_evidence with its bookingId is enough. Whoever keeps the packet should keep the text as it is.",
-    },
-    Tool {
-        name: "list_bookings",
-        operation: "listBookings",
-        effect: Effect::Reads,
-        title: "Find bookings",
-        description: "Lists bookings, newest first, by status or the time of the event. When `hasMore` is true, call again with \
-                      `cursor` set to `nextCursor`.",
-    },
-    Tool {
-        name: "list_webhook_events",
-        operation: "listWebhookEvents",
-        effect: Effect::Reads,
-        title: "What happened, and who was told",
-        description: "Lists the events of all bookings, or of one by `bookingId`, oldest first, with where each was delivered. Use it to \
-                      follow what happened (`after`: the `nextAfter` of the answer before; `wait` to wait for the next event) or, with \
-                      status failed, to find deliveries for retry_webhook_event.",
-    },
-    Tool {
-        name: "protect_booking",
-        operation: "protectBooking",
-        effect: Effect::AddsOnce,
-        title: "Protect a booking",
-        description: "Locks a recorded booking into the tamper-evident ledger and answers a receipt. Use it right after create_booking, or \
-                      when somebody wants a booking to count as evidence. Doing it again answers the same receipt. Next: get_evidence \
-                      or verify_evidence.",
-    },
-    Tool {
-        name: "retry_webhook_event",
-        operation: "retryWebhookEvent",
-        effect: Effect::Adds,
-        title: "Deliver an event once more",
-        description: "Delivers an event to the webhook endpoints once more and waits up to ten seconds for the outcome. Use it when \
-                      list_webhook_events shows a failed delivery and the receiver is back. `pending` in the answer means that the \
-                      outcome is not known yet: look again with list_webhook_events.",
-    },
-    Tool {
-        name: "verify_evidence",
-        operation: "verifyEvidence",
-        effect: Effect::Reads,
-        title: "Verify evidence",
-        description: "Checks whether an evidence packet is genuine and unchanged: form, signature, proofs, and that what it says follows \
-                      from what was recorded. Send `bookingId` for a booking of your own, or `packet` for one you were given, together \
-                      with the `ledgerKey` you trust when it comes from another service. `verified` is the answer; `checks` say why.",
-    },
-];
+pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("tools.json")).expect("a test reads every embedded text")
+});
 
 impl Tool {
     /// The tool as it is listed. `document` is the interface's.
     pub(super) fn define(&self, document: &Value) -> Definition {
-        let (input, output) = match operation(document, self.operation) {
-            Some(operation) => {
-                let input = input_schema(operation, document);
-                let output = followed(document, success(operation)).clone();
-                (input, output)
-            }
-            // The one that is not in the document.
-            None => (verification::input_schema(), verification::output_schema()),
-        };
+        let mut operations = operations(document).map(|(.., operation)| operation);
+        let (input, output) =
+            match operations.find(|operation| operation["operationId"] == self.operation) {
+                Some(operation) => {
+                    let input = input_schema(operation, document);
+                    let output = followed(document, success(operation)).clone();
+                    (input, output)
+                }
+                // The one that is not in the document.
+                None => (verification::input_schema(), verification::output_schema()),
+            };
         Definition::new(self.name, self.description, whole(input, document))
             .with_title(self.title)
             .with_raw_output_schema(whole(output, document))
             .with_annotations(self.effect.annotations())
     }
-}
-
-fn operation<'d>(document: &'d Value, id: &str) -> Option<&'d Value> {
-    let paths = document["paths"].as_object()?;
-    let mut operations = paths
-        .values()
-        .filter_map(Value::as_object)
-        .flat_map(Map::values);
-    operations.find(|operation| operation["operationId"] == id)
 }
 
 /// The schema of an operation's first answer that is a success.
@@ -338,7 +245,7 @@ mod tests {
     fn what_a_tool_does_is_what_its_operation_s_method_says() {
         use bookguard_core::operation::Method;
         let table = crate::api::table();
-        for tool in &TABLE {
+        for tool in TABLE.iter() {
             let reads = matches!(tool.effect, Effect::Reads);
             match table.iter().find(|entry| entry.route.id == tool.operation) {
                 Some(entry) => {

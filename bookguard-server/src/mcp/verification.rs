@@ -170,48 +170,7 @@ pub(super) fn input_schema() -> Value {
 
 /// Its answer, as JSON Schema.
 pub(super) fn output_schema() -> Value {
-    json!({
-        "type": "object",
-        "required": ["verified", "checks"],
-        "properties": {
-            "verified": {
-                "type": "boolean",
-                "description": "Whether the packet is genuine: every check was made and held.",
-            },
-            "bookingId": {
-                "type": ["string", "null"],
-                "description": "The booking the packet says it is about; null when the packet cannot be read.",
-            },
-            "createdAt": {
-                "type": ["string", "null"],
-                "description": "When the packet says it was made.",
-            },
-            "ledger": {
-                "type": ["object", "null"],
-                "description": "The signed state of the ledger that the packet is proven against; null when no proof holds.",
-                "required": ["origin", "treeSize", "rootHash"],
-                "properties": {
-                    "origin": { "type": "string" },
-                    "treeSize": { "type": "integer" },
-                    "rootHash": { "type": "string" },
-                },
-            },
-            "checks": {
-                "type": "array",
-                "description": "Every check, in the order made. Checks that need what an earlier one refused are left out.",
-                "items": {
-                    "type": "object",
-                    "required": ["name", "place", "passed", "detail"],
-                    "properties": {
-                        "name": { "type": "string", "description": "What was checked." },
-                        "place": { "type": "string", "description": "Where in the packet: a JSON pointer." },
-                        "passed": { "type": "boolean" },
-                        "detail": { "type": "string", "description": "What that means, in a sentence." },
-                    },
-                },
-            },
-        },
-    })
+    serde_json::from_str(include_str!("verification.json")).expect("a test defines every tool")
 }
 
 #[cfg(test)]

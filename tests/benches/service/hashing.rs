@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::Fallible;
@@ -79,13 +79,11 @@ impl LedgerHashing {
         let mut entries = Vec::new();
         for row in select.query_map([], read)? {
             let (leaf, facts, salts, salt) = row?;
-            let pairs: Vec<Value> = serde_json::from_str(&facts)?;
-            let texts = pairs.iter().map(|pair| pair.to_string().into_bytes());
+            let members: Map<String, Value> = serde_json::from_str(&facts)?;
+            let pair = |(name, value)| serde_json::json!([name, value]).to_string().into_bytes();
+            let texts = members.iter().map(pair);
             let fields: Vec<_> = salts.chunks(32).map(<[u8]>::to_vec).zip(texts).collect();
-            let digests: usize = pairs
-                .iter()
-                .filter_map(|pair| Some(pair[0].as_str()?.len() + 49))
-                .sum();
+            let digests: usize = members.keys().map(|name| name.len() + 49).sum();
             entries.push(Entry {
                 leaf: [&[0], leaf.as_slice()].concat(),
                 fields,

@@ -2,17 +2,17 @@
 //! in force when it was recorded.
 
 use super::super::packet::Packet;
-use super::super::rebuild::Rebuilt;
+use super::super::state::BookingState;
 use super::Outcome;
 use crate::policy::{DISCLOSURE_VERSION, Terms, TermsDisclosure, disclose};
 
 /// That every text shown is what the terms say, and every acceptance shown is recorded and of the right text. `terms_versions` are the
 /// terms before each change of date, then the ones in force.
-pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms_versions: &[Terms]) -> Outcome {
+pub(super) fn check(packet: &Packet, state: &BookingState, terms_versions: &[Terms]) -> Outcome {
     let told = terms_versions.iter().enumerate();
     let told: Result<Vec<TermsDisclosure>, String> = told
         .map(|(moves, terms)| {
-            let disclosure = disclose(terms, rebuilt.reschedules_after(moves));
+            let disclosure = disclose(terms, &state.moves[..moves]);
             disclosure.map_err(|e| format!("The terms cannot be put into words: {}", e.message))
         })
         .collect();
@@ -23,10 +23,10 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms_versions: &[Terms]
                 .to_owned(),
         );
     }
-    if !(rebuilt.acceptances.iter().map(|since| &since.fact)).eq(&packet.acceptances) {
+    if !(state.acceptances.iter().map(|logged| &logged.fact)).eq(&packet.acceptances) {
         return Err("The acceptances shown are not the ones recorded.".to_owned());
     }
-    for accepted in &rebuilt.acceptances {
+    for accepted in &state.acceptances {
         let acceptance = &accepted.fact;
         let (who, at) = (acceptance.party, acceptance.accepted_at);
         if acceptance.disclosure_version != DISCLOSURE_VERSION {
@@ -35,7 +35,7 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms_versions: &[Terms]
                 crate::input::shorten(&acceptance.disclosure_version)
             ));
         }
-        let text = told.get(accepted.moves);
+        let text = told.get(state.moves_before(&accepted.place));
         if text.map(|text| &text.disclosure_hash) != Some(&acceptance.disclosure_hash) {
             return Err(format!(
                 "What {who} accepted, recorded {at}, is not the text of the terms in force then."

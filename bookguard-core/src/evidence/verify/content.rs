@@ -1,24 +1,25 @@
 //! What a packet says in plain: that it is what the proven records say, and what anybody computes from them.
 
+use serde_json::{Map, Value};
+
+use super::super::facts::{Fact, LeafPlace, Logged};
 use super::super::frozen;
-use super::super::packet::{Packet, evaluate};
-use super::super::rebuild::{DisclosedFact, Ended, Rebuilt, differences, rebuild};
-use super::super::summary::{Landmark, Material, summarize};
-use super::{Outcome, Proven, Verification, acceptance, deliveries, resolution, terms};
-use crate::ledger::Checkpoint;
+use super::super::packet::{Packet, PacketEntry, evaluate};
+use super::super::state::BookingState;
+use super::super::summary::{Material, summarize};
+use super::{Outcome, Verification, acceptance, deliveries, resolution, terms};
+use crate::ledger::jcs::differences;
+use crate::ledger::{Checkpoint, LeafKind};
 use crate::model::Booking;
 use crate::policy::Terms;
 
 impl Verification {
-    pub(super) fn content(&mut self, packet: &Packet, entries: &[Proven], head: &Checkpoint) {
-        let facts: Vec<DisclosedFact> = entries
-            .iter()
-            .map(|entry| DisclosedFact {
-                kind: entry.kind,
-                at: entry.at,
-                fields: entry.fields.clone(),
-            })
-            .collect();
+    pub(super) fn content(
+        &mut self,
+        packet: &Packet,
+        entries: &[(LeafKind, LeafPlace)],
+        head: &Checkpoint,
+    ) {
         // The summary of the policy and all that the terms repeat of the booking comes from what is shown; that it is also
         // what is recorded is checked on the booking itself.
         let current = packet
@@ -30,35 +31,33 @@ impl Verification {
             .ok()
             .and_then(|terms| terms.policy.as_ref());
         let policy = policy.map(frozen::policy_summary);
-        let rebuilt = match rebuild(&facts, policy) {
-            Ok(rebuilt) => rebuilt,
-            Err(faults) => {
-                self.check("booking", "/booking", Err(faults.join(" ")));
+        let folded = facts(packet, entries)
+            .and_then(|facts| Ok((BookingState::fold(facts.iter().cloned(), policy)?, facts)));
+        let (state, facts) = match folded {
+            Ok(folded) => folded,
+            Err(fault) => {
+                self.check("booking", "/booking", Err(fault));
                 return;
             }
         };
-        self.check(
-            "booking",
-            "/booking",
-            same_booking(packet, &rebuilt.booking),
-        );
+        self.check("booking", "/booking", same_booking(packet, &state.booking));
         self.check("policy", "/policy", same_policy(packet));
-        self.check("terms", "/terms", terms::same(packet, &rebuilt));
+        self.check("terms", "/terms", terms::same(packet, &state));
         match &current {
             Ok(terms) => {
-                let terms_versions = terms::schedule(packet, &rebuilt);
+                let terms_versions = terms::schedule(packet, &state);
                 let (said, terms_versions) = terms_versions.map_or_else(
                     |why| (Err(why), None),
                     |(said, terms_versions)| (Ok(said), Some(terms_versions)),
                 );
                 self.check("schedule", "/terms", said);
                 if let Some(terms_versions) = terms_versions {
-                    let accepted = acceptance::check(packet, &rebuilt, &terms_versions);
+                    let accepted = acceptance::check(packet, &state, &terms_versions);
                     self.check("acceptances", "/acceptances", accepted);
                 }
-                let resolved = resolution::check(packet, &rebuilt, terms);
+                let resolved = resolution::check(packet, &state, terms);
                 self.check("resolution", "/resolution", resolved);
-                let evaluated = evaluation(packet, &rebuilt, terms);
+                let evaluated = evaluation(packet, &state, terms);
                 self.check("evaluation", "/evaluation", evaluated);
             }
             Err(why) => {
@@ -69,15 +68,32 @@ impl Verification {
                 );
             }
         }
-        let told = deliveries::check(packet, &rebuilt);
+        let told = deliveries::check(packet, &state);
         self.check("deliveries", "/deliveries", told);
-        let said = summary(packet, &rebuilt, entries, head);
+        let said = summary(packet, &facts, head);
         self.check("summary", "/summary", said);
     }
 }
 
+/// The facts that the entries disclose, read exactly.
+fn facts(packet: &Packet, entries: &[(LeafKind, LeafPlace)]) -> Result<Vec<Logged<Fact>>, String> {
+    let read = |(entry, (kind, place)): (&PacketEntry, &(LeafKind, LeafPlace))| {
+        let members = entry.disclosures.iter();
+        let members = members.map(|d| (d.name.clone(), d.value.clone())).collect();
+        Ok(Logged {
+            place: *place,
+            fact: Fact::read(*kind, members)?,
+        })
+    };
+    packet.entries.iter().zip(entries).map(read).collect()
+}
+
 fn same_booking(packet: &Packet, recorded: &Booking) -> Outcome {
-    let differences = differences(recorded, &packet.booking);
+    let members = |booking: &Booking| match serde_json::to_value(booking) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    let differences = differences(members(recorded), members(&packet.booking));
     if differences.is_empty() {
         return Ok(format!(
             "Booking {} is shown exactly as these records of the ledger say, status {} included.",
@@ -114,10 +130,10 @@ fn same_policy(packet: &Packet) -> Outcome {
     }
 }
 
-fn evaluation(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
-    let resolution = rebuilt.ended.as_ref().map(Ended::latest);
-    let under = (terms, rebuilt.reschedules());
-    let anew = evaluate(&rebuilt.booking, resolution, under, packet.created_at);
+fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
+    let resolution = state.resolution();
+    let under = (terms, &state.moves[..]);
+    let anew = evaluate(&state.booking, resolution, under, packet.created_at);
     if anew != packet.evaluation {
         return Err(match resolution {
             Some(_) => "The evaluation shown is not the one that was recorded when the booking was canceled.".to_owned(),
@@ -137,23 +153,14 @@ fn evaluation(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
     })
 }
 
-fn summary(packet: &Packet, rebuilt: &Rebuilt, entries: &[Proven], head: &Checkpoint) -> Outcome {
-    let entries: Vec<Landmark> = entries
-        .iter()
-        .map(|entry| Landmark {
-            kind: entry.kind,
-            at: entry.at,
-            index: entry.index,
-        })
-        .collect();
+fn summary(packet: &Packet, facts: &[Logged<Fact>], head: &Checkpoint) -> Outcome {
     let anew = summarize(&Material {
         origin: &head.origin,
         created_at: packet.created_at,
         booking: &packet.booking,
-        entries: &entries,
+        facts,
         evaluation: packet.evaluation.as_ref(),
         resolution: packet.resolution.as_ref(),
-        notifications: &rebuilt.notifications,
         deliveries: &packet.deliveries,
     });
     if anew != packet.summary {

@@ -1,28 +1,17 @@
 //! What was sent to the partner: how each delivery ended is shown as recorded, and nothing shown contradicts it. Hosts,
 //! and what happened before the last attempt or since it, is the service's word.
 
-use super::super::notification::{Causes, Notification};
+use super::super::notification::Notification;
 use super::super::packet::{Packet, PacketDelivery};
-use super::super::rebuild::{Ended, Rebuilt};
+use super::super::state::BookingState;
 use super::Outcome;
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
-use crate::model::{DeliveryStatus, EventId, Timestamp};
-use crate::policy::Resolution;
+use crate::model::{DeliveryStatus, EventId};
 
 /// That the deliveries shown are such as the records of the ledger allow, every end that is recorded among them.
-pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
-    let recorded = &rebuilt.notifications;
-    let resolved_at: Vec<Timestamp> = rebuilt
-        .ended
-        .iter()
-        .flat_map(Ended::resolutions)
-        .map(Resolution::made_at)
-        .collect();
-    let causes = Causes {
-        created_at: rebuilt.booking.created_at,
-        protected_at: rebuilt.booking.protected_at,
-        resolved_at: &resolved_at,
-    };
+pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
+    let recorded: Vec<&Notification> = state.settled.iter().map(|known| &known.fact).collect();
+    let causes = state.causes();
     // Each is compared with all others below, which many thousands in a forged packet would make a long work.
     let most = causes.total() * DELIVERIES_PER_EVENT;
     if packet.deliveries.len() > most {
@@ -58,7 +47,7 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
         if let Some(why) = shown
             .iter()
             .find_map(|other| clash(other, delivery))
-            .or_else(|| contradiction(delivery, recorded))
+            .or_else(|| contradiction(delivery, &recorded))
         {
             return refused(why);
         }
@@ -74,7 +63,7 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
             hidden.event_id, hidden.endpoint_id
         ));
     }
-    Ok(words(&shown, recorded))
+    Ok(words(&shown, &recorded))
 }
 
 /// Why two deliveries cannot both be there.
@@ -92,11 +81,11 @@ fn clash(one: &PacketDelivery, other: &PacketDelivery) -> Option<&'static str> {
 }
 
 /// Why a delivery cannot be as it is shown, the ledger's records of the booking given.
-fn contradiction(delivery: &PacketDelivery, recorded: &[Notification]) -> Option<&'static str> {
+fn contradiction(delivery: &PacketDelivery, recorded: &[&Notification]) -> Option<&'static str> {
     let own = recorded
         .iter()
         .filter(|n| Some(n.endpoint_id) == delivery.endpoint_id && n.event_id == delivery.event_id);
-    if !own.eq(&delivery.recorded) {
+    if !own.copied().eq(&delivery.recorded) {
         return Some("how it ended is not shown as the ledger records it");
     }
     let last = delivery.recorded.last();
@@ -147,7 +136,7 @@ fn history(delivery: &PacketDelivery) -> Option<&'static str> {
     (!ended).then_some("its attempts do not end as its status says")
 }
 
-fn words(shown: &[&PacketDelivery], recorded: &[Notification]) -> String {
+fn words(shown: &[&PacketDelivery], recorded: &[&Notification]) -> String {
     let ended = shown.iter().filter(|d| !d.recorded.is_empty()).count();
     let accepted = recorded.iter().filter(|n| n.delivered()).count();
     let mut events: Vec<EventId> = shown.iter().map(|d| d.event_id).collect();

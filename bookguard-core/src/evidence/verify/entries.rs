@@ -1,14 +1,14 @@
 //! The entries of a packet: that each is in the ledger, that they are one unbroken chain, and what they committed to.
 
-use std::collections::BTreeMap;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::super::facts::LeafPlace;
 use super::super::packet::{Packet, PacketEntry};
-use super::{Outcome, Proven, Verification, bytes_of, decode, place};
+use super::{Outcome, Verification, decode, place};
 use crate::input::shorten;
 use crate::ledger::hash::Hash;
+use crate::ledger::leaf::bytes_of;
 use crate::ledger::{
     Checkpoint, Leaf, LeafKind, TlogProof, VerifierKey, leaf_hash, verify_disclosure,
 };
@@ -23,12 +23,12 @@ struct Link {
 }
 
 impl Verification {
-    /// Checks all entries; what they say and the head they lead to, unless a check failed.
+    /// Checks all entries; of what kind and where they are, and the head they lead to, unless a check failed.
     pub(super) fn entries(
         &mut self,
         packet: &Packet,
         key: &VerifierKey,
-    ) -> Option<(Vec<Proven>, Checkpoint)> {
+    ) -> Option<(Vec<(LeafKind, LeafPlace)>, Checkpoint)> {
         let mut links = Vec::new();
         let mut proven = Vec::new();
         let mut whole = true;
@@ -50,16 +50,17 @@ impl Verification {
                 head.size
             )));
             match committed(entry, &link) {
-                Ok(entry) => {
+                Ok(kind) => {
                     self.check(
                         "commitment",
                         &place(at, "body"),
                         Ok(format!(
-                            "The record is a {}, and it is the one the ledger committed to.",
-                            entry.kind
+                            "The record is a {kind}, and it is the one the ledger committed to."
                         )),
                     );
-                    proven.push(entry);
+                    let (index, hash) = (link.index, link.hash);
+                    let at = Timestamp::from_ms(link.leaf.t);
+                    proven.push((kind, LeafPlace { index, hash, at }));
                 }
                 Err(why) => {
                     whole = false;
@@ -102,28 +103,17 @@ fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), S
 }
 
 /// That the leaf commits to the body, and that the body is of a known kind.
-fn committed(entry: &PacketEntry, link: &Link) -> Result<Proven, String> {
+fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     let salt = bytes_of(&entry.salt).ok_or("The record's salt is not 32 bytes in base64url.")?;
     entry
         .body
         .verify(&link.leaf, &salt)
         .map_err(|_| "The record's content is not the one the ledger committed to.")?;
-    let kind: LeafKind = entry.body.kind.parse().map_err(|_| {
+    entry.body.kind.parse().map_err(|_| {
         format!(
             "\"{}\" is not a kind of record that this version of Bookguard knows.",
             shorten(&entry.body.kind)
         )
-    })?;
-    let fields: BTreeMap<_, _> = entry
-        .disclosures
-        .iter()
-        .map(|disclosure| (disclosure.name.clone(), disclosure.value.clone()))
-        .collect();
-    Ok(Proven {
-        kind,
-        at: Timestamp::from_ms(link.leaf.t),
-        index: link.index,
-        fields,
     })
 }
 

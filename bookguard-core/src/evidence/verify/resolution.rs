@@ -1,13 +1,13 @@
 //! How a canceled booking was resolved: shown as recorded, and recomputed from the terms alone.
 
 use super::super::packet::Packet;
-use super::super::rebuild::{Ended, Rebuilt};
+use super::super::state::BookingState;
 use super::Outcome;
-use crate::policy::{self, Evaluation, Resolution, Standing, Subject, Terms, Zone};
+use crate::policy::{self, Cancellation, Evaluation, Resolution, Standing, Subject, Terms, Zone};
 
 /// That the packet shows the recorded resolution, and that its amounts are what policy and facts give.
-pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcome {
-    let Some(ended) = &rebuilt.ended else {
+pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
+    let Some((cancellation, latest)) = state.cancellation.as_ref().zip(state.resolution()) else {
         return match packet.resolution {
             Some(_) => Err(
                 "The packet shows a resolution that no record of the ledger in it speaks of."
@@ -19,44 +19,47 @@ pub(super) fn check(packet: &Packet, rebuilt: &Rebuilt, terms: &Terms) -> Outcom
             ),
         };
     };
-    if packet.resolution.as_ref() != Some(ended.latest()) {
+    if packet.resolution.as_ref() != Some(latest) {
         return Err(
             "The resolution shown is not the one recorded in the ledger, or not the latest in the packet."
                 .to_owned(),
         );
     }
-    recomputed(rebuilt, ended, terms)
+    recomputed(state, cancellation, terms)
 }
 
 /// Evaluates the cancellation anew, and repeats what a person decided.
-fn recomputed(rebuilt: &Rebuilt, ended: &Ended, terms: &Terms) -> Outcome {
-    let booking = &rebuilt.booking;
+fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) -> Outcome {
     let subject = Subject {
-        booking_id: booking.booking_id,
+        booking_id: state.booking.booking_id,
         terms,
-        standing: Standing::of(booking.protected, None),
-        reschedules: rebuilt.reschedules(),
+        standing: Standing::of(state.booking.protected, None),
+        reschedules: &state.moves,
     };
-    let anew = policy::evaluate(&subject, &ended.cancellation.question())
-        .map_err(|refusal| wrong(&ended.resolved, &refusal))?;
-    same(&ended.resolved, &anew, terms)?;
-    let Some(decided) = &ended.decided else {
-        return Ok(format!(
-            "The resolution is the latest one recorded in the packet, and what it came to ({}) was recomputed from the terms and the cancellation with the same result.",
-            sums(&anew)
-        ));
-    };
-    let refused =
-        || "The decision recorded in the ledger does not say what was decided.".to_owned();
-    let decision = decided.decision.clone().ok_or_else(refused)?;
-    let anew = ended
-        .resolved
-        .decided(decision, decided.resolution_id, terms)
-        .map_err(|refusal| wrong(decided, &refusal))?;
-    same(decided, &anew.evaluation, terms)?;
+    let mut said = String::new();
+    for resolution in state.resolutions.iter().map(|logged| &logged.fact) {
+        let anew = match &resolution.decision {
+            None => policy::evaluate(&subject, &cancellation.question()),
+            // It has the first one's place, which is in the same list.
+            Some(decision) => (state.resolutions[0].fact)
+                .decided(decision.clone(), resolution.resolution_id, terms)
+                .map(|decided| decided.evaluation),
+        };
+        let anew = anew.map_err(|refusal| wrong(resolution, &refusal))?;
+        same(resolution, &anew, terms)?;
+        said = match resolution.decision {
+            None => format!(
+                "what it came to ({}) was recomputed from the terms and the cancellation with the same result",
+                sums(&anew)
+            ),
+            Some(_) => format!(
+                "the cancellation needed a person, recomputed from the terms, and what was decided comes to {}, recomputed",
+                sums(&anew)
+            ),
+        };
+    }
     Ok(format!(
-        "The resolution is the latest one recorded in the packet: the cancellation needed a person, recomputed from the terms, and what was decided comes to {}, recomputed.",
-        sums(&anew.evaluation)
+        "The resolution is the latest one recorded in the packet, and {said}."
     ))
 }
 

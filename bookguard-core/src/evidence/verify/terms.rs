@@ -1,9 +1,8 @@
 //! The terms a booking is under, and was before its event was moved: shown as recorded, and computed anew.
 
-use super::super::frozen;
+use super::super::FrozenTerms;
 use super::super::packet::Packet;
-use super::super::rebuild::Rebuilt;
-use super::super::{FrozenTerms, TermsVersion};
+use super::super::state::BookingState;
 use super::Outcome;
 use crate::model::{Amount, Booking, Timestamp};
 use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Terms, Zone};
@@ -13,16 +12,15 @@ use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Te
 const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
 
 /// That the terms shown are those in the ledger: the first by their hash, the others word for word.
-pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
+pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
     let shown: Vec<&FrozenTerms> = packet.former_terms.iter().chain([&packet.terms]).collect();
     let (first, moved) = shown.split_first().ok_or("There are no terms.")?;
-    let hash = frozen::hash_of(&(*first).clone().stored(), first.adopted.as_deref());
-    if hash != rebuilt.terms_hash {
+    if first.hash() != state.terms_hash {
         return Err(
             "The terms shown are not the ones fixed when the booking was recorded.".to_owned(),
         );
     }
-    let recorded = rebuilt.reschedule_records.iter().map(|r| &r.terms);
+    let recorded = state.reschedules.iter().map(|r| &r.fact.terms);
     if !moved.iter().copied().eq(recorded) {
         return Err(
             "The terms shown are not the ones fixed when the event was moved, or some are missing."
@@ -32,21 +30,16 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
     if shown.iter().any(|terms| terms.adopted != first.adopted) {
         return Err("The event was moved, and with it the booking to another policy.".to_owned());
     }
-    let mut said = match rebuilt.reschedule_records.len() {
+    let mut said = match state.reschedules.len() {
         0 => "The terms are the ones fixed when the booking was recorded".to_owned(),
         n => format!(
             "The terms are the ones fixed when the event was last moved, and those before each of {n} moves are shown too"
         ),
     };
-    if let Some(locked) = &rebuilt.locked {
-        if shown.get(locked.moves) != Some(&&locked.fact) {
-            return Err(
-                "The terms locked by the protection are not the ones in force then.".to_owned(),
-            );
-        }
-        said += match rebuilt.reschedule_records.len() {
-            n if n == locked.moves => ", and the same that were locked when it was protected",
-            _ => "; the protection locked those that were in force then",
+    if let Some(place) = &state.protected {
+        said += match state.reschedules.len() == state.moves_before(place) {
+            true => ", and the same that were locked when it was protected",
+            false => "; the protection locked those that were in force then",
         };
     }
     Ok(said + ".")
@@ -54,33 +47,24 @@ pub(super) fn same(packet: &Packet, rebuilt: &Rebuilt) -> Outcome {
 
 /// That every schedule is what the policy gives, and that each change of date says what was reached before it. Gives the
 /// terms before each change of date, then the ones in force.
-pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Vec<Terms>), String> {
-    let recorded = &rebuilt.recorded;
+pub(super) fn schedule(
+    packet: &Packet,
+    state: &BookingState,
+) -> Result<(String, Vec<Terms>), String> {
     let first = packet.former_terms.first().unwrap_or(&packet.terms);
-    let first = TermsVersion {
-        since: recorded.created_at,
-        event_date: recorded.event_date,
-        time_zone: recorded.time_zone.clone(),
-        terms: first.clone(),
-    };
-    let thaw = |terms_version: &TermsVersion| {
-        let thawed = terms_version.thaw(recorded, packet.policy.clone());
-        thawed.map_err(|why| format!("The terms cannot be read: {why}."))
-    };
-    let mut former = thaw(&first)?;
-    let mut terms_versions = Vec::with_capacity(rebuilt.reschedule_records.len() + 1);
-    let mut clocks_changed = compare(refrozen(recorded, &former), &former)?;
-    for (moves, record) in rebuilt.reschedule_records.iter().enumerate() {
-        let terms_version = record.terms_version();
-        let terms = thaw(&terms_version)?;
-        let anew = former.rescheduled(terms.event_date, terms_version.time_zone.as_deref());
-        clocks_changed |= compare(anew.ok(), &terms)?;
-        let reached = PastReschedule::of(
-            &former,
-            rebuilt.reschedules_after(moves),
-            record.agreed_at(),
-        );
-        if record.reschedules.last() != Some(&reached) {
+    let versions = state.terms_versions(first.clone());
+    let thawed: Result<Vec<Terms>, String> = versions
+        .iter()
+        .map(|version| version.thaw(&state.booking, packet.policy.clone()))
+        .collect();
+    let thawed = thawed.map_err(|why| format!("The terms cannot be read: {why}."))?;
+    let mut clocks_changed = compare(refrozen(&state.as_recorded(), &thawed[0]), &thawed[0])?;
+    for (moves, record) in state.reschedules.iter().map(|r| &r.fact).enumerate() {
+        let (former, terms) = (&thawed[moves], &thawed[moves + 1]);
+        let anew = former.rescheduled(terms.event_date, record.time_zone.as_deref());
+        clocks_changed |= compare(anew.ok(), terms)?;
+        let reached = PastReschedule::of(former, &state.moves[..moves], record.agreed_at());
+        if record.former != reached {
             return Err(format!(
                 "The change of date of {} does not say what was reached before it: the schedule in force gave {}.",
                 record.rescheduled_at,
@@ -90,18 +74,16 @@ pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Ve
                 )
             ));
         }
-        terms_versions.push(std::mem::replace(&mut former, terms));
     }
-    let zone = former.time_zone;
-    terms_versions.push(former);
+    let zone = thawed[state.reschedules.len()].time_zone;
     if clocks_changed {
         let said = format!(
             "Deadlines and amounts are what the policy gives for this booking, except for a later change of the clocks in \
              {zone}; the ones agreed on then count."
         );
-        return Ok((said, terms_versions));
+        return Ok((said, thawed));
     }
-    let said = match rebuilt.reschedule_records.len() {
+    let said = match state.reschedules.len() {
         0 => "Deadlines and amounts are what the policy gives for this booking, recomputed."
             .to_owned(),
         n => format!(
@@ -109,7 +91,7 @@ pub(super) fn schedule(packet: &Packet, rebuilt: &Rebuilt) -> Result<(String, Ve
              was reached before them, recomputed."
         ),
     };
-    Ok((said, terms_versions))
+    Ok((said, thawed))
 }
 
 /// Compares terms with what they come to anew; whether only the clocks changed. Time-zone tables change, and the schedule

@@ -6,7 +6,7 @@ use super::super::SealedPacket;
 use super::*;
 use crate::ledger::Signer;
 use crate::limits::DELIVERIES_PER_EVENT;
-use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType};
+use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{Actor, ResolutionStatus};
 use crate::tests::shared_out;
 

@@ -2,19 +2,18 @@
 //!
 //! Invariant: what is recorded as accepted is the text of the terms in force at that moment, and no other.
 
-use crate::engine::batch::{BatchState, BookingState, KnownFact};
-use crate::engine::chain::Chain;
-use crate::engine::change::Change;
+use crate::engine::batch::{BatchState, LoadedBooking};
+use crate::engine::chain::Addition;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
-use crate::evidence::{Acceptance, facts};
+use crate::evidence::Acceptance;
+use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::cancellations::rule::owned;
 use crate::features::reschedules::rule::fault;
-use crate::ledger::{Hash, LeafKind};
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
-use crate::model::{BookingId, BookingStatus, Timestamp};
+use crate::model::{BookingStatus, Timestamp};
 use crate::policy::disclose;
 
 impl Command for AcceptTerms {
@@ -22,7 +21,7 @@ impl Command for AcceptTerms {
 
     fn needs(&self, needs: &mut Needs) {
         needs.booking_of(self.partner_id, self.booking_id);
-        needs.facts.push((LeafKind::TermsAccepted, self.booking_id));
+        needs.acceptances.push(self.booking_id);
     }
 
     /// Records an acceptance. The same party, method, instant and text again answer with what is recorded.
@@ -33,18 +32,18 @@ impl Command for AcceptTerms {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
         let asked = &self.asked;
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
-        let known = known(batch, self.booking_id)?;
-        let same = |(_, known): &&Recorded| {
+        let same = |known: &&Logged<Acceptance>| {
+            let known = &known.fact;
             known.party == asked.party
                 && known.method == asked.method
                 && known.at == asked.at
                 && known.disclosure_hash == asked.disclosure_hash
         };
-        if let Some((leaf, acceptance)) = known.iter().find(same) {
-            return Ok((Vec::new(), answer(batch, *leaf, acceptance)));
+        if let Some(known) = state.acceptances.iter().find(same) {
+            return Ok((Vec::new(), answer(batch, &known.place, &known.fact)));
         }
-        admissible(state, known.len())?;
-        let disclosure = disclose(&state.terms, state.reschedules())?;
+        admissible(state)?;
+        let disclosure = disclose(&state.terms, &state.moves)?;
         if disclosure.disclosure_hash != asked.disclosure_hash {
             return Err(Error::conflict(
                 "disclosure_changed",
@@ -71,11 +70,10 @@ impl Command for AcceptTerms {
             disclosure_hash: disclosure.disclosure_hash,
             disclosure_version: disclosure.version,
         };
-        let mut chain = Chain::of(batch, state, at, &self.seed)?;
-        let entry = chain.append(LeafKind::TermsAccepted, facts::accepted(&acceptance))?;
-        let leaf = (entry.index, entry.hash);
-        let reply = answer(batch, leaf, &acceptance);
-        Ok((vec![Change::Entry(Box::new(entry))], reply))
+        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let place = addition.record(acceptance.clone())?;
+        let reply = answer(batch, &place, &acceptance);
+        Ok((addition.changes(), reply))
     }
 
     fn complete(&self, reply: &mut Accepted, head: &Head) {
@@ -83,22 +81,7 @@ impl Command for AcceptTerms {
     }
 }
 
-/// An acceptance with its leaf and that leaf's hash.
-type Recorded = ((u64, Hash), Acceptance);
-
-/// What is recorded already, oldest first.
-fn known(batch: &BatchState, booking_id: BookingId) -> Result<Vec<Recorded>, Error> {
-    let facts = batch.facts.get(&(LeafKind::TermsAccepted, booking_id));
-    let read = |fact: &KnownFact| match Acceptance::of(fact.values.clone()) {
-        Ok(acceptance) => Ok((fact.leaf, acceptance)),
-        Err(why) => Err(Error::internal(format!(
-            "an acceptance cannot be read: {why}"
-        ))),
-    };
-    facts.into_iter().flatten().map(read).collect()
-}
-
-fn admissible(state: &BookingState, known: usize) -> Result<(), Error> {
+fn admissible(state: &LoadedBooking) -> Result<(), Error> {
     let booking_id = state.booking.booking_id;
     if state.booking.status == BookingStatus::Canceled {
         return Err(Error::conflict(
@@ -108,7 +91,7 @@ fn admissible(state: &BookingState, known: usize) -> Result<(), Error> {
             ),
         ));
     }
-    if known >= ACCEPTANCES {
+    if state.acceptances.len() >= ACCEPTANCES {
         return Err(Error::conflict(
             "too_many_acceptances",
             format!(
@@ -121,7 +104,7 @@ fn admissible(state: &BookingState, known: usize) -> Result<(), Error> {
 }
 
 /// Nobody accepts what is still to come, or a text before there was one. Clocks may differ by some minutes both ways.
-fn sound_instant(state: &BookingState, now: Timestamp, at: Timestamp) -> Result<(), Error> {
+fn sound_instant(state: &LoadedBooking, now: Timestamp, at: Timestamp) -> Result<(), Error> {
     let refuse = |code, message: String| {
         let fix = "Send the instant at which the party accepted.";
         Err(fault("/at", code, message, fix))
@@ -143,10 +126,10 @@ fn sound_instant(state: &BookingState, now: Timestamp, at: Timestamp) -> Result<
     Ok(())
 }
 
-fn answer(batch: &BatchState, leaf: (u64, Hash), acceptance: &Acceptance) -> Accepted {
+fn answer(batch: &BatchState, place: &LeafPlace, acceptance: &Acceptance) -> Accepted {
     Accepted {
         acceptance: acceptance.clone(),
-        receipt: Receipt::of(&batch.origin, leaf),
+        receipt: Receipt::of(&batch.origin, place),
     }
 }
 

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use crate::engine::batch::BatchState;
-use crate::engine::chain::{self, Chain};
+use crate::engine::chain::{self, Addition};
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::evidence::facts;
+use crate::evidence::FrozenTerms;
+use crate::evidence::facts::{self, LeafPlace};
 use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking, Protected};
 use crate::features::deliveries;
 use crate::features::partners::quota;
-use crate::ledger::LeafKind;
 use crate::model::{BookingStatus, EventType, Timestamp};
 use crate::webhook::body;
 
@@ -79,7 +79,7 @@ impl Command for ProtectBooking {
         let partner = batch
             .active_partner(&partner_id)
             .ok_or_else(|| Error::not_found("booking"))?;
-        let reply = |protected_at, leaf| Protected {
+        let reply = |protected_at, leaf: &LeafPlace| Protected {
             booking_id,
             protected: true,
             protected_at,
@@ -97,7 +97,7 @@ impl Command for ProtectBooking {
             BookingStatus::Protected => {
                 // The rows that say "protected" and the leaf index are written together; without one the store is damaged.
                 let (Some(protected_at), Some(leaf)) =
-                    (state.booking.protected_at, state.protected_leaf)
+                    (state.booking.protected_at, &state.protected)
                 else {
                     return Err(Error::internal(format!(
                         "booking {booking_id} is protected but has no leaf that says so"
@@ -107,28 +107,20 @@ impl Command for ProtectBooking {
             }
             BookingStatus::Created => {}
         }
-        let mut booking = state.booking.clone();
-        booking.protect(at);
-        let mut chain = Chain::of(batch, state, at, &self.seed)?;
-        let fields = facts::protected(&booking, &state.terms);
-        let entry = chain.append(LeafKind::BookingProtected, fields)?;
-        let (leaf_index, leaf) = (entry.index, entry.hash);
-        let mut changes = vec![
-            Change::Entry(Box::new(entry)),
-            Change::BookingProtected {
-                booking_id,
-                at,
-                leaf_index,
-            },
-        ];
+        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let leaf = addition.record(facts::Protected {
+            protected_at: at,
+            terms_hash: FrozenTerms::of(&state.terms).hash(),
+        })?;
         let event = NewEvent {
             event_id: self.event_id,
             event_type: EventType::BookingProtected,
-            head: body::protected(self.event_id, &booking, at, &self.evidence_url),
+            head: body::protected(self.event_id, &state.booking, at, &self.evidence_url),
             lease: self.lease,
         };
+        let mut changes = addition.changes();
         deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
-        Ok((changes, reply(at, (leaf_index, leaf))))
+        Ok((changes, reply(at, &leaf)))
     }
 
     fn complete(&self, reply: &mut Protected, head: &Head) {

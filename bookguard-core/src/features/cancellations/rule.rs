@@ -3,16 +3,14 @@
 //! What a cancellation comes to is the policy's to say. Invariant: whatever is canceled has its resolution, its entries and
 //! its event in the same batch, and nothing but a decision about a pending one follows.
 
-use crate::engine::batch::{BatchState, BookingState, PartnerState};
-use crate::engine::chain::Chain;
-use crate::engine::change::Change;
+use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
+use crate::engine::chain::Addition;
 use crate::engine::command::{Command, Decided, NewEvent};
 use crate::engine::needs::Needs;
 use crate::error::{Error, FieldError, Obstacle};
-use crate::evidence::facts;
+use crate::evidence::facts::Resolved;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries;
-use crate::ledger::LeafKind;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{
     self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionPath,
@@ -36,11 +34,11 @@ impl Command for CancelBooking {
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         let booking = &state.booking;
         let cancellation = cancellation(at, self, booking.currency)?;
-        let recorded = state.resolution.as_ref().map(Resolution::recorded);
+        let recorded = state.resolution().map(Resolution::recorded);
         let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
             .map_err(|refusal| refused(refusal, state))?;
-        guard(&self.asked.expected, &evaluation, state.resolution.as_ref())?;
-        if let Some(resolution) = &state.resolution {
+        guard(&self.asked.expected, &evaluation, state.resolution())?;
+        if let Some(resolution) = state.resolution() {
             let resolution = Resolution {
                 evaluation,
                 ..resolution.clone()
@@ -55,16 +53,9 @@ impl Command for CancelBooking {
             new.resolution_id,
             booking.protected,
         );
-        let mut chain = Chain::of(batch, state, at, &new.seed)?;
-        let canceled = chain.append(LeafKind::BookingCanceled, facts::canceled(&cancellation))?;
-        let changes = vec![
-            Change::Entry(Box::new(canceled)),
-            Change::BookingCanceled {
-                booking_id: booking.booking_id,
-                at,
-            },
-        ];
-        resolve(batch, partner, chain, new, resolution, changes)
+        let mut addition = Addition::to(batch, state, at, &new.seed)?;
+        addition.record(cancellation)?;
+        resolve(batch, partner, addition, new, resolution)
     }
 }
 
@@ -83,7 +74,7 @@ impl Command for DecideResolution {
         let asked = &self.asked;
         let unknown = |_| Error::not_found("resolution");
         let (partner, state) = owned(batch, self.partner_id, self.booking_id).map_err(unknown)?;
-        let latest = state.resolution.as_ref().filter(|latest| {
+        let latest = state.resolution().filter(|latest| {
             let named = Some(self.resolution_id);
             Some(latest.resolution_id) == named || latest.supersedes == named
         });
@@ -120,8 +111,8 @@ impl Command for DecideResolution {
         let resolution = latest
             .decided(decision, new.resolution_id, &state.terms)
             .map_err(|refusal| field_error(refusal, "/refund", "Send at most what was paid."))?;
-        let chain = Chain::of(batch, state, at, &new.seed)?;
-        resolve(batch, partner, chain, new, resolution, Vec::new())
+        let addition = Addition::to(batch, state, at, &new.seed)?;
+        resolve(batch, partner, addition, new, resolution)
     }
 }
 
@@ -130,7 +121,7 @@ pub(crate) fn owned(
     batch: &BatchState,
     partner_id: PartnerId,
     booking_id: BookingId,
-) -> Result<(&PartnerState, &BookingState), Error> {
+) -> Result<(&PartnerState, &LoadedBooking), Error> {
     let state = batch
         .bookings
         .get(&booking_id)
@@ -145,26 +136,20 @@ pub(crate) fn owned(
 fn resolve(
     batch: &BatchState,
     partner: &PartnerState,
-    mut chain: Chain,
+    mut addition: Addition,
     new: &NewResolution,
     resolution: Resolution,
-    mut changes: Vec<Change>,
 ) -> Decided<Resolution> {
-    let entry = chain.append(LeafKind::ResolutionCreated, facts::resolved(&resolution))?;
-    let leaf_index = entry.index;
+    addition.record(Resolved {
+        resolution: resolution.clone(),
+    })?;
     let event = NewEvent {
         event_id: new.event_id,
         event_type: EventType::ResolutionCreated,
         head: body::resolved(new.event_id, &resolution, &new.packet_url),
         lease: new.lease,
     };
-    changes.extend([
-        Change::Entry(Box::new(entry)),
-        Change::ResolutionAdded {
-            leaf_index,
-            resolution: Box::new(resolution.clone()),
-        },
-    ]);
+    let mut changes = addition.changes();
     let (at, booking_id) = (resolution.made_at(), resolution.booking_id);
     deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
     Ok((changes, resolution))
@@ -193,7 +178,7 @@ fn cancellation(
 }
 
 fn evaluate(
-    state: &BookingState,
+    state: &LoadedBooking,
     recorded: Option<&Recorded>,
     cancellation: &Cancellation,
 ) -> Result<Evaluation, Refusal> {
@@ -201,7 +186,7 @@ fn evaluate(
         booking_id: state.booking.booking_id,
         terms: &state.terms,
         standing: Standing::of(state.booking.protected, recorded),
-        reschedules: state.reschedules(),
+        reschedules: &state.moves,
     };
     policy::evaluate(&subject, &cancellation.question())
 }
@@ -267,8 +252,8 @@ fn already_decided(latest: &Resolution) -> Error {
 }
 
 /// The policy's refusal with the field it is about, or with the resolution there is.
-fn refused(refusal: Refusal, state: &BookingState) -> Error {
-    if let Some(resolution) = &state.resolution {
+fn refused(refusal: Refusal, state: &LoadedBooking) -> Error {
+    if let Some(resolution) = state.resolution() {
         let message = format!(
             "{} Its resolution is {}.",
             refusal.message, resolution.resolution_id

@@ -1,14 +1,13 @@
 //! The log itself: after a loss was accepted it goes on under a new name, and its first entry under it says so.
 
 use crate::engine::batch::BatchState;
-use crate::engine::chain::Chain;
+use crate::engine::chain;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::ContinueLog;
-use crate::ledger::LeafKind;
 use crate::model::Timestamp;
 
 impl Command for ContinueLog {
@@ -46,8 +45,7 @@ impl Command for ContinueLog {
             seen: rollback.seen.clone(),
             at,
         };
-        let mut chain = Chain::of_the_log(batch, self.stream, at, &self.seed);
-        let entry = chain.append(LeafKind::LogContinued, continuation.fields())?;
+        let entry = chain::of_the_log(batch, self.stream, at, &self.seed, &continuation)?;
         let changes = vec![
             Change::Entry(Box::new(entry)),
             Change::LogRenamed {

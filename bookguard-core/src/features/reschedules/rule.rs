@@ -3,16 +3,15 @@
 //! What a new date does to the terms is the policy's to say. Invariant: the terms that were in force stay where they were
 //! recorded, and no change of date reaches behind another one.
 
-use crate::engine::batch::{BatchState, BookingState, LatestReschedule};
-use crate::engine::chain::Chain;
-use crate::engine::change::{Change, Entry};
+use crate::engine::batch::{BatchState, LoadedBooking};
+use crate::engine::chain::Addition;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, FieldError};
-use crate::evidence::{FrozenTerms, RescheduleRecord, TermsVersion, facts};
+use crate::evidence::facts::LeafPlace;
+use crate::evidence::{FrozenTerms, reschedule};
 use crate::features::cancellations::rule::{field_error, owned};
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
-use crate::ledger::LeafKind;
 use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
 use crate::model::{BookingStatus, Timestamp};
 use crate::policy::{PastReschedule, Refusal, Rule, Terms, effective_schedule};
@@ -33,12 +32,8 @@ impl Command for RescheduleBooking {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Rescheduled> {
         let asked = &self.asked;
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
-        if let Some(latest_reschedule) = state
-            .latest_reschedule
-            .as_ref()
-            .filter(|latest_reschedule| repeats(asked, latest_reschedule))
-        {
-            return Ok((Vec::new(), answer(batch, latest_reschedule, &state.terms)?));
+        if let Some(latest) = state.reschedules.last().filter(|r| repeats(asked, &r.fact)) {
+            return Ok((Vec::new(), self.answer(batch, state, latest.place)?));
         }
         admissible(state, at)?;
         let agreed_at = agreed_at(state, at, asked)?;
@@ -52,40 +47,27 @@ impl Command for RescheduleBooking {
             .map_err(about_the_date)?;
         new_date(state, &terms, agreed_at)?;
 
-        let mut reschedules = state.reschedules().to_vec();
-        reschedules.push(PastReschedule::of(
-            &state.terms,
-            state.reschedules(),
-            agreed_at,
-        ));
-        let record = RescheduleRecord {
-            booking_id: self.booking_id,
+        let fact = reschedule::Rescheduled {
             rescheduled_at: at,
             event_date: terms.anchor,
             time_zone: time_zone.cloned(),
             agreed_by: asked.agreed_by.clone(),
             at: asked.at,
-            reschedules,
+            former: PastReschedule::of(&state.terms, &state.moves, agreed_at),
             terms: FrozenTerms::of(&terms),
         };
-        let mut chain = Chain::of(batch, state, at, &self.seed)?;
-        let entry = chain.append(LeafKind::BookingRescheduled, facts::rescheduled(&record))?;
-        let latest_reschedule = latest_reschedule(state, record, &entry);
-        let mut reply = answer(batch, &latest_reschedule, &terms)?;
+        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let place = addition.record(fact)?;
+        let first = || FrozenTerms::of(&state.terms);
+        addition.booking.first_terms.get_or_insert_with(first);
+        addition.booking.terms = terms;
+        let mut reply = self.answer(batch, &addition.booking, place)?;
         if asked.dry_run {
             reply.dry_run = true;
             reply.receipt = None;
             return Ok((Vec::new(), reply));
         }
-        let changes = vec![
-            Change::Entry(Box::new(entry)),
-            Change::BookingRescheduled {
-                booking_id: self.booking_id,
-                latest_reschedule: Box::new(latest_reschedule),
-                terms: Box::new(terms),
-            },
-        ];
-        Ok((changes, reply))
+        Ok((addition.changes(), reply))
     }
 
     fn complete(&self, reply: &mut Rescheduled, head: &Head) {
@@ -96,8 +78,7 @@ impl Command for RescheduleBooking {
 }
 
 /// Whether the latest change of date is what is asked for.
-fn repeats(asked: &RescheduleRequest, latest_reschedule: &LatestReschedule) -> bool {
-    let latest = &latest_reschedule.record;
+fn repeats(asked: &RescheduleRequest, latest: &reschedule::Rescheduled) -> bool {
     latest.terms.date == asked.event_date
         && latest.agreed_by == asked.agreed_by
         && latest.at == asked.at
@@ -105,10 +86,10 @@ fn repeats(asked: &RescheduleRequest, latest_reschedule: &LatestReschedule) -> b
 }
 
 /// Whether the booking stands where its event can still be moved.
-fn admissible(state: &BookingState, now: Timestamp) -> Result<(), Error> {
-    let BookingState { booking, terms, .. } = state;
-    let booking_id = booking.booking_id;
-    if booking.status == BookingStatus::Canceled {
+fn admissible(state: &LoadedBooking, now: Timestamp) -> Result<(), Error> {
+    let terms = &state.terms;
+    let booking_id = state.booking.booking_id;
+    if state.booking.status == BookingStatus::Canceled {
         return Err(Error::conflict(
             "booking_canceled",
             format!(
@@ -125,7 +106,7 @@ fn admissible(state: &BookingState, now: Timestamp) -> Result<(), Error> {
             ),
         ));
     }
-    if state.reschedules().len() >= RESCHEDULES {
+    if state.moves.len() >= RESCHEDULES {
         return Err(Error::conflict(
             "too_many_reschedules",
             format!(
@@ -139,7 +120,7 @@ fn admissible(state: &BookingState, now: Timestamp) -> Result<(), Error> {
 
 /// The instant at which it was agreed on, whose step counts as reached.
 fn agreed_at(
-    state: &BookingState,
+    state: &LoadedBooking,
     now: Timestamp,
     asked: &RescheduleRequest,
 ) -> Result<Timestamp, Error> {
@@ -166,7 +147,7 @@ fn agreed_at(
             ),
         );
     }
-    if let Some(last) = state.reschedules().last().filter(|last| at < last.at) {
+    if let Some(last) = state.moves.last().filter(|last| at < last.at) {
         return refuse(
             "rescheduled_out_of_order",
             format!(
@@ -199,7 +180,7 @@ fn step(terms: &Terms, at: Timestamp) -> Option<Rule> {
 }
 
 /// Whether the event really goes to another date, which is still to come when both sides agree on it.
-fn new_date(state: &BookingState, terms: &Terms, agreed_at: Timestamp) -> Result<(), Error> {
+fn new_date(state: &LoadedBooking, terms: &Terms, agreed_at: Timestamp) -> Result<(), Error> {
     let former = &state.terms;
     if (terms.anchor, terms.time_zone) == (former.anchor, former.time_zone) {
         return Err(Error::conflict(
@@ -238,55 +219,30 @@ fn about_the_date(refusal: Refusal) -> Error {
     }
 }
 
-/// What the booking is under once the entry is written.
-fn latest_reschedule(
-    state: &BookingState,
-    record: RescheduleRecord,
-    entry: &Entry,
-) -> LatestReschedule {
-    let booking = &state.booking;
-    let recorded = match &state.latest_reschedule {
-        Some(latest_reschedule) => latest_reschedule.recorded.clone(),
-        None => TermsVersion {
-            since: booking.created_at,
-            event_date: booking.event_date,
-            time_zone: booking.time_zone.clone(),
-            terms: FrozenTerms::of(&state.terms),
-        },
-    };
-    LatestReschedule {
-        leaf: (entry.index, entry.hash),
-        record,
-        recorded,
+impl RescheduleBooking {
+    /// What is answered about the latest change of date, which this entry records, or is about to.
+    fn answer(
+        &self,
+        batch: &BatchState,
+        state: &LoadedBooking,
+        place: LeafPlace,
+    ) -> Result<Rescheduled, Error> {
+        let latest = state.reschedules.last().map(|logged| &logged.fact);
+        let latest = latest.ok_or_else(|| Error::internal("a change of date was not recorded"))?;
+        Ok(Rescheduled {
+            booking_id: self.booking_id,
+            event_date: latest.event_date,
+            time_zone: latest.time_zone.clone(),
+            previous_event_date: latest.former.previous_event_date.to_string(),
+            rescheduled_at: latest.rescheduled_at,
+            at: latest.former.at,
+            agreed_by: latest.agreed_by.clone(),
+            reached: latest.former.reached,
+            schedule: effective_schedule(&state.terms, &state.moves)?,
+            dry_run: false,
+            receipt: Some(Receipt::of(&batch.origin, &place)),
+        })
     }
-}
-
-/// What is answered about a change of date that is recorded, or is about to be.
-fn answer(
-    batch: &BatchState,
-    latest_reschedule: &LatestReschedule,
-    terms: &Terms,
-) -> Result<Rescheduled, Error> {
-    let latest = &latest_reschedule.record;
-    let reschedule = latest.reschedules.last().ok_or_else(|| {
-        Error::internal(format!(
-            "the change of date of booking {} does not say what it changed",
-            latest.booking_id
-        ))
-    })?;
-    Ok(Rescheduled {
-        booking_id: latest.booking_id,
-        event_date: latest.event_date,
-        time_zone: latest.time_zone.clone(),
-        previous_event_date: reschedule.previous_event_date.to_string(),
-        rescheduled_at: latest.rescheduled_at,
-        at: reschedule.at,
-        agreed_by: latest.agreed_by.clone(),
-        reached: reschedule.reached,
-        schedule: effective_schedule(terms, &latest.reschedules)?,
-        dry_run: false,
-        receipt: Some(Receipt::of(&batch.origin, latest_reschedule.leaf)),
-    })
 }
 
 #[cfg(test)]

@@ -13,26 +13,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 
 use super::{EVENT_VERSION, EventBody, EventError};
-use crate::ledger::leaf::{Versioned, bytes_of};
-
-impl EventBody {
-    /// Reads a body from the canonical text that was committed to; the version before anything else.
-    ///
-    /// # Errors
-    /// [`EventError::Version`], [`EventError::Json`], [`EventError::Canonical`].
-    pub fn parse(text: &str) -> Result<Self, EventError> {
-        let json = |error: serde_json::Error| EventError::Json(error.to_string());
-        let Versioned { v } = serde_json::from_str(text).map_err(json)?;
-        if v != EVENT_VERSION {
-            return Err(EventError::Version(v));
-        }
-        let body: Self = serde_json::from_str(text).map_err(json)?;
-        if body.to_canonical() != text {
-            return Err(EventError::Canonical);
-        }
-        Ok(body)
-    }
-}
+use crate::ledger::leaf::bytes_of;
 
 impl Serialize for EventBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -71,7 +71,7 @@ impl Check<'_> {
 
 /// What a row says, if it is what its leaf commits to, spelled as the program does.
 fn continuation(row: &Row) -> Result<Continuation, String> {
-    entry::open(row)?;
+    entry::committed(row)?;
     Continuation::read(&read::entry(row).map_err(|e| e.to_string())?)
 }
 

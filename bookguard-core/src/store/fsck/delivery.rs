@@ -8,6 +8,7 @@ use super::page::{Belongings, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, Notes, settled, spelled};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
+use crate::evidence::facts::Logged;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
 use crate::store::conn::{Row, StoreError};
@@ -18,7 +19,7 @@ use crate::webhook::{Attempt, FailureClass, Schedule};
 /// `settled` is what the ledger says of how they ended, with the place of each entry.
 pub(super) fn check_all(
     event: &CheckedEvent,
-    settled: &[&(u64, Notification)],
+    settled: &[&Logged<Notification>],
     belongings: &Belongings<'_>,
     findings: &mut Findings,
 ) {
@@ -93,7 +94,7 @@ pub(super) fn check_all(
             Content::Pruned(_) => judge_pruned(&state, &attempts, &mut notes),
         }
         let own: Vec<_> = (settled.iter().copied())
-            .filter(|(_, n)| n.endpoint_id == endpoint_id)
+            .filter(|n| n.fact.endpoint_id == endpoint_id)
             .collect();
         settled::compare(event, &state, &attempts, &own, &mut notes);
         let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
@@ -103,7 +104,8 @@ pub(super) fn check_all(
             notes.fault("it is over, and the ledger does not say how it ended".to_owned());
         }
     }
-    for (index, n) in settled {
+    for Logged { place, fact: n } in settled {
+        let index = place.index;
         if !met.contains(&n.endpoint_id) {
             let place = format!(
                 "delivery of event {} to endpoint {}",

@@ -1,13 +1,14 @@
 //! The events of a booking: exactly those its facts cause, byte for byte.
 
+use std::iter::repeat;
+
 use sha2::{Digest as _, Sha256};
 
-use super::booking::Story;
 use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
 use crate::engine::change::{Content, Pruned};
-use crate::evidence::Notification;
-use crate::evidence::rebuild::Ended;
+use crate::evidence::facts::Logged;
+use crate::evidence::{BookingState, Notification};
 use crate::limits::RETENTION_MS;
 use crate::model::{EventId, EventType, PartnerId, Timestamp};
 use crate::policy::Resolution;
@@ -27,70 +28,60 @@ pub(super) struct CheckedEvent {
     pub at: Timestamp,
 }
 
-impl CheckedEvent {
-    /// `resolution` is the one this event tells of, if it is an event of that kind.
-    fn read(
-        row: &Row,
-        story: &Story<'_>,
-        resolution: Option<&Resolution>,
-    ) -> Result<Self, StoreError> {
-        let event_type = event_type(row.int(4)?)?;
-        Ok(Self {
-            event_id: row.id(1)?,
-            partner_id: row.id(2)?,
-            seq: row.size(3)?,
-            event_type,
-            retries: row.size(5)?,
-            content: content(row, 6)?,
-            at: match event_type {
-                EventType::BookingCreated => Some(story.created_at),
-                EventType::BookingProtected => story.protected_at,
-                EventType::ResolutionCreated => resolution.map(Resolution::made_at),
-            }
-            // One that should not be is reported with the list of them.
-            .unwrap_or(story.created_at),
-        })
-    }
+/// What a fact causes: an event of this type, at this instant, which tells of this resolution if of any.
+type Caused<'a> = (EventType, Timestamp, Option<&'a Resolution>);
+
+/// The events that the facts of a booking cause, in their order.
+fn caused(state: &BookingState) -> Vec<Caused<'_>> {
+    let booking = &state.booking;
+    let mut caused = vec![(EventType::BookingCreated, booking.created_at, None)];
+    caused.extend((booking.protected_at).map(|at| (EventType::BookingProtected, at, None)));
+    let resolutions = state.resolutions.iter().map(|logged| &logged.fact);
+    caused.extend(resolutions.map(|r| (EventType::ResolutionCreated, r.made_at(), Some(r))));
+    caused
 }
 
 /// Checks a booking's events and their deliveries.
-pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings: &mut Findings) {
+pub(super) fn check_all(
+    state: &BookingState,
+    belongings: &Belongings<'_>,
+    findings: &mut Findings,
+) {
+    let booking_id = state.booking.booking_id;
     let (mut types, mut told) = (Vec::new(), Vec::new());
-    let mut resolutions = story.ended.iter().flat_map(Ended::resolutions);
-    for row in belongings.events {
-        let resolution = match row.int(4).and_then(event_type) {
-            Ok(EventType::ResolutionCreated) => resolutions.next(),
-            _ => None,
-        };
-        let event = match CheckedEvent::read(row, story, resolution) {
+    let expected = caused(state);
+    for (row, cause) in belongings
+        .events
+        .iter()
+        .zip(expected.iter().map(Some).chain(repeat(None)))
+    {
+        let event = match read(row, state, cause) {
             Ok(event) => event,
             Err(why) => {
-                let place = format!("an event of booking {}", story.booking_id);
+                let place = format!("an event of booking {booking_id}");
                 findings.add("event", place, format!("its row cannot be read: {why}"));
                 continue;
             }
         };
         types.push(event.event_type);
-        check(&event, story, resolution, findings);
+        check(&event, state, cause.and_then(|cause| cause.2), findings);
         if let Content::Pruned(pruned) = &event.content {
-            check_pruned(&event, pruned, story, findings);
+            check_pruned(&event, pruned, state, findings);
         }
-        let settled = (story.settled.iter()).filter(|(_, n)| n.event_id == event.event_id);
-        let settled: Vec<&(u64, Notification)> = settled.collect();
+        let settled = (state.settled.iter()).filter(|n| n.fact.event_id == event.event_id);
+        let settled: Vec<&Logged<Notification>> = settled.collect();
         delivery::check_all(&event, &settled, belongings, findings);
         told.push(event.event_id);
     }
-    for (index, n) in &story.settled {
-        if !told.contains(&n.event_id) {
-            let place = format!("event {}", n.event_id);
+    for Logged { place, fact } in &state.settled {
+        if !told.contains(&fact.event_id) {
+            let index = place.index;
+            let place = format!("event {}", fact.event_id);
             let detail = format!("entry {index} says how a delivery of it ended; it is not there");
             findings.add("event", place, detail);
         }
     }
-    let mut expected = vec![EventType::BookingCreated];
-    expected.extend(story.protected_at.map(|_| EventType::BookingProtected));
-    let ended = story.ended.iter().flat_map(Ended::resolutions);
-    expected.extend(ended.map(|_| EventType::ResolutionCreated));
+    let expected: Vec<EventType> = expected.iter().map(|cause| cause.0).collect();
     if types != expected {
         let words = |types: &[EventType]| {
             let words: Vec<&str> = types.iter().map(|kind| kind.word()).collect();
@@ -98,7 +89,7 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
         };
         findings.add(
             "event",
-            format!("events of booking {}", story.booking_id),
+            format!("events of booking {booking_id}"),
             format!(
                 "stored: {}; the ledger says: {}",
                 words(&types),
@@ -108,9 +99,28 @@ pub(super) fn check_all(story: &Story<'_>, belongings: &Belongings<'_>, findings
     }
 }
 
+fn read(
+    row: &Row,
+    state: &BookingState,
+    cause: Option<&Caused<'_>>,
+) -> Result<CheckedEvent, StoreError> {
+    let event_type = event_type(row.int(4)?)?;
+    // One that should not be is reported with the list of them.
+    let cause = cause.filter(|cause| cause.0 == event_type);
+    Ok(CheckedEvent {
+        event_id: row.id(1)?,
+        partner_id: row.id(2)?,
+        seq: row.size(3)?,
+        event_type,
+        retries: row.size(5)?,
+        content: content(row, 6)?,
+        at: cause.map_or(state.booking.created_at, |cause| cause.1),
+    })
+}
+
 fn check(
     event: &CheckedEvent,
-    story: &Story<'_>,
+    state: &BookingState,
     resolution: Option<&Resolution>,
     findings: &mut Findings,
 ) {
@@ -119,7 +129,7 @@ fn check(
         "event",
         || place("partner_id"),
         &event.partner_id,
-        &story.partner_id,
+        &state.booking.partner_id,
     );
     if event.event_id.made_at() != event.at {
         findings.add(
@@ -135,18 +145,11 @@ fn check(
     let Some(body) = event.content.body() else {
         return;
     };
-    let url = |member| evidence_url(body, story, member);
+    let url = |member| evidence_url(body, state, member);
     let expected = match event.event_type {
-        EventType::BookingCreated => Some(created(event, story)),
-        EventType::BookingProtected => url("evidencePacketUrl").map(|url| {
-            body::protected_of(
-                event.event_id,
-                story.booking_id,
-                story.partner_id,
-                event.at,
-                &url,
-            )
-        }),
+        EventType::BookingCreated => Some(body::created(event.event_id, &state.booking)),
+        EventType::BookingProtected => url("evidencePacketUrl")
+            .map(|url| body::protected(event.event_id, &state.booking, event.at, &url)),
         EventType::ResolutionCreated => resolution
             .zip(url("packetUrl"))
             .map(|(resolution, url)| body::resolved(event.event_id, resolution, &url)),
@@ -165,22 +168,17 @@ fn check(
     }
 }
 
-fn created(event: &CheckedEvent, story: &Story<'_>) -> String {
-    body::created_of(
-        event.event_id,
-        story.booking_id,
-        story.partner_id,
-        event.at,
-        story.value,
-    )
-}
-
 /// What is left of a body: its hash, where the ledger alone says what the body was. The other types told an address, under a
 /// name that went with the body.
-fn check_pruned(event: &CheckedEvent, pruned: &Pruned, story: &Story<'_>, findings: &mut Findings) {
+fn check_pruned(
+    event: &CheckedEvent,
+    pruned: &Pruned,
+    state: &BookingState,
+    findings: &mut Findings,
+) {
     let place = |field: &str| format!("event {} field {field}", event.event_id);
     if event.event_type == EventType::BookingCreated {
-        let body = body::finish(&created(event, story), event.seq);
+        let body = body::finish(&body::created(event.event_id, &state.booking), event.seq);
         let (row, ledger) = (
             hex::encode(pruned.digest),
             hex::encode(Sha256::digest(body)),
@@ -195,11 +193,14 @@ fn check_pruned(event: &CheckedEvent, pruned: &Pruned, story: &Story<'_>, findin
 
 /// The address of the evidence, as the event tells it: under which name the service was reached then is nobody's
 /// knowledge, but the path is.
-fn evidence_url(body: &[u8], story: &Story<'_>, member: &str) -> Option<String> {
+fn evidence_url(body: &[u8], state: &BookingState, member: &str) -> Option<String> {
     let body: serde_json::Value = serde_json::from_slice(body).ok()?;
     let url = body.get("payload")?.get(member)?.as_str()?;
-    url.ends_with(&format!("/v1/bookings/{}/evidence", story.booking_id))
-        .then(|| url.to_owned())
+    url.ends_with(&format!(
+        "/v1/bookings/{}/evidence",
+        state.booking.booking_id
+    ))
+    .then(|| url.to_owned())
 }
 
 impl CheckedEvent {

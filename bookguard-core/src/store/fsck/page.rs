@@ -208,8 +208,8 @@ fn read_page(
 ) -> Result<Option<Page>, StoreError> {
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let bookings = ask(
-        "SELECT id, partner_id, status, event_ms, protected_ms, protected_leaf, rescheduled_leaf, canceled_ms, resolution_leaf, \
-         stream, entries, tip, policy_hash, body, terms FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
+        "SELECT id, partner_id, stream, body, entries, tip, status, event_ms, protected_ms, protected_leaf, rescheduled_leaf, moves, \
+         canceled_ms, resolution_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
         vec![after.as_slice().into(), BOOKINGS.into()],
     )?;
     let Some(last) = bookings.last() else {
@@ -228,7 +228,7 @@ fn read_page(
         range(),
     )?;
     let resolutions = ask(
-        "SELECT booking_id, id, leaf_idx FROM resolution \
+        "SELECT id, booking_id, leaf_idx FROM resolution \
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, leaf_idx",
         range(),
     )?;
@@ -329,7 +329,7 @@ impl Page {
             let belongings = Belongings {
                 entries: of_booking(&mut entries, 1, id),
                 events: of_booking(&mut events, 0, id),
-                resolutions: of_booking(&mut resolutions, 0, id),
+                resolutions: of_booking(&mut resolutions, 1, id),
                 page: self,
                 now,
             };

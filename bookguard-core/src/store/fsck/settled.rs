@@ -9,6 +9,7 @@ use super::Notes;
 use super::event::CheckedEvent;
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
+use crate::evidence::facts::Logged;
 use crate::webhook::Attempt;
 
 /// Compares a delivery with what the ledger says of it; `own` is that, each with the place of its entry.
@@ -16,10 +17,10 @@ pub(super) fn compare(
     event: &CheckedEvent,
     state: &DeliveryState,
     attempts: &[Attempt],
-    own: &[&(u64, Notification)],
+    own: &[&Logged<Notification>],
     notes: &mut Notes<'_>,
 ) {
-    let last = own.last().map(|(index, _)| *index);
+    let last = own.last().map(|last| last.place.index);
     if state.settled_leaf != last {
         let word = |leaf: Option<u64>| leaf.map_or_else(|| "none".to_owned(), |n| n.to_string());
         notes.fault(format!(
@@ -28,12 +29,13 @@ pub(super) fn compare(
             word(last)
         ));
     }
-    for (index, said) in own {
-        if let Some(why) = differs(event, state, attempts, said) {
+    for Logged { place, fact } in own {
+        if let Some(why) = differs(event, state, attempts, fact) {
+            let index = place.index;
             notes.fault(format!("entry {index} says how it ended: {why}"));
         }
     }
-    let accepted = own.last().is_some_and(|(_, said)| said.delivered());
+    let accepted = own.last().is_some_and(|last| last.fact.delivered());
     if accepted != (state.phase == DeliveryPhase::Delivered) {
         notes.fault(format!(
             "row says {:?}, the ledger says that it was {}",

@@ -64,7 +64,8 @@ CREATE TABLE policy_version (
 ) STRICT;
 CREATE UNIQUE INDEX policy_latest ON policy_version (partner_id, policy_id) WHERE latest = 1;
 
--- Body and terms are as they were recorded; the entry rescheduled_leaf says what holds since the event was last moved.
+-- Body and terms are as they were recorded; the entry rescheduled_leaf says what holds since the event was last moved, and moves
+-- what was reached before each time.
 CREATE TABLE booking (
     id               BLOB    NOT NULL PRIMARY KEY,
     partner_id       BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -73,6 +74,7 @@ CREATE TABLE booking (
     protected_ms     INTEGER,
     protected_leaf   INTEGER,
     rescheduled_leaf INTEGER,
+    moves            TEXT,
     canceled_ms      INTEGER,
     resolution_leaf  INTEGER,
     stream           BLOB    NOT NULL,
@@ -84,7 +86,7 @@ CREATE TABLE booking (
 ) STRICT;
 CREATE INDEX booking_by_partner ON booking (partner_id, id);
 
--- The log, one row per leaf, and what its commitment opens to: names and values, and each value's 32 bytes of salt.
+-- The log, one row per leaf, and what its commitment opens to: the fact as JSON, and each member's 32 bytes of salt.
 -- An entry that is of no booking is of the log itself: how it went on after a loss.
 CREATE TABLE entry (
     idx          INTEGER NOT NULL PRIMARY KEY,

@@ -32,11 +32,6 @@ pub(super) fn of(operation: &str, ty: &str) -> Option<Node> {
     }
 }
 
-/// What a refusal with this status says.
-pub(super) fn refusal(status: u16) -> Option<Node> {
-    READ.get("refusals")?.get(&status.to_string()).cloned()
-}
-
 /// The check of the policy that is put in the story.
 fn checked() -> Option<Node> {
     let put = READ.get("PolicyVersion")?.get("policy")?.to_string();

@@ -8,8 +8,8 @@ use bookguard_core::policy::POLICY_ID_PATTERN;
 use bookguard_core::session::Access;
 use serde_json::{Value, json};
 
-use super::{component, webhooks};
-use crate::api::Entry;
+use super::{component, written};
+use crate::api::Offered;
 use bookguard_core::input::Node;
 
 /// What a path can name, and the prefix of its ids.
@@ -33,7 +33,7 @@ const IN_PATH: [(&str, &str, Option<&str>); 7] = [
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
 
 /// The parameters of an operation.
-pub(super) fn of(entry: &Entry) -> Vec<Node> {
+pub(super) fn of(entry: &Offered) -> Vec<Node> {
     let route = &entry.route;
     let mut parameters: Vec<Node> = route
         .parameters()
@@ -57,7 +57,7 @@ pub(super) fn of(entry: &Entry) -> Vec<Node> {
 }
 
 /// What several operations share.
-pub(super) fn components(table: &[Entry]) -> Node {
+pub(super) fn components(table: &[Offered]) -> Node {
     let mut parameters: Vec<(String, Node)> = Vec::new();
     for entry in table {
         for name in entry.route.parameters() {
@@ -90,7 +90,7 @@ pub(super) fn components(table: &[Entry]) -> Node {
         ),
     ];
     parameters.extend(headers.map(|(name, header)| (name.to_owned(), header.into())));
-    parameters.extend(webhooks::parameters());
+    parameters.extend(written::members("parameters"));
     Node::Object(parameters)
 }
 

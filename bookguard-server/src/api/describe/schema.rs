@@ -12,9 +12,9 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type as _;
 use serde_json::Value;
 
-use super::{members, webhooks};
-use crate::api::Entry;
-use crate::refusal::{Problem, Refused, Unauthorized};
+use super::{members, written};
+use crate::api::Offered;
+use crate::refusal::{ErrorBody, Problem, Unauthorized};
 
 const COMPONENTS: &str = "#/components/schemas/";
 /// The component of a policy that is put, whose id is in the address.
@@ -22,9 +22,9 @@ const PUT_POLICY: &str = "NewPolicy";
 
 /// Every schema that has a name: the answers' types, as they describe themselves; what is written down; and over both, what
 /// the readers of requests say, who know the limits.
-pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
+pub(super) fn components(table: &[Offered]) -> Vec<(String, Node)> {
     let mut registry = Registry::new();
-    Refused::register(&mut registry);
+    ErrorBody::register(&mut registry);
     Problem::register(&mut registry);
     Unauthorized::register(&mut registry);
     for entry in table {
@@ -36,7 +36,7 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
     let declared: Vec<(String, Node)> = declared.flat_map(Declaration::schemas).collect();
     let answers = table.iter().map(|entry| (entry.output.reference)());
     let refusals = [
-        Refused::schema_ref(),
+        ErrorBody::schema_ref(),
         Unauthorized::schema_ref(),
         Problem::schema_ref(),
     ];
@@ -49,7 +49,9 @@ pub(super) fn components(table: &[Entry]) -> Vec<(String, Node)> {
         node.remove("title");
         (name.clone(), node)
     });
-    let written = types.chain(policy_schemas()).chain(webhooks::schemas());
+    let written = types
+        .chain(policy_schemas())
+        .chain(written::members("schemas"));
     let mut components: BTreeMap<String, Node> = written.collect();
     for (name, member, value) in members::constants() {
         let constant = Node::object([(member, Node::object([("const", value.into())]))]);

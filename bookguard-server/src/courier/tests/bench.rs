@@ -118,9 +118,9 @@ impl Node {
     }
 
     pub(super) fn reporting_courier(&mut self, claims: bool, report: fn(&str)) -> Courier {
-        let settings = Settings {
+        let settings = CourierConfig {
             claims,
-            ..Settings::new(AddressRules::dev(), report)
+            ..CourierConfig::new(AddressRules::dev(), report)
         };
         Courier::start(
             Arc::clone(&self.service),

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::access;
 use super::objects::{kind, one_line};
-use crate::api::Entry;
-use crate::api::followed;
+use crate::api::Offered;
+use crate::api::{followed, operations};
 
 /// Writes the section.
-pub(super) fn write(text: &mut String, table: &[Entry], document: &Value) {
+pub(super) fn write(text: &mut String, table: &[Offered], document: &Value) {
     text.push_str("\n## Operations\n\nWhat a status means where nothing else is said:\n\n");
     let usual = usual(document);
     for (status, meaning) in &usual {
@@ -27,16 +27,6 @@ pub(super) fn write(text: &mut String, table: &[Entry], document: &Value) {
             }
         }
     }
-}
-
-fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
-    let paths = document["paths"].as_object().into_iter().flatten();
-    paths.flat_map(|(path, methods)| {
-        let methods = methods.as_object().into_iter().flatten();
-        methods
-            .filter(|(_, operation)| operation["operationId"].is_string())
-            .map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
-    })
 }
 
 /// The groups of operations with what is said of them, those that the document names first.
@@ -88,7 +78,7 @@ fn answers<'d>(
 
 fn describe(
     text: &mut String,
-    table: &[Entry],
+    table: &[Offered],
     document: &Value,
     operation: &Value,
     usual: &BTreeMap<String, String>,

@@ -6,19 +6,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use crate::evidence::facts::{self, Field};
+use crate::evidence::facts::{
+    Created, Fact, LeafPlace, Logged, Protected, Resolved, SealedFact, Settled,
+};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
-use crate::evidence::summary::{Landmark, Material, summarize};
+use crate::evidence::summary::{Material, summarize};
 use crate::evidence::{
-    Acceptance, FrozenTerms, Notification, NotificationOutcome, Packet, RescheduleRecord,
+    Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet, Rescheduled,
 };
+use crate::ledger::event::field_digest;
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
-use crate::ledger::{
-    Checkpoint, Disclosure, EventBody, Leaf, LeafKind, Signer, TlogProof, Tree, commit_fields,
-    leaf_hash,
-};
+use crate::ledger::{Checkpoint, Disclosure, EventBody, Leaf, Signer, TlogProof, Tree, leaf_hash};
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
@@ -58,18 +58,14 @@ pub enum Lie {
 
 /// A booking and its entries.
 struct Kept {
-    booking: Booking,
+    state: BookingState,
     terms: Terms,
     stream: [u8; 16],
     entries: Vec<Entry>,
     former: Vec<FrozenTerms>,
     /// The former terms in words.
     told: Vec<TermsDisclosure>,
-    acceptances: Vec<Acceptance>,
-    reschedules: Vec<PastReschedule>,
-    notifications: Vec<Notification>,
     deliveries: Vec<PacketDelivery>,
-    resolution: Option<Resolution>,
 }
 
 struct Entry {
@@ -78,7 +74,7 @@ struct Entry {
     body: EventBody,
     salt: [u8; 32],
     disclosures: Vec<Disclosure>,
-    landmark: Landmark,
+    logged: Logged<Fact>,
 }
 
 fn at(text: &str) -> Timestamp {
@@ -250,23 +246,19 @@ impl Fixture {
         };
         let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
         let booking = booking(n, created_at, &terms, zone);
-        let text = FrozenTerms::of(&terms).stored();
-        let fields = facts::created(&booking, &terms, &text);
+        let fact = Created::of(&booking, FrozenTerms::of(&terms).hash());
         let stream = Sha256::digest([n])[..16].try_into().unwrap();
+        let state = BookingState::recorded(fact.clone(), booking.policy);
         let mut kept = Kept {
-            booking,
+            state,
             terms,
             stream,
             entries: Vec::new(),
             former: Vec::new(),
             told: Vec::new(),
-            acceptances: Vec::new(),
-            reschedules: Vec::new(),
-            notifications: Vec::new(),
             deliveries: Vec::new(),
-            resolution: None,
         };
-        self.append(&mut kept, LeafKind::BookingCreated, created_at, fields);
+        self.append(&mut kept, created_at, fact);
         if n < 25 {
             kept.attempt(EventType::BookingCreated, 5, Some("timeout"));
         }
@@ -274,15 +266,17 @@ impl Fixture {
     }
 
     fn protect(&mut self, which: usize) {
-        let now = self.kept[which].booking.created_at.plus_ms(3_600_000);
+        let now = self.kept[which].state.booking.created_at.plus_ms(3_600_000);
         self.protect_at(which, now);
     }
 
     fn protect_at(&mut self, which: usize, now: Timestamp) {
         let mut kept = self.kept.remove(which);
-        kept.booking.protect(now);
-        let fields = facts::protected(&kept.booking, &kept.terms);
-        self.append(&mut kept, LeafKind::BookingProtected, now, fields);
+        let fact = Protected {
+            protected_at: now,
+            terms_hash: FrozenTerms::of(&kept.terms).hash(),
+        };
+        self.append(&mut kept, now, fact);
         self.kept.insert(which, kept);
     }
 
@@ -345,9 +339,7 @@ impl Fixture {
                 .map(|_| hex::encode(Sha256::digest("fine"))),
         };
         delivery.recorded.push(notification.clone());
-        let fields = facts::settled(kept.booking.booking_id, &notification);
-        kept.notifications.push(notification);
-        self.append(&mut kept, LeafKind::WebhookSettled, now, fields);
+        self.append(&mut kept, now, Settled { notification });
         self.kept.insert(which, kept);
     }
 
@@ -355,45 +347,43 @@ impl Fixture {
         let mut kept = self.kept.remove(which);
         let agreed_at = at(now);
         let now = agreed_at.plus_ms(30 * 60_000);
-        let zone = zone.map(str::to_owned).or(kept.booking.time_zone.clone());
+        let zone = zone
+            .map(str::to_owned)
+            .or(kept.state.booking.time_zone.clone());
         let date = EventDate::parse(date).unwrap();
         let mut terms = kept.terms.rescheduled(date, zone.as_deref()).unwrap();
-        let told = policy::disclose(&kept.terms, &kept.reschedules).unwrap();
+        let told = policy::disclose(&kept.terms, &kept.state.moves).unwrap();
         kept.told.push(told);
-        let mut reschedule = PastReschedule::of(&kept.terms, &kept.reschedules, agreed_at);
+        let mut reschedule = PastReschedule::of(&kept.terms, &kept.state.moves, agreed_at);
         match self.lie {
             Some(Lie::Reached(sum)) => reschedule.reached = Some(sum),
             Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
             _ => {}
         }
-        kept.reschedules.push(reschedule);
-        let record = RescheduleRecord {
-            booking_id: kept.booking.booking_id,
+        let fact = Rescheduled {
             rescheduled_at: now,
             event_date: terms.anchor,
-            time_zone: zone.clone(),
+            time_zone: zone,
             agreed_by: vec![Actor::Organizer, Actor::Talent],
             at: Some(agreed_at),
-            reschedules: kept.reschedules.clone(),
+            former: reschedule,
             terms: FrozenTerms::of(&terms),
         };
         kept.former.push(FrozenTerms::of(&kept.terms));
-        kept.booking.reschedule(now, terms.anchor, zone);
         kept.terms = terms;
-        let fields = facts::rescheduled(&record);
-        self.append(&mut kept, LeafKind::BookingRescheduled, now, fields);
+        self.append(&mut kept, now, fact);
         self.kept.insert(which, kept);
     }
 
     fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
         let mut kept = self.kept.remove(which);
         let now = at(now);
-        let mut told = policy::disclose(&kept.terms, &kept.reschedules).unwrap();
+        let mut told = policy::disclose(&kept.terms, &kept.state.moves).unwrap();
         if let (Some(Lie::Text), Actor::Talent) = (self.lie, party) {
             told = kept.told[0].clone();
         }
         let acceptance = Acceptance {
-            booking_id: kept.booking.booking_id,
+            booking_id: kept.state.booking.booking_id,
             accepted_at: now,
             party,
             method: "checkbox".to_owned(),
@@ -403,16 +393,14 @@ impl Fixture {
             disclosure_hash: told.disclosure_hash,
             disclosure_version: told.version,
         };
-        let fields = facts::accepted(&acceptance);
-        self.append(&mut kept, LeafKind::TermsAccepted, now, fields);
-        kept.acceptances.push(acceptance);
+        self.append(&mut kept, now, acceptance);
         self.kept.insert(which, kept);
     }
 
     fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
         let mut kept = self.kept.remove(which);
         let now = at("2026-05-25T08:00:00.750Z");
-        let booking = &mut kept.booking;
+        let booking = &kept.state.booking;
         let mut cancellation = Cancellation {
             booking_id: booking.booking_id,
             canceled_at: now,
@@ -435,7 +423,7 @@ impl Fixture {
             booking_id: booking.booking_id,
             terms: &kept.terms,
             standing: Standing::of(booking.protected, None),
-            reschedules: &kept.reschedules,
+            reschedules: &kept.state.moves,
         };
         let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
         match self.lie {
@@ -461,12 +449,8 @@ impl Fixture {
             resolution_id,
             protected,
         );
-        booking.cancel(now, resolution_id);
-        let fields = facts::canceled(&cancellation);
-        self.append(&mut kept, LeafKind::BookingCanceled, now, fields);
-        let fields = facts::resolved(&resolution);
-        self.append(&mut kept, LeafKind::ResolutionCreated, now, fields);
-        kept.resolution = Some(resolution);
+        self.append(&mut kept, now, cancellation);
+        self.append(&mut kept, now, Resolved { resolution });
         self.kept.insert(which, kept);
     }
 
@@ -479,37 +463,57 @@ impl Fixture {
             rationale: "The storm was local.".to_owned(),
             decided_at: now,
         };
-        let pending = kept.resolution.take().unwrap();
+        let pending = kept.state.resolution().unwrap();
         let id = ResolutionId::new(now, [99; 10]);
         let mut resolution = pending.decided(decision, id, &kept.terms).unwrap();
         if let Some(Lie::Decision(refund)) = self.lie {
             resolution.evaluation.refund = Some(refund);
             resolution.summary = resolution.evaluation.summary();
         }
-        kept.booking.cancel(pending.canceled_at, id);
-        let fields = facts::resolved(&resolution);
-        self.append(&mut kept, LeafKind::ResolutionCreated, now, fields);
-        kept.resolution = Some(resolution);
+        self.append(&mut kept, now, Resolved { resolution });
         self.kept.insert(which, kept);
     }
 
-    fn append(&mut self, kept: &mut Kept, kind: LeafKind, now: Timestamp, fields: Vec<Field>) {
+    fn append(&mut self, kept: &mut Kept, now: Timestamp, fact: impl Into<Fact>) {
+        let fact = fact.into();
         let index = self.tree.size();
         let mut count = 0_u8;
         let salts = || {
             count += 1;
             Sha256::digest([index as u8, count]).into()
         };
-        let sealed = commit_fields(kind, fields, salts).unwrap();
-        let mut disclosures = sealed.disclosures;
-        disclosures.sort_by(|a, b| a.name.cmp(&b.name));
+        let SealedFact {
+            members, sealed, ..
+        } = fact.seal(salts).unwrap();
+        let (salts, _) = sealed.salts.as_chunks::<32>();
+        let members: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&members).unwrap();
+        let disclosures: Vec<Disclosure> = (members.into_iter().zip(salts))
+            .map(|((name, value), salt)| Disclosure {
+                name,
+                salt: *salt,
+                value,
+            })
+            .collect();
+        let digests = disclosures.iter();
+        let body = EventBody {
+            kind: fact.kind().to_string(),
+            sd: digests
+                .map(|d| {
+                    (
+                        d.name.clone(),
+                        field_digest(&d.name, &d.value, &d.salt).unwrap(),
+                    )
+                })
+                .collect(),
+        };
         let prev = kept
             .entries
             .last()
             .map_or(Hash::ZERO, |entry| leaf_hash(&entry.leaf));
         let seq = kept.entries.len() as u64;
         // As the service does: no entry has an earlier time than the one before it.
-        let before = kept.entries.last().map(|entry| entry.landmark.at);
+        let before = kept.entries.last().map(|entry| entry.logged.place.at);
         let now = before.map_or(now, |before| now.max(before));
         let leaf = Leaf {
             commit: sealed.commit,
@@ -520,21 +524,29 @@ impl Fixture {
         }
         .encode()
         .unwrap();
-        for tile in self.tree.append([leaf_hash(&leaf)]) {
+        let place = LeafPlace {
+            index,
+            hash: leaf_hash(&leaf),
+            at: now,
+        };
+        for tile in self.tree.append([place.hash]) {
             self.tiles.insert((tile.level, tile.index), tile.bytes);
         }
         self.roots.push(self.tree.root());
+        let logged = Logged { place, fact };
+        // The facts of an honest service make a booking; those of a liar are for the verifier to judge.
+        let applied = match logged.fact {
+            Fact::BookingCreated(_) => Ok(()),
+            _ => kept.state.apply(logged.clone()),
+        };
+        assert!(applied.is_ok() || self.lie.is_some(), "{applied:?}");
         kept.entries.push(Entry {
             index,
             leaf,
-            body: EventBody::parse(&sealed.body_json).unwrap(),
+            body,
             salt: sealed.salt,
             disclosures,
-            landmark: Landmark {
-                kind,
-                at: now,
-                index,
-            },
+            logged,
         });
     }
 
@@ -559,12 +571,14 @@ impl Fixture {
             disclosures: entry.disclosures.clone(),
             proof: self.proof(entry.index, self.size()),
         });
-        let landmarks: Vec<Landmark> = kept.entries.iter().map(|entry| entry.landmark).collect();
-        let latest = kept.entries.iter().map(|entry| entry.landmark.at).max();
+        let facts: Vec<_> = (kept.entries.iter())
+            .map(|entry| entry.logged.clone())
+            .collect();
+        let latest = kept.entries.iter().map(|entry| entry.logged.place.at).max();
         let created_at = at("2026-06-01T12:00:00.500Z").max(latest.unwrap());
-        let booking = &kept.booking;
-        let resolution = kept.resolution.as_ref();
-        let under = (&kept.terms, &kept.reschedules[..]);
+        let booking = &kept.state.booking;
+        let resolution = kept.state.resolution();
+        let under = (&kept.terms, &kept.state.moves[..]);
         let evaluation = evaluate(booking, resolution, under, created_at);
         let mut deliveries = kept.deliveries.clone();
         let told = |kind| {
@@ -588,10 +602,9 @@ impl Fixture {
             origin: self.signer.name(),
             created_at,
             booking,
-            entries: &landmarks,
+            facts: &facts,
             evaluation: evaluation.as_ref(),
             resolution,
-            notifications: &kept.notifications,
             deliveries: &deliveries,
         });
         Packet {
@@ -613,11 +626,13 @@ impl Fixture {
             terms: FrozenTerms::of(&kept.terms),
             former_terms: kept.former.clone(),
             terms_disclosures: (kept.told.iter().cloned())
-                .chain([policy::disclose(&kept.terms, &kept.reschedules).unwrap()])
+                .chain([policy::disclose(&kept.terms, &kept.state.moves).unwrap()])
                 .collect(),
-            acceptances: kept.acceptances.clone(),
+            acceptances: (kept.state.acceptances.iter())
+                .map(|logged| logged.fact.clone())
+                .collect(),
             evaluation,
-            resolution: kept.resolution.clone(),
+            resolution: resolution.cloned(),
             deliveries,
             summary,
             signature: String::new(),
@@ -656,12 +671,12 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
 impl Kept {
     /// The id of an event of this type, which was made when it happened.
     fn event_id(&self, event_type: EventType) -> EventId {
-        let booking = &self.booking;
+        let booking = &self.state.booking;
         let made_at = match event_type {
             EventType::BookingCreated => Some(booking.created_at),
             // One that was told too early was made an hour ago.
             EventType::BookingProtected => (booking.protected_at).or(Some(booking.created_at)),
-            EventType::ResolutionCreated => self.resolution.as_ref().map(Resolution::made_at),
+            EventType::ResolutionCreated => self.state.resolution().map(Resolution::made_at),
         };
         EventId::new(made_at.unwrap(), [event_type as u8 + 4; 10])
     }
@@ -669,7 +684,7 @@ impl Kept {
     /// One more attempt to deliver an event to an endpoint, minutes after it happened.
     fn attempt(&mut self, event_type: EventType, endpoint: u8, error: Option<&str>) {
         let event_id = self.event_id(event_type);
-        let endpoint_id = EndpointId::new(self.booking.created_at, [endpoint; 10]);
+        let endpoint_id = EndpointId::new(self.state.booking.created_at, [endpoint; 10]);
         let under_way = self.deliveries.last();
         let under_way = under_way.map(|last| (last.event_id, last.endpoint_id));
         if under_way != Some((event_id, Some(endpoint_id))) {

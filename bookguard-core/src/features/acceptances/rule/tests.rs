@@ -9,7 +9,7 @@ const NOW: &str = "2026-06-01T00:00:00.500Z";
 
 fn told(work: &BatchState) -> TermsDisclosure {
     let state = &work.bookings[&booking_id()];
-    disclose(&state.terms, state.reschedules()).unwrap()
+    disclose(&state.terms, &state.moves).unwrap()
 }
 
 fn ask(work: &BatchState) -> AcceptanceRequest {
@@ -60,7 +60,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
         panic!("{changes:?}")
     };
     assert_eq!(entry.fact.kind, LeafKind::TermsAccepted);
-    assert_eq!((changes.len(), accepted.receipt.leaf_index), (1, 10));
+    assert_eq!((changes.len(), accepted.receipt.leaf_index), (2, 10));
     let acceptance = &accepted.acceptance;
     assert_eq!(acceptance.accepted_at, at(NOW));
     assert_eq!(acceptance.disclosure_version, told(&work).version);
@@ -105,10 +105,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     assert_eq!(repeated, accepted);
     let anew = ask(&work);
     done(&mut work, NOW, anew);
-    assert_eq!(
-        work.facts[&(LeafKind::TermsAccepted, booking_id())].len(),
-        3
-    );
+    assert_eq!(work.bookings[&booking_id()].acceptances.len(), 3);
 }
 
 #[test]

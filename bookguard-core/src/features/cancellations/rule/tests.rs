@@ -54,13 +54,13 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         assert_eq!(resolved.fact.kind, LeafKind::ResolutionCreated);
         assert_eq!((canceled.index, resolved.index), (10, 11));
         assert_eq!((canceled.seq, resolved.seq), (1, 2));
-        assert_ne!(canceled.fact.salt, resolved.fact.salt);
+        assert_ne!(canceled.fact.sealed.salt, resolved.fact.sealed.salt);
         let leaf = Leaf::parse(&resolved.leaf).unwrap();
         assert_eq!((leaf.prev, leaf.t), (canceled.hash, at(TERM_TIME).ms()));
         assert_eq!(Leaf::parse(&canceled.leaf).unwrap().prev, Hash([7; 32]));
         // What is told to the partner is in the note's absence: no personal data leaves the booking's own entry.
-        assert!(canceled.fact.values.contains("a note"));
-        assert!(!resolved.fact.values.contains("a note"));
+        assert!(canceled.fact.members.contains("a note"));
+        assert!(!resolved.fact.members.contains("a note"));
 
         let events: Vec<_> = changes
             .iter()

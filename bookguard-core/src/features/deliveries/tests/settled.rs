@@ -72,8 +72,7 @@ fn what_is_recorded_is_what_happened() {
     let held = with_delivery(delivery(DeliveryPhase::Failed, Some(1), Some(77)));
     let changes = changes(decide(&held, &settle(NOW, 77, 2, Some(FailureClass::Gone))));
     let values: serde_json::Value =
-        serde_json::from_str(&entries(&changes)[0].fact.values).unwrap();
-    let booking_id: BookingId = id(6);
+        serde_json::from_str(&entries(&changes)[0].fact.members).unwrap();
     let (event_id, endpoint_id): (EventId, EndpointId) = (id(5), id(7));
     let notification = serde_json::json!({
         "eventId": event_id,
@@ -87,8 +86,7 @@ fn what_is_recorded_is_what_happened() {
         "attempts": 2,
         "error": "gone",
     });
-    let expected = serde_json::json!([["bookingId", booking_id], ["notification", notification]]);
-    assert_eq!(values, expected);
+    assert_eq!(values, serde_json::json!({"notification": notification}));
 }
 
 #[test]
@@ -177,10 +175,10 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
         tip = entry.hash;
     }
     assert_eq!(work.chains[&booking_id()].tip, tip);
-    let protected = work.bookings[&booking_id()].protected_leaf;
+    let protected = work.bookings[&booking_id()].protected;
     assert_eq!(
         protected,
-        Some((11, chain[1].hash)),
+        Some(chain[1].place()),
         "its own entry, whatever follows"
     );
 }

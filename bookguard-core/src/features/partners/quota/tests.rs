@@ -2,11 +2,10 @@
 
 use crate::engine::command::{NewBooking, NewEvent};
 use crate::entropy;
-use crate::evidence::facts::{self, Fact};
+use crate::evidence::facts::{Created, Fact};
 use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
-use crate::ledger::LeafKind;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -18,21 +17,20 @@ fn noon(day: i64) -> Timestamp {
 /// A booking of a hundred bytes.
 fn booking(at: Timestamp) -> Envelope<BookingCreated> {
     let made = state(None, BookingStatus::Created);
-    let fields = facts::created(&made.booking, &made.terms, "{}");
-    let fact = Fact::seal(LeafKind::BookingCreated, fields, entropy::bytes).unwrap();
+    let fact = Fact::from(Created::of(&made.booking, made.terms_hash.clone()));
     let new = NewBooking {
         policy_set: None,
         body: "b".repeat(60),
         terms_body: "t".repeat(40),
         stream: entropy::bytes(),
-        fact: Arc::new(fact),
+        fact: Arc::new(fact.seal(entropy::bytes).unwrap()),
         event: NewEvent {
             event_id: EventId::new(at, entropy::bytes()),
             event_type: EventType::BookingCreated,
             head: "{".to_owned(),
             lease: 5,
         },
-        booking: made.booking,
+        booking: made.state.booking,
         terms: made.terms,
     };
     Envelope::new(at, CreateBooking(Arc::new(new)))

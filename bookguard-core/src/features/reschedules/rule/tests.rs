@@ -46,9 +46,9 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
             (state.booking.event_date, 2)
         );
         assert_eq!(state.terms.policy, former.policy);
-        let moved = state.latest_reschedule.as_ref().unwrap();
-        assert_eq!(moved.recorded.terms.date, former.event_date);
-        assert_eq!(moved.recorded.event_date, former.anchor);
+        let first = state.first_terms.as_ref().unwrap();
+        assert_eq!(first.date, former.event_date);
+        assert_eq!(state.first_date.0, former.anchor);
 
         // What follows is judged by the new date and by what was reached.
         let cancel = canceling(ask_to_cancel(Actor::Organizer, Some(Reason::Illness)));
@@ -117,18 +117,9 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
     );
     let state = &work.bookings[&booking_id()];
     assert_eq!(state.booking.time_zone.as_deref(), Some("America/Toronto"));
-    let reached = state
-        .reschedules()
-        .iter()
-        .map(|a| a.reached.unwrap().minor());
+    let reached = state.moves.iter().map(|a| a.reached.unwrap().minor());
     assert_eq!(reached.collect::<Vec<_>>(), [HALF, 0, 0, HALF]);
-    let kept = state
-        .latest_reschedule
-        .as_ref()
-        .unwrap()
-        .recorded
-        .time_zone
-        .clone();
+    let kept = &state.first_date.1;
     assert_eq!(kept.as_deref(), Some("America/New_York"));
 }
 
@@ -249,7 +240,7 @@ fn a_date_without_offset_needs_a_zone_that_somebody_named() {
     };
     let refuse = crate::policy::MissingZone::Refuse;
     state.terms = crate::policy::Terms::freeze(None, &zoneless, refuse).unwrap();
-    state.booking.time_zone = None;
+    state.state.booking.time_zone = None;
     let work = work_with(state);
     let error = reschedule(&work, BETWEEN, ask_to_reschedule("2026-12-20T19:00")).unwrap_err();
     assert_eq!(error.code, "time_zone_required");

@@ -1,0 +1,312 @@
+//! `bookings cancel`: shows what will happen, asks, and cancels exactly that; and what is done with resolutions.
+//!
+//! What was shown travels with the request as what is expected, so that nobody agrees to one figure and gets another.
+
+use std::path::Path;
+
+use bookguard_core::features::bookings::GetBooking;
+use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
+use bookguard_core::model::{Amount, BookingStatus};
+use bookguard_core::operation::Request;
+use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem, Resolution};
+use clap::Args;
+
+use super::declare::{Call, Command, Declared, add, carried, group, operation, text};
+use super::evaluations::{alternatives, evaluation, policy_evaluation, sums};
+use crate::consent;
+use crate::failure::{ErrorBody, Failure};
+use crate::files::{self, DOCUMENT_BYTES};
+use crate::output::Answer;
+use crate::output::table::{Style, fields, record};
+
+/// What is said of a cancellation beside what the operation takes.
+#[derive(Debug, Args)]
+struct CancelArgs {
+    /// A file that proves it, such as notice=mail.eml: its digest is sent, never the file; may be given several times
+    #[arg(long, value_name = "KIND=FILE")]
+    evidence: Vec<String>,
+    /// Show what would happen, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn command() -> Command {
+    let about = "Cancel a booking: shows the result first, and asks";
+    let command = carried::<CancelBooking>("cancel", about, |call| Box::pin(cancel(call)));
+    command.with::<CancelArgs>().flags(|flags| {
+        flags
+            .without("evidence")
+            .without("expected.resolutionPath")
+            .name("expected.refundMinorUnits", "expect-refund")
+            .says(
+                "expected.refundMinorUnits",
+                "Cancel only if this goes back, in minor units (50000 for USD 500.00)",
+            )
+            .name("expected.policyHash", "expect-policy")
+            .says(
+                "expected.policyHash",
+                "Cancel only under the policy with this hash",
+            );
+    })
+}
+
+pub(super) fn resolutions() -> Declared {
+    let get = operation::<GetResolution>("get", "Show the result of a cancellation", resolution);
+    let decide =
+        operation::<DecideResolution>("decide", "Decide what was left to a person", resolution);
+    let about = "The results of cancellations, and decisions left to a person";
+    group("resolutions", about, [get.into(), decide.into()])
+}
+
+/// Cancels a booking, once whoever is at the terminal has seen what that comes to and agreed.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read and where nobody can be asked; those of the call.
+async fn cancel(call: Call<'_>) -> Result<(), Failure> {
+    let (args, screen) = (call.args::<CancelArgs>()?, call.screen);
+    if args.dry_run {
+        return screen.show(&preview(call, &args).await?, policy_evaluation);
+    }
+    let evidence = args.evidence.iter().map(|text| item(text));
+    let evidence = evidence.collect::<Result<Vec<_>, _>>()?;
+    let mut shown: Option<Evaluation> = None;
+    // Else there is nothing to agree to: the service will say why.
+    if !args.yes && !is_canceled(call).await? {
+        let evaluation = preview(call, &args).await?.output.evaluation;
+        let open = !matches!(
+            evaluation.evaluation_status,
+            EvaluationStatus::Closed | EvaluationStatus::NotEvaluable
+        );
+        if open {
+            consent(&evaluation, screen.style)?;
+            shown = Some(evaluation);
+        }
+    }
+    let said = call.typed("expect-refund").or(call.typed("expect-policy"));
+    loop {
+        let request = request(call, &evidence, shown.as_ref())?;
+        match call.target().call::<CancelBooking>(request).await {
+            Err(Failure::Refused(refusal)) if shown.is_some() => {
+                let Some(fresh) = to_agree_to(said.is_some(), &refusal.body).cloned() else {
+                    return Err(Failure::Refused(refusal));
+                };
+                crate::output::say("The result has changed in the meantime. Nothing was done yet.");
+                consent(&fresh, screen.style)?;
+                shown = Some(fresh);
+            }
+            answer => return screen.show(&answer?, resolution),
+        }
+    }
+}
+
+/// What to ask about anew after a refusal: nothing where the command line itself says what is expected, which no consent
+/// changes, nor where the booking is canceled by now.
+fn to_agree_to(said: bool, refused: &ErrorBody) -> Option<&Evaluation> {
+    let changed = refused.code == "quote_changed";
+    let fresh = refused.evaluation.as_ref();
+    fresh.filter(|_| changed && !said && refused.resolution_id.is_none())
+}
+
+/// Asked of the booking: what is recorded of one that waits for a decision evaluates as one that could still be canceled.
+async fn is_canceled(call: Call<'_>) -> Result<bool, Failure> {
+    let booking = call.target().call::<GetBooking>(call.path()?).await?;
+    Ok(booking.output.status == BookingStatus::Canceled)
+}
+
+/// What would happen.
+async fn preview(call: Call<'_>, args: &CancelArgs) -> Result<Answer<PolicyEvaluation>, Failure> {
+    let mut request = call.path()?;
+    for (name, flag) in [
+        ("canceledBy", "canceled-by"),
+        ("reason", "reason"),
+        ("asOf", "effective-at"),
+        ("agreedRefund", "agreed-refund"),
+    ] {
+        add(&mut request, name, call.typed(flag));
+    }
+    add(
+        &mut request,
+        "evidence",
+        Some(args.evidence.len().to_string()),
+    );
+    call.target().call::<EvaluatePolicy>(request).await
+}
+
+fn consent(shown: &Evaluation, style: Style) -> Result<(), Failure> {
+    let question = format!(
+        "{}\n\nThis cancels the booking for good and records it in the ledger.",
+        evaluation(shown, style)
+    );
+    consent::ask(&question, false)
+}
+
+/// The cancellation as it was typed, with what was shown as what is expected.
+fn request(
+    call: Call<'_>,
+    evidence: &[EvidenceItem],
+    shown: Option<&Evaluation>,
+) -> Result<Request, Failure> {
+    let mut body = call.members()?;
+    let items = || serde_json::to_string(evidence).expect("text always serializes");
+    body.put("evidence", (!evidence.is_empty()).then(items));
+    if let Some(shown) = shown {
+        let policy = shown.policy.as_ref();
+        let refund = shown.refund.map(Amount::minor);
+        body.put(
+            "expected.refundMinorUnits",
+            refund.map(|units| units.to_string()),
+        );
+        body.put(
+            "expected.resolutionPath",
+            Some(text(shown.resolution_path.word())),
+        );
+        body.put(
+            "expected.policyHash",
+            policy.map(|policy| text(&policy.policy_hash)),
+        );
+    }
+    Ok(Request {
+        body: body.to_string().into_bytes(),
+        ..call.request()?
+    })
+}
+
+/// A piece of evidence from `KIND=FILE`.
+fn item(text: &str) -> Result<EvidenceItem, Failure> {
+    let Some((kind, file)) = text.split_once('=').filter(|(kind, _)| !kind.is_empty()) else {
+        return Err(Failure::Usage(format!(
+            "--evidence is \"{text}\"; write it like KIND=FILE, such as notice=mail.eml"
+        )));
+    };
+    let path = Path::new(file);
+    let bytes = files::bytes(path, DOCUMENT_BYTES)?;
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    Ok(EvidenceItem::of(kind, name.as_deref(), &bytes))
+}
+
+/// What a cancellation came to.
+fn resolution(resolution: &Resolution, style: Style) -> String {
+    let Resolution {
+        evaluation,
+        decision,
+        ..
+    } = resolution;
+    let decision = decision.as_ref();
+    let mut fields = fields! {
+        "resolution" => resolution.resolution_id,
+        "booking" => resolution.booking_id,
+        "status" => resolution.status,
+        "canceled by" => resolution.canceled_by,
+        "reason" => resolution.reason,
+        "canceled at" => resolution.canceled_at,
+        "effective at" => resolution.effective_at,
+        "path" => evaluation.resolution_path,
+    };
+    fields.extend(sums(evaluation));
+    fields.extend(fields! {
+        "why" => evaluation.explanation.text,
+        "summary" => resolution.summary,
+        "evidence" => resolution.evidence_grade,
+        "decided by" => decision.map(|decision| &decision.decided_by),
+        "decided at" => decision.map(|decision| decision.decided_at),
+        "rationale" => decision.map(|decision| &decision.rationale),
+        "supersedes" => resolution.supersedes,
+        "superseded by" => resolution.superseded_by,
+    });
+    record(style, &fields) + &alternatives(evaluation, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::model::{BookingId, Currency, ResolutionId, Timestamp};
+    use bookguard_core::policy::{
+        self, Actor, Booked, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
+        Standing, Subject, Terms,
+    };
+
+    use super::*;
+
+    /// What an organizer's cancellation of a booking under the library's `firm` comes to.
+    fn evaluation() -> Evaluation {
+        let at = |text| Timestamp::parse(text).unwrap();
+        let booked = Booked {
+            event_date: EventDate::parse("2026-06-20T19:00:00Z").unwrap(),
+            time_zone: None,
+            partner_time_zone: None,
+            value: Amount::parse("1000", Currency::USD).unwrap(),
+            paid: None,
+            created_at: at("2026-01-10T15:00:00Z"),
+        };
+        let firm = Policy::template("firm").unwrap().clone();
+        let firm = Some((firm, PolicySource::Named));
+        let terms = Terms::freeze(firm, &booked, MissingZone::Refuse).unwrap();
+        let subject = Subject {
+            booking_id: BookingId::from_bytes([7; 16]),
+            terms: &terms,
+            standing: Standing::Created,
+            reschedules: &[],
+        };
+        let question = Question {
+            mode: Mode::Cancel,
+            actor: Actor::Organizer,
+            reason: None,
+            at: None,
+            received_at: at("2026-06-01T00:00:00Z"),
+            evidence: 0,
+            agreed_refund: None,
+        };
+        policy::evaluate(&subject, &question).unwrap()
+    }
+
+    #[test]
+    fn only_what_a_consent_can_change_is_asked_about_anew() {
+        let changed = ErrorBody {
+            error: "Conflict".to_owned(),
+            message: "Something else.".to_owned(),
+            code: "quote_changed".to_owned(),
+            details: Vec::new(),
+            resolution_id: None,
+            disclosure_hash: None,
+            evaluation: Some(evaluation()),
+        };
+        assert_eq!(to_agree_to(false, &changed), Some(&evaluation()));
+        // Asking again would only end in the same refusal, as often as somebody agrees.
+        assert_eq!(to_agree_to(true, &changed), None);
+        let canceled = ErrorBody {
+            resolution_id: Some(ResolutionId::from_bytes([7; 16])),
+            ..changed.clone()
+        };
+        let other = ErrorBody {
+            code: "claim_window_closed".to_owned(),
+            ..changed
+        };
+        for refused in [canceled, other] {
+            assert_eq!(to_agree_to(false, &refused), None);
+        }
+    }
+
+    #[test]
+    fn evidence_is_named_by_kind_and_file_and_sent_as_its_digest() {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("evidence-{}.eml", std::process::id()));
+        std::fs::write(&file, "abc").unwrap();
+        let found = item(&format!("notice={}", file.display())).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(found.kind, "notice");
+        assert_eq!(
+            found.name.as_deref(),
+            file.file_name().and_then(|name| name.to_str())
+        );
+        assert_eq!(
+            found.sha256,
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        for text in ["", "mail.eml", "=mail.eml", "notice=/nowhere/at/all"] {
+            assert!(matches!(item(text), Err(Failure::Usage(_))), "{text}");
+        }
+    }
+}

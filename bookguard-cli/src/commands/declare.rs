@@ -1,0 +1,281 @@
+//! How a command is declared: its name, what can be typed after it, and what it does.
+//!
+//! A command that is an operation takes its arguments from the operation's own declaration (`flags`): a new one is a name, a
+//! sentence, and how its answer is shown. Any other says what it does with arguments of its own.
+
+mod flags;
+mod members;
+
+use std::pin::Pin;
+
+use bookguard_core::operation::{Operation, Request};
+use clap::{ArgMatches, Args};
+
+use crate::args::GlobalArgs;
+use crate::failure::Failure;
+use crate::output::table::Style;
+use crate::output::{Answer, Screen};
+use crate::settings::{self, environment};
+use crate::target::{Purpose, Target};
+use flags::Flags;
+pub(super) use flags::add;
+pub(super) use members::{Members, text};
+
+/// A command, or several under one name.
+pub enum Declared {
+    One(Command),
+    Group(&'static str, &'static str, Vec<Declared>),
+}
+
+/// One command.
+pub struct Command {
+    name: &'static str,
+    about: &'static str,
+    flags: Flags,
+    shape: fn(clap::Command) -> clap::Command,
+    alias: Option<&'static str>,
+    purpose: Purpose,
+    /// Whether it needs no target, here and now.
+    is_alone: fn(&GlobalArgs) -> bool,
+    work: Box<dyn for<'a> Fn(Call<'a>) -> Running<'a>>,
+}
+
+/// A command on its way.
+pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
+/// What a command has to work with.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) place: &'a GlobalArgs,
+    pub(super) screen: &'a Screen,
+    /// Where it works, unless it is alone.
+    pub(super) target: Option<&'a Target>,
+    command: &'a Command,
+    matches: &'a ArgMatches,
+}
+
+/// An operation, whose answer is shown so.
+pub(super) fn operation<O: Operation>(
+    name: &'static str,
+    about: &'static str,
+    show: fn(&O::Output, Style) -> String,
+) -> Command {
+    carried::<O>(name, about, move |call| {
+        Box::pin(async move { call.screen.show(&call.answer::<O>().await?, show) })
+    })
+}
+
+/// An operation whose answer is more than shown.
+pub(super) fn carried<O: Operation>(
+    name: &'static str,
+    about: &'static str,
+    work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
+) -> Command {
+    Command {
+        flags: Flags::of(&O::ROUTE),
+        ..special(name, about, work)
+    }
+}
+
+/// A command that is no operation's alone.
+pub(super) fn special(
+    name: &'static str,
+    about: &'static str,
+    work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
+) -> Command {
+    Command {
+        name,
+        about,
+        flags: Flags::default(),
+        shape: |shape| shape,
+        alias: None,
+        purpose: Purpose::Work,
+        is_alone: |_| false,
+        work: Box::new(work),
+    }
+}
+
+/// A command that needs neither a database nor a server.
+pub(super) fn alone(
+    name: &'static str,
+    about: &'static str,
+    work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
+) -> Command {
+    special(name, about, work).alone_if(|_| true)
+}
+
+/// What a declaration changes of a command.
+impl Command {
+    /// With arguments of its own.
+    pub(super) fn with<A: Args>(self) -> Self {
+        Self {
+            shape: A::augment_args,
+            ..self
+        }
+    }
+
+    pub(super) fn alias(self, alias: &'static str) -> Self {
+        Self {
+            alias: Some(alias),
+            ..self
+        }
+    }
+
+    /// What a database is opened for.
+    pub(super) fn purpose(self, purpose: Purpose) -> Self {
+        Self { purpose, ..self }
+    }
+
+    pub(super) fn alone_if(self, is_alone: fn(&GlobalArgs) -> bool) -> Self {
+        Self { is_alone, ..self }
+    }
+
+    /// With flags that are not just as the operation declares them.
+    pub(super) fn flags(mut self, change: fn(&mut Flags)) -> Self {
+        change(&mut self.flags);
+        self
+    }
+
+    fn shape(&self) -> clap::Command {
+        let shape = clap::Command::new(self.name).about(self.about);
+        let shape = (self.shape)(self.flags.shape(shape));
+        // A doc comment of the arguments is not the command's.
+        shape.about(self.about).long_about(None).alias(self.alias)
+    }
+
+    async fn run(
+        &self,
+        place: &GlobalArgs,
+        screen: &Screen,
+        matches: &ArgMatches,
+    ) -> Result<(), Failure> {
+        let call = Call {
+            place,
+            screen,
+            target: None,
+            command: self,
+            matches,
+        };
+        if (self.is_alone)(place) {
+            return (self.work)(call).await;
+        }
+        let target = Target::open(settings::place(place, &environment)?, self.purpose)?;
+        let target_call = Call {
+            target: Some(&target),
+            ..call
+        };
+        // Closed whatever came of it.
+        let done = (self.work)(target_call).await;
+        target.close().await;
+        done
+    }
+}
+
+impl Declared {
+    pub(super) fn shape(&self) -> clap::Command {
+        match self {
+            Self::One(command) => command.shape(),
+            Self::Group(name, about, commands) => clap::Command::new(*name)
+                .about(*about)
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .subcommands(commands.iter().map(Self::shape)),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::One(command) => command.name,
+            Self::Group(name, ..) => name,
+        }
+    }
+}
+
+/// Does what was typed.
+pub(super) async fn run(
+    mut declared: &[Declared],
+    place: &GlobalArgs,
+    screen: &Screen,
+    mut matches: &ArgMatches,
+) -> Result<(), Failure> {
+    while let Some((name, within)) = matches.subcommand() {
+        match declared.iter().find(|command| command.name() == name) {
+            Some(Declared::One(command)) => return command.run(place, screen, within).await,
+            Some(Declared::Group(.., commands)) => (declared, matches) = (commands, within),
+            None => break,
+        }
+    }
+    unreachable!("clap matches only what was declared to it")
+}
+
+impl From<Command> for Declared {
+    fn from(command: Command) -> Self {
+        Self::One(command)
+    }
+}
+
+/// Several commands under one name.
+pub(super) fn group<const N: usize>(
+    name: &'static str,
+    about: &'static str,
+    commands: [Declared; N],
+) -> Declared {
+    Declared::Group(name, about, commands.into())
+}
+
+impl<'a> Call<'a> {
+    /// Where it works.
+    pub(super) fn target(&self) -> &'a Target {
+        self.target
+            .expect("a target is opened for every command that is not alone")
+    }
+
+    /// Its own arguments, as they were typed.
+    ///
+    /// # Errors
+    /// None, as they are declared by the same type.
+    pub(super) fn args<A: Args>(&self) -> Result<A, Failure> {
+        A::from_arg_matches(self.matches).map_err(|e| Failure::Usage(e.to_string()))
+    }
+
+    /// The operation's request.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a value that cannot be sent.
+    pub(super) fn request(&self) -> Result<Request, Failure> {
+        self.command.flags.request(self.matches)
+    }
+
+    /// The request's body so far.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub(super) fn members(&self) -> Result<Members, Failure> {
+        self.command.flags.members(self.matches)
+    }
+
+    /// A request for what the path names, and nothing else.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub(super) fn path(&self) -> Result<Request, Failure> {
+        let path = self.request()?.path;
+        Ok(Request {
+            path,
+            ..Request::default()
+        })
+    }
+
+    /// What was typed after a flag of the operation.
+    pub(super) fn typed(&self, flag: &str) -> Option<String> {
+        self.matches.get_one::<String>(flag).cloned()
+    }
+
+    /// What the operation answers.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(super) async fn answer<O: Operation>(&self) -> Result<Answer<O::Output>, Failure> {
+        self.target().call::<O>(self.request()?).await
+    }
+}

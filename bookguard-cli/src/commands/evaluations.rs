@@ -1,0 +1,118 @@
+//! `bookings evaluate`: what a cancellation would come to; and how that is shown wherever it matters.
+
+use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
+use bookguard_core::model::{Amount, Timestamp};
+use bookguard_core::policy::{Evaluation, MatrixRow, Segment};
+
+use super::declare::{Command, operation};
+use crate::output::table::{Style, fields, money, record, rows, time};
+
+/// The step in which the instant that was asked about lies.
+const HERE: &str = "->";
+
+pub(super) fn command() -> Command {
+    let about = "Show what a cancellation would cost under the booking's policy, or did cost";
+    let command = operation::<EvaluatePolicy>("evaluate", about, policy_evaluation);
+    command.alias("policy").flags(|flags| {
+        let agreed = "As if both sides agreed that this much goes back (with --canceled-by mutual)";
+        flags
+            .says("agreedRefund", agreed)
+            .says("matrix", "Show every actor side by side");
+    })
+}
+
+/// An answer of the policy, with every actor beside each other where that was asked for.
+pub(super) fn policy_evaluation(answer: &PolicyEvaluation, style: Style) -> String {
+    let mut text = evaluation(&answer.evaluation, style);
+    if let Some(rows) = &answer.matrix {
+        text.push_str("\n\nWhoever cancels:\n");
+        text.push_str(&matrix(rows, style));
+    }
+    text
+}
+
+/// What a policy says.
+pub(super) fn evaluation(evaluation: &Evaluation, style: Style) -> String {
+    let change = evaluation.next_change.as_ref().map(|change| {
+        let then = change.then_refund.map(money);
+        let then = then.unwrap_or_else(|| "what a person decides".to_owned());
+        format!("{}, then {then} goes back", time(change.at))
+    });
+    let policy = evaluation.policy.as_ref();
+    let mut fields = fields! {
+        "booking" => evaluation.booking_id,
+        "status" => evaluation.evaluation_status,
+        "path" => evaluation.resolution_path,
+        "as of" => evaluation.as_of,
+        "canceled by" => evaluation.canceled_by,
+        "reason" => evaluation.reason,
+    };
+    fields.extend(sums(evaluation));
+    fields.extend(fields! {
+        "rule" => evaluation.matched_rule,
+        "why" => evaluation.explanation.text,
+        "next change" => change,
+        "policy" => policy.map(|it| format!("{} v{} ({})", it.policy_id, it.version, it.policy_hash)),
+    });
+    let mut text = record(style, &fields);
+    if !evaluation.schedule.is_empty() {
+        text.push_str("\n\nIf the organizer cancels:\n");
+        text.push_str(&steps(&evaluation.schedule, evaluation.as_of, style));
+    }
+    text + &alternatives(evaluation, style)
+}
+
+/// The amounts of an evaluation, each with its name.
+pub(super) fn sums(evaluation: &Evaluation) -> Vec<(&'static str, Option<String>)> {
+    let more_than_nothing = |amount: Option<Amount>| amount.filter(|a| a.minor() > 0);
+    fields! {
+        "refund" => decided(evaluation.refund),
+        "penalty" => decided(evaluation.penalty),
+        "balance due" => more_than_nothing(evaluation.balance_due),
+        "compensation" => more_than_nothing(evaluation.compensation),
+    }
+}
+
+/// An amount, or that a person decides.
+pub(super) fn decided(amount: Option<Amount>) -> String {
+    amount.map_or_else(|| "to be decided".to_owned(), money)
+}
+
+/// The organizer's schedule, its step at the instant in question marked.
+pub(super) fn steps(schedule: &[Segment], at: Timestamp, style: Style) -> String {
+    rows! { style, "steps", schedule, step =>
+        "" => (step.from..=step.to).contains(&at).then_some(HERE),
+        "RULE" => step.rule_id,
+        "FROM" => step.from,
+        "TO" => step.to,
+        "REFUND" => decided(step.refund),
+        "PENALTY" => decided(step.penalty),
+    }
+}
+
+/// What a person can choose from, if there is anything to choose.
+pub(super) fn alternatives(evaluation: &Evaluation, style: Style) -> String {
+    if evaluation.alternatives.is_empty() {
+        return String::new();
+    }
+    let rows = rows! { style, "alternatives", evaluation.alternatives, way =>
+        "CONDITION" => way.condition,
+        "PATH" => way.resolution_path,
+        "REFUND" => decided(way.refund),
+        "PENALTY" => decided(way.penalty),
+    };
+    format!("\n\nA person decides between:\n{rows}")
+}
+
+fn matrix(rows: &[MatrixRow], style: Style) -> String {
+    let open = |amount: Option<Amount>| amount.map_or_else(|| "open".to_owned(), money);
+    rows! { style, "actors", rows, row =>
+        "CANCELED BY" => row.canceled_by,
+        "PATH" => row.resolution_path,
+        "REFUND" => open(row.refund),
+        "PENALTY" => open(row.penalty),
+        "BALANCE DUE" => open(row.balance_due),
+        "COMPENSATION" => open(row.compensation),
+        "RULE" => row.matched_rule,
+    }
+}

@@ -1,0 +1,57 @@
+//! `evidence`: a booking's packet, fetched and verified.
+
+use bookguard_core::evidence::Packet;
+use bookguard_core::features::evidence::GetEvidence;
+
+use super::declare::{Call, Declared, carried, group};
+use super::verify;
+use crate::failure::Failure;
+use crate::output::table::{Style, fields, record, time};
+use crate::text::plain;
+
+pub(super) fn commands() -> Declared {
+    let about = "Fetch a booking's evidence packet; redirect it to a file to keep it";
+    let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
+    group(
+        "evidence",
+        "Evidence packets: fetch, verify offline",
+        [get.into(), verify::packet_command().into()],
+    )
+}
+
+async fn get(call: Call<'_>) -> Result<(), Failure> {
+    let answer = call.answer::<GetEvidence>().await?;
+    let packet = answer.output.read().map_err(|e| {
+        Failure::BadAnswer(format!(
+            "the answer is not an evidence packet ({e}). Does the server run this version?"
+        ))
+    })?;
+    call.screen.show(&answer, |_, style| shown(&packet, style))
+}
+
+/// What a packet says. Whether it is true is for `evidence verify`.
+fn shown(packet: &Packet, style: Style) -> String {
+    // Sentences, of any length: a table would only be in their way.
+    let timeline: String = (packet.summary.timeline.iter())
+        .map(|moment| {
+            format!(
+                "\n{}  {}",
+                style.bold(&time(moment.at)),
+                plain(&moment.text)
+            )
+        })
+        .collect();
+    let fields = fields! {
+        "booking" => packet.booking.booking_id,
+        "made" => packet.created_at,
+        "log" => packet.log.origin,
+        "entries" => packet.entries.len(),
+        "policy" => packet.policy_hash,
+        "deliveries" => packet.deliveries.len(),
+        "summary" => packet.summary.headline,
+    };
+    format!(
+        "{}\n{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
+        record(style, &fields)
+    )
+}

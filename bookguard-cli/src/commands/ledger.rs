@@ -1,0 +1,53 @@
+//! `ledger`: the log's texts; what is checked and accepted of it has files of its own.
+
+use bookguard_core::Error;
+use bookguard_core::features::ledger::{checkpoint, vkey};
+use bookguard_core::service::Service;
+use serde_json::json;
+use tokio::task::block_in_place;
+
+use super::declare::{Call, Declared, group, special};
+use super::{accept_rollback, verify_ledger};
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::output;
+use crate::target::Target;
+
+pub(super) fn commands() -> Declared {
+    let about = "Print the latest signed checkpoint";
+    let latest = special("checkpoint", about, |call| {
+        Box::pin(text(call, "checkpoint", checkpoint))
+    });
+    let about = "Print the key that checkpoints and packets verify under";
+    let key = special("key", about, |call| Box::pin(text(call, "key", vkey)));
+    group(
+        "ledger",
+        "The tamper-evident log",
+        [
+            verify_ledger::command().into(),
+            accept_rollback::command().into(),
+            latest.into(),
+            key.into(),
+        ],
+    )
+}
+
+/// A document that is text, not JSON: as it is for people and files that asked for nothing else, in JSON for programs.
+async fn text(
+    call: Call<'_>,
+    name: &str,
+    local: fn(&Service) -> Result<String, Error>,
+) -> Result<(), Failure> {
+    let document = match call.target() {
+        Target::Local(database) => block_in_place(|| local(database.service()))?,
+        Target::Remote(remote) => remote.text(&format!("/v1/ledger/{name}")).await?,
+    };
+    let document = match name {
+        "key" => document.trim_end_matches('\n'),
+        _ => &document,
+    };
+    match call.screen.explicit {
+        Some(Format::Json) => call.screen.json(&json!({ name: document }).to_string()),
+        _ => output::print(document),
+    }
+}

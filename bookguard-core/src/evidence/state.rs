@@ -1,0 +1,301 @@
+//! What a booking's facts come to: the only place that knows what a fact does to a booking, and which can follow which.
+//!
+//! ```text
+//! created → (protected | rescheduled | accepted)* → (canceled → resolved → decided?)?
+//!            at most once
+//! ```
+//!
+//! How the delivery of an event ended may stand anywhere after the first, except between a cancellation and what it came to.
+//! The writer applies what it records, a verifier what a packet discloses, the check of a database what its entries say.
+//! The caller has checked that the values are the committed ones, and that the entries are one chain. Invariant: a fact that
+//! cannot stand where it does is refused, and never passed over.
+
+use super::acceptance::Acceptance;
+use super::facts::{Created, Fact, LeafPlace, Logged, Protected};
+use super::frozen::FrozenTerms;
+use super::notification::{Causes, Notification, follows};
+use super::reschedule::{Rescheduled, TermsVersion};
+use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
+use crate::policy::{Cancellation, PastReschedule, Resolution, ResolutionStatus};
+
+/// A booking as its facts say.
+///
+/// One that is not folded from its first fact on, but read from its row, has of its changes of date and its resolutions only
+/// the latest, and neither its cancellation nor how deliveries ended: nothing that follows hangs on those.
+#[derive(Debug, Clone)]
+pub struct BookingState {
+    /// The booking as it stands.
+    pub booking: Booking,
+    /// When the event was to start when the booking was recorded, and in which zone.
+    pub first_date: (Timestamp, Option<String>),
+    /// Hash of the terms frozen when it was recorded.
+    pub terms_hash: String,
+    /// Which entry protected it.
+    pub protected: Option<LeafPlace>,
+    /// What was reached before each change of date, oldest first.
+    pub moves: Vec<PastReschedule>,
+    /// Its changes of date, oldest first.
+    pub reschedules: Vec<Logged<Rescheduled>>,
+    /// The acceptances of its terms, oldest first. That they accepted the text of these terms is for who has them to check.
+    pub acceptances: Vec<Logged<Acceptance>>,
+    /// How the deliveries of its events ended, in the order of the ledger.
+    pub settled: Vec<Logged<Notification>>,
+    /// Its cancellation.
+    pub cancellation: Option<Cancellation>,
+    /// What that came to, and what a person decided where it was left open. That the evaluations in it are what the terms
+    /// give is for who has the terms to check.
+    pub resolutions: Vec<Logged<Resolution>>,
+}
+
+impl BookingState {
+    /// What all facts of a booking come to, oldest first. `policy` is what the booking shows of the policy named by hash.
+    ///
+    /// # Errors
+    /// The first fact that cannot stand where it does, or what is missing, in a sentence.
+    pub fn fold(
+        facts: impl IntoIterator<Item = Logged<Fact>>,
+        policy: Option<PolicySummary>,
+    ) -> Result<Self, String> {
+        let mut facts = facts.into_iter();
+        let first = facts.next().ok_or("There are no entries.")?;
+        not_ahead(&first)?;
+        let Fact::BookingCreated(created) = first.fact else {
+            return Err(format!(
+                "The first entry is {}, not booking.created.",
+                first.fact.kind()
+            ));
+        };
+        let mut state = Self::recorded(*created, policy);
+        for fact in facts {
+            state.apply(fact)?;
+        }
+        match state.is_unresolved() {
+            true => {
+                Err("The booking.canceled entry has no resolution.created after it.".to_owned())
+            }
+            false => Ok(state),
+        }
+    }
+
+    /// A booking of which nothing is known but that it was recorded.
+    pub fn recorded(created: Created, policy: Option<PolicySummary>) -> Self {
+        let terms_hash = created.terms_hash.clone();
+        Self::of(created.booking(policy), terms_hash)
+    }
+
+    /// As [`Self::recorded`], from the booking as it was recorded and the hash of its terms.
+    pub fn of(booking: Booking, terms_hash: String) -> Self {
+        Self {
+            first_date: (booking.event_date, booking.time_zone.clone()),
+            booking,
+            terms_hash,
+            protected: None,
+            moves: Vec::new(),
+            reschedules: Vec::new(),
+            acceptances: Vec::new(),
+            settled: Vec::new(),
+            cancellation: None,
+            resolutions: Vec::new(),
+        }
+    }
+
+    /// Adds the next fact.
+    ///
+    /// # Errors
+    /// Why it cannot follow, in a sentence; then nothing is changed.
+    pub fn apply(&mut self, logged: Logged<Fact>) -> Result<(), String> {
+        not_ahead(&logged)?;
+        let Logged { place, fact } = logged;
+        let (kind, is_open) = (fact.kind(), self.booking.status != BookingStatus::Canceled);
+        match fact {
+            Fact::BookingProtected(fact) if self.booking.status == BookingStatus::Created => {
+                self.protect(&fact, place)
+            }
+            Fact::BookingRescheduled(fact) if is_open => self.reschedule(*fact, place),
+            Fact::TermsAccepted(fact) if is_open => {
+                self.own(fact.booking_id == self.booking.booking_id, "acceptance")?;
+                self.acceptances.push(Logged { place, fact: *fact });
+                Ok(())
+            }
+            Fact::BookingCanceled(fact) if is_open => {
+                self.own(fact.booking_id == self.booking.booking_id, "cancellation")?;
+                self.booking.status = BookingStatus::Canceled;
+                self.booking.canceled_at = Some(fact.canceled_at);
+                self.cancellation = Some(*fact);
+                Ok(())
+            }
+            Fact::ResolutionCreated(fact) if !is_open => self.resolve(fact.resolution, place),
+            Fact::WebhookSettled(fact) if !self.is_unresolved() => {
+                let known = self.settled.iter().map(|known| &known.fact);
+                follows(known, &fact.notification, &self.causes())?;
+                let fact = fact.notification;
+                self.settled.push(Logged { place, fact });
+                Ok(())
+            }
+            _ => Err(format!(
+                "The entry {kind} cannot follow the booking's entries before it."
+            )),
+        }
+    }
+
+    fn protect(&mut self, fact: &Protected, place: LeafPlace) -> Result<(), String> {
+        if fact.terms_hash != self.terms_hash_in_force() {
+            return Err(
+                "The terms locked by the protection are not the ones in force then.".to_owned(),
+            );
+        }
+        self.booking.status = BookingStatus::Protected;
+        self.booking.protected = true;
+        self.booking.protected_at = Some(fact.protected_at);
+        self.protected = Some(place);
+        Ok(())
+    }
+
+    fn reschedule(&mut self, fact: Rescheduled, place: LeafPlace) -> Result<(), String> {
+        let at = PastReschedule::instant(fact.agreed_at(), self.booking.created_at, &self.moves);
+        if fact.former.at != at {
+            return Err(
+                "The change of date does not follow the booking's recording or the change before it."
+                    .to_owned(),
+            );
+        }
+        self.moves.push(fact.former);
+        self.move_to(place, fact);
+        Ok(())
+    }
+
+    /// Makes the booking one whose event was last moved by this fact.
+    pub(crate) fn move_to(&mut self, place: LeafPlace, fact: Rescheduled) {
+        self.booking.event_date = fact.event_date;
+        self.booking.time_zone.clone_from(&fact.time_zone);
+        self.booking.rescheduled_at = Some(fact.rescheduled_at);
+        self.reschedules.push(Logged { place, fact });
+    }
+
+    /// The first resolution is the cancellation's, the second decides what the first left open.
+    fn resolve(&mut self, resolution: Resolution, place: LeafPlace) -> Result<(), String> {
+        let (id, evaluation) = (resolution.resolution_id, resolution.evaluation.clone());
+        let expected = match (self.resolutions.last(), &self.cancellation) {
+            (None, Some(cancellation)) => {
+                let Booking {
+                    partner_id,
+                    protected,
+                    ..
+                } = self.booking;
+                Some(Resolution::of(
+                    cancellation,
+                    evaluation,
+                    partner_id,
+                    id,
+                    protected,
+                ))
+            }
+            (Some(pending), _) if pending.fact.status == ResolutionStatus::PendingReview => {
+                let decision = resolution.decision.clone();
+                decision.map(|decision| pending.fact.decided_as(decision, id, evaluation))
+            }
+            _ => None,
+        };
+        let own = resolution.evaluation.booking_id == self.booking.booking_id;
+        if !own || expected.as_ref() != Some(&resolution) {
+            return Err(
+                "The resolution is not that of the booking's cancellation, nor a decision of what that left open."
+                    .to_owned(),
+            );
+        }
+        self.resolve_as(place, resolution);
+        Ok(())
+    }
+
+    /// Makes the booking one whose latest resolution is this.
+    pub(crate) fn resolve_as(&mut self, place: LeafPlace, fact: Resolution) {
+        self.booking.resolution_id = Some(fact.resolution_id);
+        self.resolutions.push(Logged { place, fact });
+    }
+
+    fn own(&self, own: bool, what: &str) -> Result<(), String> {
+        match own {
+            true => Ok(()),
+            false => Err(format!(
+                "The {what} is not one of booking {}.",
+                self.booking.booking_id
+            )),
+        }
+    }
+
+    /// Whether it is canceled, and what that came to is still to come.
+    fn is_unresolved(&self) -> bool {
+        self.booking.status == BookingStatus::Canceled && self.resolutions.is_empty()
+    }
+
+    fn terms_hash_in_force(&self) -> String {
+        match self.reschedules.last() {
+            Some(latest) => latest.fact.terms.hash(),
+            None => self.terms_hash.clone(),
+        }
+    }
+
+    /// The resolution that counts.
+    pub fn resolution(&self) -> Option<&Resolution> {
+        self.resolutions.last().map(|latest| &latest.fact)
+    }
+
+    /// How often the event had been moved before the entry at this place.
+    pub fn moves_before(&self, place: &LeafPlace) -> usize {
+        let before = |moved: &&Logged<Rescheduled>| moved.place.index < place.index;
+        self.reschedules.iter().filter(before).count()
+    }
+
+    /// What events can tell of it by now.
+    pub fn causes(&self) -> Causes {
+        Causes {
+            created_at: self.booking.created_at,
+            protected_at: self.booking.protected_at,
+            resolved_at: self.resolutions.iter().map(|r| r.fact.made_at()).collect(),
+        }
+    }
+
+    /// The booking as it was recorded, before anything happened to it.
+    pub fn as_recorded(&self) -> Booking {
+        let (event_date, time_zone) = self.first_date.clone();
+        Booking {
+            event_date,
+            time_zone,
+            status: BookingStatus::Created,
+            protected: false,
+            protected_at: None,
+            rescheduled_at: None,
+            canceled_at: None,
+            resolution_id: None::<ResolutionId>,
+            ..self.booking.clone()
+        }
+    }
+
+    /// What it was under before each change of date, then what it is under. `first` are the terms with which it was recorded.
+    pub fn terms_versions(&self, first: FrozenTerms) -> Vec<TermsVersion> {
+        let (event_date, time_zone) = self.first_date.clone();
+        let first = TermsVersion {
+            since: self.booking.created_at,
+            event_date,
+            time_zone,
+            terms: first,
+        };
+        let later = self.reschedules.iter().map(|r| r.fact.terms_version());
+        std::iter::once(first).chain(later).collect()
+    }
+}
+
+/// That a fact's own time, which is the clock's, is not after that of its entry. It may be before it: entries never have an
+/// earlier time than the one before them, and the clock may have been ahead until then.
+fn not_ahead(logged: &Logged<Fact>) -> Result<(), String> {
+    match logged.fact.happened_at() > logged.place.at {
+        true => Err(format!(
+            "What {} says happened after its entry was written.",
+            logged.fact.kind()
+        )),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

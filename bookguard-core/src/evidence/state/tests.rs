@@ -1,0 +1,341 @@
+//! Facts in every order: those that the rules allow make a booking, every other is refused.
+
+use super::*;
+use crate::evidence::NotificationOutcome;
+use crate::evidence::facts::{LeafPlace, Resolved, Settled};
+use crate::evidence::verify::tests::fixture::booking;
+use crate::ledger::{Hash, LeafKind};
+use crate::model::{Amount, Currency, EndpointId, EventId, EventType};
+use crate::policy::{
+    self, Actor, Booked, Decision, EventDate, MissingZone, Policy, PolicySource, Reason, Standing,
+    Subject, Terms,
+};
+use LeafKind::{
+    BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
+    ResolutionCreated as R, TermsAccepted as A, WebhookSettled as W,
+};
+
+fn at(n: u64) -> Timestamp {
+    let created = Timestamp::parse("2026-01-10T15:00:00Z").unwrap();
+    created.plus_ms(i64::try_from(n).unwrap() * 1000)
+}
+
+fn terms() -> Terms {
+    let booked = Booked {
+        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
+        time_zone: Some("America/New_York"),
+        partner_time_zone: None,
+        value: Amount::parse("1200.50", Currency::USD).unwrap(),
+        paid: None,
+        created_at: at(0),
+    };
+    let policy = Some((
+        Policy::template("firm").unwrap().clone(),
+        PolicySource::Named,
+    ));
+    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+}
+
+fn created() -> Created {
+    let terms = terms();
+    Created::of(
+        &booking(1, at(0), &terms, None),
+        FrozenTerms::of(&terms).hash(),
+    )
+}
+
+/// A fact of this kind that could be recorded as entry `n` of the booking, if one of its kind can.
+fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
+    let (booking_id, now) = (state.booking.booking_id, at(n));
+    match kind {
+        C => created().into(),
+        P => Protected {
+            protected_at: now,
+            terms_hash: state.terms_hash_in_force(),
+        }
+        .into(),
+        M => Rescheduled {
+            rescheduled_at: now,
+            event_date: at(9_000_000 + n),
+            time_zone: Some(format!("Zone/{n}")),
+            agreed_by: vec![Actor::Organizer, Actor::Talent],
+            at: None,
+            former: PastReschedule::of(&terms(), &state.moves, now),
+            terms: FrozenTerms::of(&terms()),
+        }
+        .into(),
+        A => Acceptance {
+            booking_id,
+            accepted_at: now,
+            party: Actor::Talent,
+            method: "checkbox".to_owned(),
+            at: now,
+            ip: None,
+            user_agent: None,
+            disclosure_hash: String::new(),
+            disclosure_version: String::new(),
+        }
+        .into(),
+        X => cancellation(state, now).into(),
+        R => resolution(state, now).into(),
+        W => Settled {
+            notification: notification(n),
+        }
+        .into(),
+        LeafKind::LogContinued => panic!("no booking has such a fact"),
+    }
+}
+
+fn cancellation(state: &BookingState, now: Timestamp) -> Cancellation {
+    Cancellation {
+        booking_id: state.booking.booking_id,
+        canceled_at: now,
+        canceled_by: Actor::Talent,
+        reason: Some(Reason::ForceMajeure),
+        note: None,
+        effective_at: None,
+        agreed_refund: None,
+        evidence: Vec::new(),
+    }
+}
+
+fn resolution(state: &BookingState, now: Timestamp) -> Resolved {
+    let id = ResolutionId::new(now, [1; 10]);
+    let terms = terms();
+    let resolution = match state.resolution() {
+        Some(pending) => {
+            let decision = Decision {
+                refund: Amount::parse("200", Currency::USD).unwrap(),
+                decided_by: "disputes".to_owned(),
+                rationale: "The storm was local.".to_owned(),
+                decided_at: now,
+            };
+            pending.decided(decision, id, &terms).unwrap()
+        }
+        None => {
+            let canceled = (state.cancellation.clone()).unwrap_or(cancellation(state, now));
+            let Booking {
+                booking_id,
+                partner_id,
+                protected,
+                ..
+            } = state.booking;
+            let subject = Subject {
+                booking_id,
+                terms: &terms,
+                standing: Standing::of(protected, None),
+                reschedules: &[],
+            };
+            let evaluation = policy::evaluate(&subject, &canceled.question()).unwrap();
+            Resolution::of(&canceled, evaluation, partner_id, id, protected)
+        }
+    };
+    Resolved { resolution }
+}
+
+/// The event of the booking's recording was accepted by another endpoint each time.
+fn notification(n: u64) -> Notification {
+    Notification {
+        event_id: EventId::new(at(0), [1; 10]),
+        event_type: EventType::BookingCreated,
+        seq: 3,
+        body_sha256: hex::encode([7; 32]),
+        endpoint_id: EndpointId::new(at(n), [1; 10]),
+        outcome: NotificationOutcome::Delivered,
+        settled_at: at(n),
+        attempts: 1,
+        error: None,
+        status_code: Some(204),
+        response_sha256: Some(hex::encode([8; 32])),
+    }
+}
+
+fn place(n: u64) -> LeafPlace {
+    LeafPlace {
+        index: 100 + n,
+        hash: Hash([n.to_be_bytes()[7]; 32]),
+        at: at(n),
+    }
+}
+
+/// The facts of these kinds, each as it could follow those before it.
+fn facts(kinds: &[LeafKind]) -> Vec<Logged<Fact>> {
+    let mut state = BookingState::recorded(created(), None);
+    let made = (0..).zip(kinds).map(|(n, kind)| {
+        let fact = fact(*kind, n, &state);
+        let logged = Logged {
+            place: place(n),
+            fact,
+        };
+        // One that cannot follow changes nothing.
+        let _ = state.apply(logged.clone());
+        logged
+    });
+    made.collect()
+}
+
+fn fold(kinds: &[LeafKind]) -> Result<BookingState, String> {
+    BookingState::fold(facts(kinds), None)
+}
+
+#[test]
+fn the_orders_that_the_rules_allow_make_a_booking() {
+    use BookingStatus::{Canceled, Created, Protected};
+    for (kinds, status, protected, moves, resolutions) in [
+        (&[C][..], Created, None, 0, 0),
+        (&[C, P], Protected, Some(1), 0, 0),
+        (&[C, M], Created, None, 1, 0),
+        (&[C, A, M, P, M], Protected, Some(3), 2, 0),
+        (&[C, P, M, M, X, R], Canceled, Some(1), 2, 1),
+        (&[C, X, R], Canceled, None, 0, 1),
+        (&[C, X, R, R], Canceled, None, 0, 2),
+        (&[C, P, X, R], Canceled, Some(1), 0, 1),
+        (&[C, P, X, R, R], Canceled, Some(1), 0, 2),
+        (
+            &[C, W, P, W, W, M, W, A, W, X, R, W, R, W],
+            Canceled,
+            Some(2),
+            1,
+            2,
+        ),
+    ] {
+        let state = fold(kinds).unwrap_or_else(|why| panic!("{kinds:?}: {why}"));
+        let booking = &state.booking;
+        assert_eq!(booking.status, status, "{kinds:?}");
+        assert_eq!(state.protected, protected.map(place), "{kinds:?}");
+        assert_eq!(booking.protected_at, protected.map(at), "{kinds:?}");
+        assert_eq!(state.moves.len(), moves, "{kinds:?}");
+        assert_eq!(state.resolutions.len(), resolutions, "{kinds:?}");
+        let latest = state.resolution().map(|latest| latest.resolution_id);
+        assert_eq!(booking.resolution_id, latest, "{kinds:?}");
+        let count = |kind| kinds.iter().filter(|other| **other == kind).count();
+        assert_eq!(state.acceptances.len(), count(A), "{kinds:?}");
+        assert_eq!(state.settled.len(), count(W), "{kinds:?}");
+        assert_eq!(
+            state.as_recorded(),
+            fold(&[C]).unwrap().booking,
+            "{kinds:?}"
+        );
+    }
+}
+
+#[test]
+fn a_booking_has_the_date_and_the_texts_of_its_last_move() {
+    let state = fold(&[C, A, P, A, M, A, A, M, A]).unwrap();
+    let under: Vec<usize> = (state.acceptances.iter())
+        .map(|accepted| state.moves_before(&accepted.place))
+        .collect();
+    assert_eq!(under, [0, 0, 1, 1, 2]);
+    assert_eq!(state.booking.event_date, at(9_000_007));
+    assert_eq!(state.booking.rescheduled_at, Some(at(7)));
+    let versions = state.terms_versions(FrozenTerms::of(&terms()));
+    let since: Vec<Timestamp> = versions.iter().map(|version| version.since).collect();
+    assert_eq!(since, [at(0), at(4), at(7)]);
+    let zones: Vec<Option<&str>> = versions.iter().map(|v| v.time_zone.as_deref()).collect();
+    assert_eq!(zones, [None, Some("Zone/4"), Some("Zone/7")]);
+}
+
+#[test]
+fn every_other_order_is_refused() {
+    for kinds in [
+        &[][..],
+        &[P],
+        &[X, R],
+        &[C, C],
+        &[C, P, P],
+        &[C, P, M, P],
+        &[M],
+        &[C, X, M],
+        &[C, X, M, R],
+        &[A],
+        &[C, X, A],
+        &[C, X, A, R],
+        &[C, X, R, A],
+        &[C, X, R, M],
+        &[C, R],
+        &[C, P, R],
+        &[C, X],
+        &[C, P, X],
+        &[C, X, X],
+        &[C, X, P],
+        &[C, X, X, R],
+        &[C, X, P, R],
+        &[C, X, R, P],
+        &[C, X, R, X],
+        &[C, X, R, C],
+        &[C, X, R, R, R],
+        &[C, X, R, X, R],
+        &[W],
+        &[C, X, W],
+        &[C, X, W, R],
+        &[C, P, W, P],
+        &[C, W, C],
+    ] {
+        // A third resolution decides a decision, which the second one has to make first.
+        assert!(fold(kinds).is_err(), "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_fact_that_contradicts_those_before_it_is_refused() {
+    let state = fold(&[C, M]).unwrap();
+    let canceled = fold(&[C, P, X, R]).unwrap();
+    let refused = |state: &BookingState, change: &dyn Fn(&mut Fact), kind: LeafKind| {
+        let mut fact = fact(kind, 9, state);
+        let place = place(9);
+        let sound = Logged {
+            place,
+            fact: fact.clone(),
+        };
+        assert_eq!(state.clone().apply(sound), Ok(()), "{kind}");
+        change(&mut fact);
+        assert!(
+            state.clone().apply(Logged { place, fact }).is_err(),
+            "{kind}"
+        );
+    };
+    let other = booking(2, at(0), &terms(), None).booking_id;
+    for change in [
+        |fact: &mut Protected| fact.terms_hash.push('0'),
+        |fact: &mut Protected| fact.protected_at = at(10),
+    ] {
+        let change = |fact: &mut Fact| match fact {
+            Fact::BookingProtected(fact) => change(fact),
+            _ => unreachable!(),
+        };
+        refused(&state, &change, P);
+    }
+    for change in [
+        |fact: &mut Rescheduled| fact.former.at = at(8),
+        |fact: &mut Rescheduled| fact.rescheduled_at = at(10),
+        |fact: &mut Rescheduled| fact.at = Some(at(20)),
+    ] {
+        let change = |fact: &mut Fact| match fact {
+            Fact::BookingRescheduled(fact) => change(fact),
+            _ => unreachable!(),
+        };
+        refused(&state, &change, M);
+    }
+    let change = |fact: &mut Fact| match fact {
+        Fact::TermsAccepted(fact) => fact.booking_id = other,
+        _ => unreachable!(),
+    };
+    refused(&state, &change, A);
+    let change = |fact: &mut Fact| match fact {
+        Fact::WebhookSettled(fact) => fact.notification.event_type = EventType::BookingProtected,
+        _ => unreachable!(),
+    };
+    refused(&state, &change, W);
+    for change in [
+        |r: &mut Resolution| r.supersedes = None,
+        |r: &mut Resolution| r.summary.push('!'),
+        |r: &mut Resolution| r.canceled_at = at(3),
+        |r: &mut Resolution| r.decision = None,
+    ] {
+        let change = |fact: &mut Fact| match fact {
+            Fact::ResolutionCreated(fact) => change(&mut fact.resolution),
+            _ => unreachable!(),
+        };
+        refused(&canceled, &change, R);
+    }
+}

@@ -1,0 +1,45 @@
+//! What no type and no operation says, as it stands in the document: what the groups of operations are about, the ledger's paths,
+//! which answer text and bytes, the headers and refusals that operations share, what is sent to partners, and which operations
+//! take an id that an answer holds. Tests hold what is sent and answered against it.
+
+use std::sync::LazyLock;
+
+use bookguard_core::input::Node;
+
+static WRITTEN: LazyLock<Node> = LazyLock::new(|| Node::parse(include_str!("written.json")));
+
+/// A part of it.
+pub(super) fn part(name: &str) -> &'static Node {
+    WRITTEN.get(name).expect("a test makes the document")
+}
+
+/// A part's members.
+pub(super) fn members(name: &str) -> impl Iterator<Item = (String, Node)> {
+    part(name).members().iter().cloned()
+}
+
+/// The links of an operation's success.
+pub(super) fn links(id: &str) -> Node {
+    let rows = items(part("links").get(id));
+    let links = rows.iter().flat_map(|row| {
+        let said = |name| row.get(name).and_then(Node::as_str).unwrap_or_default();
+        let value = format!("$response.body#{}", said("at"));
+        let parameters = Node::object([(said("parameter"), value.as_str().into())]);
+        let targets = items(row.get("to")).iter();
+        targets.filter_map(Node::as_str).map(move |target| {
+            let link = [
+                ("operationId", target.into()),
+                ("parameters", parameters.clone()),
+            ];
+            (target, Node::object(link))
+        })
+    });
+    Node::object(links)
+}
+
+fn items(list: Option<&Node>) -> &[Node] {
+    match list {
+        Some(Node::Array(items)) => items,
+        _ => &[],
+    }
+}

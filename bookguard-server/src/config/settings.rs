@@ -1,0 +1,335 @@
+//! The settings, each declared once: its name, what it holds, what it is without, and one sentence about it.
+//!
+//! From this table come the configuration file's keys, the environment's variables, the flags of the command line, the limits
+//! and the reference page. Invariant: a text that is wrong is never repeated where it may hold a secret.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::limits::{
+    ENDPOINTS_PER_PARTNER, MIN_FREE_DISK, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
+    QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
+};
+use bookguard_core::store::Database;
+use serde::Deserialize;
+
+use super::bytes::Bytes;
+use super::{DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX};
+use crate::courier::proxy::Proxy;
+
+/// A setting as it is declared.
+#[derive(Clone, Copy)]
+pub struct Setting {
+    /// Its key in the configuration file.
+    pub name: &'static str,
+    /// What stands for its value in help texts; nothing for a flag that is there or not.
+    pub value: &'static str,
+    /// Whether it has several values.
+    pub is_list: bool,
+    /// Whether its flag may stand without a value, which is `true` then.
+    pub is_switch: bool,
+    /// Whether its flag is one of every command that works on a database, not of `serve` alone.
+    pub everywhere: bool,
+    /// What its variable may do and nothing else, such as hold a secret.
+    pub variable_may: Option<&'static str>,
+    about: &'static str,
+    /// The flag, where it is not the name: a list's names one of its values.
+    flag: Option<&'static str>,
+    default: Option<&'static (dyn Display + Sync)>,
+    /// What holds without it, where that is not one value.
+    unset: Option<&'static str>,
+    most: Option<u64>,
+    /// What 0 does.
+    zero: Option<&'static str>,
+}
+
+/// Where a text of a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A command line, which others can read.
+    Flag,
+    /// The environment.
+    Variable,
+}
+
+impl Setting {
+    const NONE: Self = Self {
+        name: "",
+        value: "",
+        is_list: false,
+        is_switch: false,
+        everywhere: false,
+        variable_may: None,
+        about: "",
+        flag: None,
+        default: None,
+        unset: None,
+        most: None,
+        zero: None,
+    };
+
+    /// The flag, without its dashes.
+    pub fn flag(&self) -> String {
+        self.flag
+            .map_or_else(|| self.name.replace('_', "-"), str::to_owned)
+    }
+
+    /// The environment variable.
+    pub fn variable(&self) -> String {
+        format!("BOOKGUARD_{}", self.name.to_uppercase())
+    }
+
+    /// What it is about, without a full stop.
+    pub fn about(&self) -> String {
+        let mut about = self.about.to_owned();
+        let several = self.is_list.then_some("may be given several times");
+        for more in self.zero.into_iter().chain(several) {
+            about = format!("{about}; {more}");
+        }
+        about
+    }
+
+    /// What holds without it, in words; nothing if that is nothing.
+    pub fn without(&self) -> Option<String> {
+        let default = self.default.map(ToString::to_string);
+        default.or_else(|| self.unset.map(str::to_owned))
+    }
+
+    /// Where it was said.
+    fn place(&self, source: Source) -> String {
+        match source {
+            Source::Flag => format!("--{}", self.flag()),
+            Source::Variable => self.variable(),
+        }
+    }
+
+    fn check(&self, number: Option<u64>) -> Result<(), String> {
+        let (Some(most), Some(number)) = (self.most, number) else {
+            return Ok(());
+        };
+        if number <= most {
+            return Ok(());
+        }
+        let zero = self
+            .zero
+            .map_or_else(String::new, |it| format!(", and {it}"));
+        Err(format!(
+            "{} is {number}; at most {most} is possible{zero}",
+            self.name
+        ))
+    }
+}
+
+/// Declares the settings: name, type, what stands for the value, the sentence, and whatever else is to be said.
+macro_rules! settings {
+    ($($name:ident: $type:ty, $value:literal, $about:literal $(, $word:ident = $said:expr)*;)*) => {
+        /// What one source of configuration says. The names are the configuration file's keys.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Settings {
+            $(#[doc = $about] pub $name: Option<$type>,)*
+        }
+
+        impl Settings {
+            /// Every setting, in the order of the reference.
+            pub const ALL: &'static [Setting] = &[
+                $(Setting {
+                    name: stringify!($name),
+                    value: $value,
+                    is_list: <$type as Value>::IS_LIST,
+                    is_switch: <$type as Value>::IS_SWITCH,
+                    about: $about,
+                    $($word: $said,)*
+                    ..Setting::NONE
+                },)*
+            ];
+
+            /// These settings, and what they leave open from a weaker source.
+            #[must_use]
+            pub fn merge(self, weaker: Self) -> Self {
+                Self { $($name: self.$name.or(weaker.$name),)* }
+            }
+
+            /// What a source of texts says; `text` finds that of a setting.
+            ///
+            /// # Errors
+            /// One sentence that names the flag or the variable, the rule and what to write.
+            pub fn read(source: Source, text: impl Fn(&Setting) -> Option<OsString>) -> Result<Self, String> {
+                let mut all = Self::ALL.iter();
+                let mut next = || all.next().and_then(|setting| Some((text(setting)?, setting)));
+                Ok(Self {
+                    $($name: next().map(|(text, setting)| Value::read(text, &setting.place(source), source)).transpose()?,)*
+                })
+            }
+
+            /// Checks every number against its limit.
+            pub(super) fn check(&self) -> Result<(), String> {
+                let numbers = [$(self.$name.as_ref().and_then(Value::number)),*];
+                Self::ALL.iter().zip(numbers).try_for_each(|(setting, number)| setting.check(number))
+            }
+        }
+    };
+}
+
+settings! {
+    db: Database, "DATABASE", "The database: a file, or postgres://…", everywhere = true, default = Some(&DB);
+    listen: String, "ADDRESS:PORT", "Address and port to listen on; port 0 takes a free one", default = Some(&"127.0.0.1:8080");
+    public_url: String, "ADDRESS", "The address at which partners reach the service; evidence links begin with it, and /mcp answers \
+        to its host", everywhere = true, unset = Some("http:// and the listening address");
+    ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
+        variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
+    guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, whatever becomes of the database",
+        everywhere = true, unset = Some("beside the ledger key's file, else beside the database");
+    database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
+        default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
+    dev: bool, "", "For development: webhooks may go to this machine and over plain http", everywhere = true, default = Some(&false);
+    registration: String, "MODE", "Who may register: open, approval or closed", default = Some(&"open");
+    library_policies: bool, "BOOL", "Whether bookings without a policy get one of the library, by event type", default = Some(&true);
+    rate_limit_per_second: u32, "N", "Requests per second that one partner may make on each node, all its keys together; a request \
+        that keeps a processor busy counts for more", default = Some(&1000), most = Some(RATE_MAX), zero = Some("0 means no limit");
+    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; never less than \
+        those of a second unless it is set", default = Some(&RATE_LIMIT_BURST), most = Some(RATE_MAX);
+    registrations_per_minute: u32, "N", "Registrations per minute from one network address, on each node",
+        default = Some(&300), most = Some(RATE_MAX), zero = Some("0 means no limit");
+    trusted_proxies: Vec<String>, "SUBNET", "A proxy in front of the server, or its subnet, such as 10.0.0.0/8, trusted to name its \
+        client", flag = Some("trusted-proxy");
+    proxy_header: String, "HEADER", "The header in which proxies name the client: x-forwarded-for or forwarded",
+        default = Some(&"x-forwarded-for");
+    webhook_allow_http: bool, "BOOL", "Whether webhooks may go over plain http", unset = Some("false; true with --dev");
+    webhook_allow_subnets: Vec<String>, "SUBNET", "A subnet to which webhooks may go although it is not public",
+        flag = Some("webhook-allow-subnet");
+    webhook_proxy: Proxy, "http://HOST:PORT", "The proxy through which webhooks go, http://[user:password@]host:port; give a password \
+        in the environment or the file";
+    webhook_verification: String, "MODE", "What verifies a new webhook endpoint, which gets six deliveries a minute at most until \
+        then: first_success, or off", unset = Some("first_success; off with --dev");
+    retention_days: u32, "N", "Days for which events are kept whole; after that, payloads and attempts with nothing left to deliver \
+        are deleted", default = Some(&RETENTION_DAYS), most = Some(RETENTION_DAYS_MAX as u64), zero = Some("0 keeps them for ever");
+    min_free_disk: Bytes, "SIZE", "How much of a database file's disk must be free for new bookings, partners, policies, endpoints and \
+        recoveries, such as 1GiB", default = Some(&Bytes(MIN_FREE_DISK)), zero = Some("0 means no limit");
+    quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
+        default = Some(&QUOTA_BOOKINGS), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
+    quota_bytes: Bytes, "SIZE", "Bytes of bookings it may have, such as 10GiB",
+        default = Some(&Bytes(QUOTA_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
+    quota_events_per_day: u64, "N", "Events a day (UTC) beyond which it may record no bookings",
+        default = Some(&QUOTA_EVENTS_PER_DAY), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
+    quota_endpoints: u64, "N", "Webhook endpoints it may have, 20 at most", default = Some(&ENDPOINTS_PER_PARTNER),
+        most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
+    security_contacts: Vec<String>, "ADDRESS", "Where to report vulnerabilities, such as mailto:security@example.com; with it, \
+        /.well-known/security.txt is served", flag = Some("security-contact");
+    security_policy: String, "ADDRESS", "Where the rules of reporting are, an https address";
+    security_encryption: String, "ADDRESS", "Where the key is that reports may be encrypted with";
+    security_languages: Vec<String>, "TAGS", "Languages reports may be in, such as en,de";
+}
+
+impl Settings {
+    /// What holds where nobody says anything.
+    ///
+    /// # Errors
+    /// None, unless a default is not of its setting's type, which a test would see.
+    pub(super) fn defaults() -> Result<Self, String> {
+        Self::read(Source::Variable, |setting| {
+            setting.default.map(|default| default.to_string().into())
+        })
+    }
+
+    /// Reads a configuration file (TOML).
+    ///
+    /// # Errors
+    /// One sentence that names the file and, where it is a value's fault, its line and key.
+    pub fn load(file: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(file).map_err(|e| {
+            format!(
+                "the configuration file {} cannot be read: {e}",
+                file.display()
+            )
+        })?;
+        Self::parse(&text).map_err(|why| format!("{}{why}", file.display()))
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let Some(span) = error.span() else {
+                return format!(": {}", error.message());
+            };
+            let before = text.get(..span.start).unwrap_or_default();
+            let line = before.matches('\n').count();
+            let key = text
+                .lines()
+                .nth(line)
+                .and_then(|line| line.split_once('='))
+                .map(|(key, _)| key.trim());
+            let place = key.filter(|key| !error.message().contains(&format!("`{key}`")));
+            let place = place.map_or_else(String::new, |key| format!(" ({key})"));
+            format!(", line {}{place}: {}", line + 1, error.message())
+        })
+    }
+}
+
+/// What a setting can hold.
+trait Value: Sized {
+    /// Whether there are several.
+    const IS_LIST: bool = false;
+    /// Whether it is true or false.
+    const IS_SWITCH: bool = false;
+
+    /// From a flag or a variable, whose name `at` is.
+    fn read(text: OsString, at: &str, source: Source) -> Result<Self, String>;
+
+    /// As a number that has a limit.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// How a text is read as each type, and what else there is to say of it.
+macro_rules! values {
+    ($($type:ty: |$text:ident, $at:pat_param, $source:pat_param| $read:expr $(, $more:item)*;)*) => {
+        $(impl Value for $type {
+            fn read($text: OsString, $at: &str, $source: Source) -> Result<Self, String> {
+                $read
+            }
+
+            $($more)*
+        })*
+    };
+}
+
+values! {
+    String: |text, at, _| text.into_string().map_err(|_| format!("{at} is not valid UTF-8"));
+    PathBuf: |text, _, _| Ok(text.into());
+    Database: |text, _, _| Ok(text.into());
+    Proxy: |text, at, source| Self::parse(&String::read(text, at, source)?);
+    LedgerKeySource: |text, _, source| match source {
+        Source::Flag => Self::file(text.into()).map_err(|e| e.to_string()),
+        Source::Variable => Ok(Self::from_variable(text)),
+    };
+    Vec<String>: |text, at, source| {
+        let text = String::read(text, at, source)?;
+        Ok(text.split(',').map(|one| one.trim().to_owned()).collect())
+    }, const IS_LIST: bool = true;;
+    bool: |text, at, source| {
+        let word = String::read(text, at, source)?;
+        match word.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(true),
+            "0" | "false" | "no" | "off" => Ok(false),
+            _ => Err(format!("{at} is \"{word}\"; it must be true or false")),
+        }
+    }, const IS_SWITCH: bool = true;;
+    Bytes: |text, at, source| {
+        let size = String::read(text, at, source)?;
+        size.parse().map_err(|why| format!("{at} is {why}"))
+    }, fn number(&self) -> Option<u64> { Some(self.0) };
+    u32: |text, at, source| whole(String::read(text, at, source)?, at),
+        fn number(&self) -> Option<u64> { Some((*self).into()) };
+    u64: |text, at, source| whole(String::read(text, at, source)?, at),
+        fn number(&self) -> Option<u64> { Some(*self) };
+}
+
+fn whole<N: FromStr>(digits: String, at: &str) -> Result<N, String> {
+    let number = digits.parse();
+    number.map_err(|_| format!("{at} is \"{digits}\"; it must be a whole number from 0"))
+}
