@@ -25,6 +25,8 @@ pub struct Caller {
 /// What was answered.
 #[derive(Debug, Clone)]
 pub struct Reply {
+    /// What was asked: method, path and query, and the beginning of the body.
+    pub asked: String,
     /// The status.
     pub status: u16,
     /// The headers.
@@ -73,6 +75,11 @@ impl Caller {
         }
     }
 
+    /// The address of the server.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// A request yet to be completed and sent.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).expect("tests name methods");
@@ -98,8 +105,12 @@ impl Caller {
         let (client, request) = request.build_split();
         let request = request?;
         let (method, url) = (request.method().clone(), request.url().clone());
+        let body = request.body().and_then(|body| body.as_bytes());
+        let body = String::from_utf8_lossy(body.unwrap_or_default()).into_owned();
+        let path = url.as_str().strip_prefix(&self.base).unwrap_or_default();
         let response = client.execute(request).await?;
         let reply = Reply {
+            asked: format!("{method} {path} {body:.200}"),
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             body: response.bytes().await?.to_vec(),
@@ -114,6 +125,19 @@ impl Caller {
     /// GET.
     pub async fn get(&self, path: &str) -> Reply {
         self.send(self.request("GET", path)).await
+    }
+
+    /// Every row of a list, page by page; `path` ends where a further parameter may follow.
+    pub async fn rows(&self, path: &str) -> Vec<Value> {
+        let (mut rows, mut next) = (Vec::new(), path.to_owned());
+        loop {
+            let page = self.get(&next).await.ok(200);
+            rows.extend(page["data"].as_array().into_iter().flatten().cloned());
+            match page["nextCursor"].as_str() {
+                Some(cursor) => next = format!("{path}&cursor={cursor}"),
+                None => return rows,
+            }
+        }
     }
 
     /// DELETE.
@@ -186,17 +210,88 @@ impl Reply {
     }
 
     /// The body, when the status is the one expected.
+    #[track_caller]
     pub fn ok(&self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}", self.text());
+        assert_eq!(self.status, status, "{}: {}", self.asked, self.text());
         self.json()
     }
 
+    /// Asserts that it is a refusal with this status and code.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> &Self {
+        let said = (self.status, self.code());
+        assert_eq!(
+            said,
+            (status, code.to_owned()),
+            "{}: {}",
+            self.asked,
+            self.text()
+        );
+        self
+    }
+
+    /// Asserts that the request is faulty in these places, each by pointer and code, and no other; and that each fault says
+    /// what is wrong and what would be right.
+    #[track_caller]
+    pub fn faulty(&self, faults: &[(&str, &str)]) -> &Self {
+        let details = self.details();
+        let said: Vec<_> = details
+            .iter()
+            .map(|(pointer, code)| (&**pointer, &**code))
+            .collect();
+        assert_eq!(
+            (self.status, said.as_slice()),
+            (400, faults),
+            "{}: {}",
+            self.asked,
+            self.text()
+        );
+        for detail in self.json()["details"].as_array().into_iter().flatten() {
+            let words =
+                ["message", "fix"].map(|name| detail[name].as_str().unwrap_or_default().len());
+            assert!(
+                words.iter().all(|length| *length > 5),
+                "{}: {detail}",
+                self.asked
+            );
+        }
+        self
+    }
+
+    /// Asserts that these words are in the body.
+    #[track_caller]
+    pub fn says(&self, words: &[&str]) -> &Self {
+        let text = self.text();
+        for word in words {
+            assert!(text.contains(word), "{word:?} in {}: {text}", self.asked);
+        }
+        self
+    }
+
+    /// Asserts that it is the answer that was remembered, to the byte.
+    #[track_caller]
+    pub fn replays(&self, first: &Self) {
+        assert_eq!(
+            (self.status, self.text()),
+            (first.status, first.text()),
+            "{}",
+            self.asked
+        );
+        assert_eq!(
+            self.header("idempotent-replayed"),
+            Some("true"),
+            "{}",
+            self.asked
+        );
+    }
+
     /// A member of the body that is a string.
+    #[track_caller]
     pub fn string(&self, name: &str) -> String {
         let value = self.json();
         let text = value[name].as_str();
-        text.unwrap_or_else(|| panic!("no string {name} in {value}"))
-            .to_owned()
+        let text = text.unwrap_or_else(|| panic!("{}: no string {name} in {value}", self.asked));
+        text.to_owned()
     }
 
     /// An error's code; empty where the body has none.

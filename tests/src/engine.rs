@@ -13,7 +13,7 @@ use bookguard_test_postgres::{OpenTransaction, Postgres, database_of};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::program::{CommandLine, bookguard};
+use crate::program::{Arguments, CommandLine, bookguard};
 
 /// What a database is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl TestDatabase {
     }
 
     /// `bookguard` with these arguments, on this database.
-    pub fn command<S: AsRef<str>>(&self, args: impl IntoIterator<Item = S>) -> CommandLine {
+    pub fn command(&self, args: impl Arguments) -> CommandLine {
         let line = bookguard(args).arg("--db");
         let line = match &self.db {
             Database::File(path) => line.arg(path),

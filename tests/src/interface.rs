@@ -31,6 +31,9 @@ impl Judge {
         for part in ["paths", "webhooks", "components"] {
             find_schemas(&document[part], format!("/{part}"), &mut pointers);
         }
+        let named = document["components"]["schemas"].as_object();
+        let named = named.into_iter().flat_map(|schemas| schemas.keys());
+        pointers.extend(named.map(|name| format!("/components/schemas/{name}")));
         let mut schemas = Schemas::new();
         let places = pointers.into_iter().map(|pointer| {
             let place = pointer.replace('{', "%7B").replace('}', "%7D");
@@ -59,13 +62,19 @@ fn find_schemas(value: &Value, pointer: String, found: &mut Vec<String>) {
     }
 }
 
-/// Asserts that a value is what the schema at this pointer into the document says.
-pub fn assert_schema(pointer: &str, value: &Value) {
+/// Whether a value is what the schema at this pointer into the document says; what is not, otherwise.
+pub fn judge_schema(pointer: &str, value: &Value) -> Result<(), String> {
     let judge = &*JUDGE;
     let schema = judge.places.get(pointer);
     let schema = schema.unwrap_or_else(|| panic!("there is no schema at {pointer}"));
-    if let Err(why) = judge.schemas.validate(value, *schema) {
-        panic!("{pointer}: {why:#}\n{value:#}");
+    let judged = judge.schemas.validate(value, *schema);
+    judged.map_err(|why| format!("{why:#}"))
+}
+
+/// Asserts that a value is what the schema at this pointer into the document says.
+pub fn assert_schema(pointer: &str, value: &Value) {
+    if let Err(why) = judge_schema(pointer, value) {
+        panic!("{pointer}: {why}\n{value:#}");
     }
 }
 

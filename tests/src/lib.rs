@@ -8,6 +8,7 @@
 //! | [`caller`] | a partner's HTTP client |
 //! | [`codes`] | the error codes that the documents explain |
 //! | [`interface`] | what the interface document says of an answer |
+//! | [`json`] | the members of an answer |
 //! | [`raw`] | requests that no proper client would send |
 //! | [`receiver`] | a webhook receiver that answers as told |
 //! | [`forward_proxy`] | the proxy that webhooks may go through |
@@ -26,6 +27,7 @@ pub mod disk_faults;
 pub mod engine;
 pub mod forward_proxy;
 pub mod interface;
+pub mod json;
 pub mod load;
 pub mod mirror;
 pub mod program;

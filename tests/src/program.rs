@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use crate::caller::Caller;
 use crate::engine::TestDatabase;
+use crate::test_server::Partner;
 use crate::waiting::{BOUND, until};
 
 /// The binary, built when it is first asked for.
@@ -76,14 +77,54 @@ pub struct Ran {
     pub stderr: String,
 }
 
+/// The arguments of a command line: one by one, or as they are typed, where `'...'` keeps words together.
+pub trait Arguments {
+    /// One by one.
+    fn one_by_one(self) -> Vec<OsString>;
+}
+
+impl Arguments for &str {
+    fn one_by_one(self) -> Vec<OsString> {
+        let mut args = Vec::new();
+        for (n, part) in self.split('\'').enumerate() {
+            match n % 2 {
+                0 => args.extend(part.split_whitespace().map(OsString::from)),
+                _ => args.push(part.into()),
+            }
+        }
+        args
+    }
+}
+
+impl Arguments for &String {
+    fn one_by_one(self) -> Vec<OsString> {
+        self.as_str().one_by_one()
+    }
+}
+
+impl Arguments for String {
+    fn one_by_one(self) -> Vec<OsString> {
+        self.as_str().one_by_one()
+    }
+}
+
+impl Arguments for &[&str] {
+    fn one_by_one(self) -> Vec<OsString> {
+        self.iter().map(OsString::from).collect()
+    }
+}
+
+impl<const N: usize> Arguments for [&str; N] {
+    fn one_by_one(self) -> Vec<OsString> {
+        self.as_slice().one_by_one()
+    }
+}
+
 /// `bookguard` with these arguments.
-pub fn bookguard<S: AsRef<str>>(args: impl IntoIterator<Item = S>) -> CommandLine {
+pub fn bookguard(args: impl Arguments) -> CommandLine {
     CommandLine {
         program: program().to_owned(),
-        args: args
-            .into_iter()
-            .map(|arg| OsString::from(arg.as_ref()))
-            .collect(),
+        args: args.one_by_one(),
         env: Vec::new(),
         input: Vec::new(),
         folder: None,
@@ -93,6 +134,13 @@ pub fn bookguard<S: AsRef<str>>(args: impl IntoIterator<Item = S>) -> CommandLin
 }
 
 impl CommandLine {
+    /// With further arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl Arguments) -> Self {
+        self.args.extend(args.one_by_one());
+        self
+    }
+
     /// With one argument more.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
@@ -256,6 +304,33 @@ impl CommandLine {
 }
 
 impl Ran {
+    /// Asserts that it ended with this code and these words on standard error.
+    #[track_caller]
+    pub fn ended(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} in {self:?}");
+        }
+        self
+    }
+
+    /// As [`Self::ended`], with nothing on standard output.
+    #[track_caller]
+    pub fn refused(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.stdout, "", "{self:?}");
+        self.ended(code, words)
+    }
+
+    /// Asserts that it ended well and said these words, and nothing on standard error.
+    #[track_caller]
+    pub fn said(&self, words: &[&str]) -> &Self {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        for word in words {
+            assert!(self.stdout.contains(word), "{word:?} in {self:?}");
+        }
+        self
+    }
+
     /// Standard output as JSON, when it ended well.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -358,7 +433,7 @@ impl Serving {
             .command(["serve", "--listen", "127.0.0.1:0"])
             .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
             .env("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "0");
-        Self::of(args.iter().fold(line, |line, arg| line.arg(*arg))).await
+        Self::of(line.args(args)).await
     }
 
     /// Starts this command line, which must be one of `serve`, and waits until it says that it listens.
@@ -429,6 +504,18 @@ impl Serving {
             .await
             .expect("kill can be run");
         assert!(asked.success(), "the server had ended before");
+    }
+
+    /// Registers a partner.
+    pub async fn partner(&self, name: &str) -> Partner {
+        Partner::register(&self.caller(), name).await
+    }
+
+    /// Ends it in order (SIGTERM); what it said.
+    pub async fn stop(self) -> String {
+        let (code, said) = self.terminate().await;
+        assert_eq!(code, Some(0), "{said}");
+        said
     }
 
     /// Asks it to end (SIGTERM), and waits: its exit code and what it said on standard error.

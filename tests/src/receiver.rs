@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -103,6 +104,13 @@ impl Receiver {
         format!("http://{}/hook", self.addr)
     }
 
+    /// Starts one that answers so.
+    pub async fn answering(answer: Answer) -> Self {
+        let receiver = Self::start().await;
+        receiver.answer(answer);
+        receiver
+    }
+
     /// How requests are answered from now on; those that were left in silence too.
     pub fn answer(&self, usual: Answer) {
         self.state.inbox().usual = usual;
@@ -161,6 +169,26 @@ impl State {
 }
 
 impl Received {
+    /// Whether its body was signed with one of these secrets (`x-service-signature`).
+    pub fn body_verifies(&self, secret: &Secret) -> Result<(), webhook::VerifyError> {
+        webhook::verify([secret], self.header("x-service-signature"), &self.body)
+    }
+
+    /// Whether it was signed with this secret as the Standard Webhooks say, at this time.
+    pub fn verifies(
+        &self,
+        secret: &Secret,
+        now: i64,
+        tolerance: Option<Duration>,
+    ) -> Result<(), webhook::VerifyError> {
+        let headers = StandardHeaders {
+            id: self.header("webhook-id"),
+            timestamp: self.header("webhook-timestamp"),
+            signature: self.header("webhook-signature"),
+        };
+        webhook::verify_standard([secret], headers, &self.body, now, tolerance)
+    }
+
     /// A header's value; empty when it is not there.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)

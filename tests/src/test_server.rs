@@ -1,5 +1,6 @@
 //! A server in this process, on a temporary database, its clock set by hand.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,9 +12,16 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 
-use crate::caller::Caller;
+use bookguard_core::evidence;
+use bookguard_core::model::Timestamp;
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Reply};
 use crate::engine::{Engine, TestDatabase};
+use crate::json::Members as _;
+use crate::program::{Arguments, CommandLine, bookguard};
 use crate::samples;
+use crate::waiting::until;
 
 /// When every server begins: 2026-09-21T14:13:20Z.
 pub const START_MS: i64 = 1_790_000_000_000;
@@ -45,6 +53,13 @@ impl TestServer {
     /// A server without rate limits, whose webhooks may go to this machine.
     pub async fn open(engine: Engine) -> Self {
         Self::with(engine, |config| config).await
+    }
+
+    /// The same, and a registered partner.
+    pub async fn with_partner(engine: Engine) -> (Self, Partner) {
+        let server = Self::open(engine).await;
+        let partner = server.partner("Acme").await;
+        (server, partner)
     }
 
     /// The same with some of it otherwise.
@@ -114,6 +129,22 @@ impl TestServer {
         self.clock.fetch_add(ms, Ordering::AcqRel);
     }
 
+    /// Sets the clock to this instant.
+    pub fn set_clock(&self, ms: i64) {
+        self.clock.store(ms, Ordering::Release);
+    }
+
+    /// Milliseconds from now until the next automatic attempt of an event.
+    pub fn until_next_attempt(&self, event: &Value) -> i64 {
+        let at = Timestamp::parse(event.text("nextAttemptAt"));
+        at.expect("instants are written so").ms() - self.now_ms()
+    }
+
+    /// What the log signs with, for those who verify.
+    pub async fn vkey(&self) -> String {
+        self.caller().get("/v1/ledger/key").await.text()
+    }
+
     /// Now.
     pub fn now_ms(&self) -> i64 {
         self.clock.load(Ordering::Acquire)
@@ -147,21 +178,44 @@ impl TestServer {
     }
 }
 
+/// A partner asks with its first key.
+impl Deref for Partner {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
 impl Partner {
     /// Registers where registration is open.
     pub async fn register(caller: &Caller, name: &str) -> Self {
-        let reply = caller
-            .post("/v1/partners/register", &samples::partner(name))
-            .await;
-        assert_eq!(reply.status, 201, "{}", reply.text());
-        let key = reply.string("apiKey");
+        let body = samples::partner(name);
+        let reply = caller.post("/v1/partners/register", &body).await;
+        let registered = reply.ok(201);
+        let text = |name| registered.text(name).to_owned();
         Self {
-            id: reply.string("partnerId"),
-            key_id: reply.string("apiKeyId"),
-            secret: reply.string("signingSecret"),
-            caller: caller.with_key(&key),
-            key,
+            id: text("partnerId"),
+            key_id: text("apiKeyId"),
+            secret: text("signingSecret"),
+            caller: caller.with_key(registered.text("apiKey")),
+            key: text("apiKey"),
         }
+    }
+
+    /// The same partner, at another server's address.
+    #[must_use]
+    pub fn on(&self, url: &str) -> Self {
+        Self {
+            caller: self.caller.at(url),
+            ..self.clone()
+        }
+    }
+
+    /// `bookguard` with these arguments, on the server that it calls and with its key.
+    pub fn command(&self, args: impl Arguments) -> CommandLine {
+        let line = bookguard(args).env("BOOKGUARD_URL", self.caller.base());
+        line.env("BOOKGUARD_API_KEY", &self.key)
     }
 
     /// What its webhooks are verified with.
@@ -171,36 +225,78 @@ impl Partner {
 
     /// A caller with a further key of these scopes.
     pub async fn scoped(&self, scopes: &[&str]) -> Caller {
-        let body = serde_json::json!({"name": "scoped", "scopes": scopes});
-        let reply = self.caller.post("/v1/api-keys", &body).await;
-        assert_eq!(reply.status, 201, "{}", reply.text());
-        self.caller.with_key(&reply.string("apiKey"))
+        let body = json!({"name": "scoped", "scopes": scopes});
+        let made = self.post("/v1/api-keys", &body).await.ok(201);
+        self.with_key(made.text("apiKey"))
     }
 
     /// Records the sample booking; its id.
     pub async fn book(&self) -> String {
-        let reply = self.caller.post("/v1/bookings", &samples::booking()).await;
-        assert_eq!(reply.status, 201, "{}", reply.text());
-        reply.string("bookingId")
+        self.book_with(json!({})).await
+    }
+
+    /// Records the sample booking with these members; its id.
+    pub async fn book_with(&self, members: Value) -> String {
+        let body = samples::booking_with(members);
+        let made = self.post("/v1/bookings", &body).await.ok(201);
+        made.text("bookingId").to_owned()
+    }
+
+    /// A booking as it is shown.
+    pub async fn booking(&self, booking_id: &str) -> Value {
+        self.get(&format!("/v1/bookings/{booking_id}"))
+            .await
+            .ok(200)
+    }
+
+    /// What a booking's policy says, asked with this query.
+    pub async fn evaluation(&self, booking_id: &str, query: &str) -> Value {
+        let path = format!("/v1/bookings/{booking_id}/policy-evaluation?{query}");
+        self.get(&path).await.ok(200)
+    }
+
+    /// The evidence packet of a booking.
+    pub async fn packet(&self, booking_id: &str) -> Reply {
+        self.get(&format!("/v1/bookings/{booking_id}/evidence"))
+            .await
+    }
+
+    /// The evidence packet of a booking, which must verify with the log's key and nothing else.
+    pub async fn verified_packet(&self, booking_id: &str) -> Value {
+        let packet = self.packet(booking_id).await;
+        let vkey = self.get("/v1/ledger/key").await.text();
+        let report = evidence::verify(&packet.body, &vkey);
+        assert!(report.verified(), "{report}");
+        packet.ok(200)
     }
 
     /// Puts a policy; the version it has then.
-    pub async fn put_policy(&self, policy_id: &str, policy: &serde_json::Value) -> u64 {
+    pub async fn put_policy(&self, policy_id: &str, policy: &Value) -> u64 {
         let path = format!("/v1/policies/{policy_id}");
-        let version = self.caller.put(&path, policy).await.ok(200)["version"].clone();
-        version.as_u64().expect("a version is a number")
+        self.put(&path, policy).await.ok(200).number("version")
+    }
+
+    /// Changes what the partner decides for its bookings; the partner as it is then.
+    pub async fn decide(&self, changes: Value) -> Value {
+        self.patch("/v1/partners/me", &changes).await.ok(200)
     }
 
     /// Protects a booking.
-    pub async fn protect(&self, booking_id: &str) -> serde_json::Value {
+    pub async fn protect(&self, booking_id: &str) -> Value {
         let path = format!("/v1/bookings/{booking_id}/protect");
-        self.caller.post_nothing(&path).await.ok(200)
+        self.post_nothing(&path).await.ok(200)
+    }
+
+    /// Asks for another date.
+    pub async fn reschedule(&self, booking_id: &str, body: &Value) -> Reply {
+        let path = format!("/v1/bookings/{booking_id}/reschedule");
+        self.post(&path, body).await
     }
 
     /// Cancels a booking; its resolution.
-    pub async fn cancel(&self, booking_id: &str, body: &serde_json::Value) -> serde_json::Value {
+    pub async fn cancel(&self, booking_id: &str, body: &Value) -> Value {
         let path = format!("/v1/bookings/{booking_id}/cancel");
-        self.caller.post(&path, body).await.ok(201)
+        self.post(&path, body).await.ok(201)
     }
 
     /// Books and cancels so that a person has to decide; the resolution's id.
@@ -208,25 +304,62 @@ impl Partner {
         let booking = self.book().await;
         let resolution = self.cancel(&booking, &samples::open_cancellation()).await;
         assert_eq!(resolution["status"], "pending_review", "{resolution}");
-        let id = resolution["resolutionId"].as_str();
-        id.expect("a resolution has an id").to_owned()
+        resolution.text("resolutionId").to_owned()
     }
 
     /// Adds a webhook endpoint for every type; its id.
     pub async fn endpoint(&self, url: &str) -> String {
-        let body = serde_json::json!({"url": url});
-        let reply = self.caller.post("/v1/webhook-endpoints", &body).await;
-        assert_eq!(reply.status, 201, "{}", reply.text());
-        reply.string("endpointId")
+        let made = self.new_endpoint(json!({"url": url})).await;
+        made.text("endpointId").to_owned()
+    }
+
+    /// Adds a webhook endpoint.
+    pub async fn new_endpoint(&self, body: Value) -> Value {
+        self.post("/v1/webhook-endpoints", &body).await.ok(201)
+    }
+
+    /// A webhook endpoint as it is shown.
+    pub async fn endpoint_shown(&self, endpoint_id: &str) -> Value {
+        let path = format!("/v1/webhook-endpoints/{endpoint_id}");
+        self.get(&path).await.ok(200)
+    }
+
+    /// Changes a webhook endpoint; the endpoint as it is then.
+    pub async fn change_endpoint(&self, endpoint_id: &str, changes: Value) -> Value {
+        let path = format!("/v1/webhook-endpoints/{endpoint_id}");
+        self.patch(&path, &changes).await.ok(200)
+    }
+
+    /// Deletes a webhook endpoint; the endpoint as it was.
+    pub async fn delete_endpoint(&self, endpoint_id: &str) -> Value {
+        let path = format!("/v1/webhook-endpoints/{endpoint_id}");
+        self.delete(&path).await.ok(200)
     }
 
     /// The events of a booking.
-    pub async fn events(&self, booking_id: &str) -> Vec<serde_json::Value> {
+    pub async fn events(&self, booking_id: &str) -> Vec<Value> {
         let path = format!("/v1/bookings/{booking_id}/webhook-events");
-        let body = self.caller.get(&path).await.ok(200);
-        body["webhookEvents"]
-            .as_array()
-            .expect("an array of events")
-            .clone()
+        self.get(&path).await.ok(200).list("webhookEvents").clone()
+    }
+
+    /// The first event of a booking, once its status is this.
+    pub async fn event_that_is(&self, booking_id: &str, status: &str) -> Value {
+        until(&format!("an event that is {status}"), async || {
+            let event = self.events(booking_id).await.remove(0);
+            (event["status"] == status).then_some(event)
+        })
+        .await
+    }
+
+    /// An event by itself, with its attempts.
+    pub async fn event(&self, event: &Value) -> Value {
+        let path = format!("/v1/webhook-events/{}", event.text("eventId"));
+        self.get(&path).await.ok(200)
+    }
+
+    /// Asks for another attempt at an event.
+    pub async fn retry(&self, event: &Value) -> Reply {
+        let path = format!("/v1/webhook-events/{}/retry", event.text("eventId"));
+        self.post_nothing(&path).await
     }
 }

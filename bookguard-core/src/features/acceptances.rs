@@ -351,34 +351,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_of_an_acceptance_is_reported_at_its_place() {
-        let hash = format!("sha256:{}", "0a".repeat(32));
-        let whole = serde_json::json!({
-            "party": "organizer", "method": "checkbox", "at": "2027-01-01T00:00:00Z", "ip": "2001:DB8:0::7", "userAgent": "x",
-            "disclosureHash": hash
-        });
-        let read = |body: &Json| AcceptanceRequest::read(body.to_string().as_bytes());
-        assert_eq!(read(&whole).unwrap().ip.as_deref(), Some("2001:db8::7"));
-        for (name, value, code) in [
-            ("party", Json::from("mutual"), "not_allowed"),
-            ("party", Json::Null, "null"),
-            ("method", "".into(), "empty"),
-            ("method", "m".repeat(65).into(), "too_long"),
-            ("at", "2027-01-01".into(), "invalid_date"),
-            ("ip", "203.0.113.7:80".into(), "invalid_address"),
-            ("ip", "[::1]".into(), "invalid_address"),
-            ("ip", "localhost".into(), "invalid_address"),
-            ("userAgent", "u".repeat(1_001).into(), "too_long"),
-            ("userAgent", "a\nb".into(), "control_character"),
-            ("disclosureHash", "0a".into(), "bad_digest"),
-            ("hash", "0a".into(), "unknown_field"),
-        ] {
-            let mut body = whole.clone();
-            body[name] = value;
-            let error = read(&body).unwrap_err();
-            let fault = &error.details[0];
-            let found = (fault.pointer.as_str(), fault.code.as_str());
-            assert_eq!(found, (format!("/{name}").as_str(), code), "{body}");
-        }
+    fn a_network_address_is_kept_in_its_one_spelling() {
+        let body = AcceptanceRequest::BODY
+            .example
+            .replace("203.0.113.7", "2001:DB8:0::7");
+        let read = AcceptanceRequest::read(body.as_bytes()).unwrap();
+        assert_eq!(read.ip.as_deref(), Some("2001:db8::7"));
     }
 }

@@ -108,6 +108,25 @@ pub(crate) fn new_key(n: u8) -> NewKey {
     NewKey { key, hash: [n; 32] }
 }
 
+/// Makes what was caused visible to what comes next.
+pub(crate) fn apply_all(work: &mut BatchState, changes: &[Change]) {
+    changes.iter().for_each(|change| work.apply(change));
+}
+
+/// Decides and applies; what changed and what was answered.
+pub(crate) fn done<R: Debug + 'static>(
+    work: &mut BatchState,
+    command: &Envelope<R>,
+) -> (Vec<Change>, R) {
+    match decide(work, command).unwrap() {
+        Decision::Do { changes, reply } => {
+            apply_all(work, &changes);
+            (changes, reply)
+        }
+        other => panic!("decided {other:?}"),
+    }
+}
+
 pub(crate) fn changes(decided: Result<Decision<impl Debug>, Error>) -> Vec<Change> {
     match decided.unwrap() {
         Decision::Do { changes, .. } => changes,

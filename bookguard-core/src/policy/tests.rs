@@ -37,6 +37,44 @@ fn template(id: &str) -> Option<(Policy, PolicySource)> {
     Some((Policy::template(id).unwrap().clone(), PolicySource::Named))
 }
 
+/// The terms of this policy of the library.
+fn terms_of(policy: &str, booked: &Booked<'_>) -> Terms {
+    Terms::freeze(template(policy), booked, MissingZone::Refuse).unwrap()
+}
+
+/// The terms of `firm` for an event on 20 June 2026, 19:00 in UTC.
+fn firm() -> Terms {
+    terms_of("firm", &booked("2026-06-20T19:00:00Z"))
+}
+
+/// The same at 19:00 in New York.
+fn firm_in_new_york() -> Terms {
+    terms_of("firm", &booked_in_new_york())
+}
+
+fn booked_in_new_york() -> Booked<'static> {
+    Booked {
+        time_zone: Some("America/New_York"),
+        ..booked("2026-06-20T19:00:00")
+    }
+}
+
+/// The terms of a policy of the booking's own, for the same event in UTC.
+fn own(policy: &str) -> Terms {
+    let policy = Policy::from_json(policy).unwrap();
+    let policy = Some((policy, PolicySource::Booking));
+    Terms::freeze(policy, &booked("2026-06-20T19:00:00Z"), MissingZone::Refuse).unwrap()
+}
+
+fn evaluated(terms: &Terms, question: &Question) -> Evaluation {
+    evaluate(&protected(terms), question).unwrap()
+}
+
+/// The code with which the question is refused.
+fn refused(terms: &Terms, question: &Question) -> &'static str {
+    evaluate(&protected(terms), question).unwrap_err().code
+}
+
 fn ask(received_at: &str) -> Question {
     Question {
         mode: Mode::Evaluate,
@@ -65,63 +103,30 @@ fn the_first_zone_there_is_counts() {
     )
     .unwrap();
     let plain = Policy::template("firm").unwrap().clone();
+    let (berlin, new_york) = (Some("Europe/Berlin"), Some("America/New_York"));
+    let (local, fixed) = ("2026-06-20T19:00:00", "2026-06-20T19:00:00+02:00");
     for (policy, own, partner, date, zone, anchor) in [
         (
             &in_policy,
-            Some("Europe/Berlin"),
-            Some("America/New_York"),
-            "2026-06-20T19:00:00",
+            berlin,
+            new_york,
+            local,
             "Europe/Berlin",
-            "2026-06-20T17:00:00Z",
+            "17:00",
         ),
-        (
-            &in_policy,
-            None,
-            Some("America/New_York"),
-            "2026-06-20T19:00:00",
-            "Asia/Tokyo",
-            "2026-06-20T10:00:00Z",
-        ),
-        (
-            &plain,
-            None,
-            Some("America/New_York"),
-            "2026-06-20T19:00:00",
-            "America/New_York",
-            "2026-06-20T23:00:00Z",
-        ),
-        (
-            &plain,
-            None,
-            Some("America/New_York"),
-            "2026-06-20T19:00:00+02:00",
-            "America/New_York",
-            "2026-06-20T17:00:00Z",
-        ),
-        (
-            &plain,
-            None,
-            None,
-            "2026-06-20T19:00:00+02:00",
-            "+02:00",
-            "2026-06-20T17:00:00Z",
-        ),
+        (&in_policy, None, new_york, local, "Asia/Tokyo", "10:00"),
+        (&plain, None, new_york, local, "America/New_York", "23:00"),
+        (&plain, None, new_york, fixed, "America/New_York", "17:00"),
+        (&plain, None, None, fixed, "+02:00", "17:00"),
         (
             &plain,
             None,
             None,
             "2026-06-20T19:00:00Z",
             "+00:00",
-            "2026-06-20T19:00:00Z",
+            "19:00",
         ),
-        (
-            &plain,
-            None,
-            None,
-            "2026-06-20",
-            "UTC",
-            "2026-06-20T00:00:00Z",
-        ),
+        (&plain, None, None, "2026-06-20", "UTC", "00:00"),
     ] {
         let facts = Booked {
             time_zone: own,
@@ -132,7 +137,7 @@ fn the_first_zone_there_is_counts() {
         let terms = Terms::freeze(policy, &facts, MissingZone::AssumeUtc).unwrap();
         assert_eq!(
             (terms.time_zone.to_string().as_str(), terms.anchor),
-            (zone, at(anchor)),
+            (zone, at(&format!("2026-06-20T{anchor}:00Z"))),
             "{date}"
         );
         let assumed = terms.assumptions.contains(&Assumption::TimeZoneAssumedUtc);
@@ -181,7 +186,7 @@ fn a_library_default_is_reported() {
         MissingZone::Refuse,
     )
     .unwrap();
-    let evaluation = evaluate(&protected(&terms), &ask("2026-02-01T00:00:00Z")).unwrap();
+    let evaluation = evaluated(&terms, &ask("2026-02-01T00:00:00Z"));
     assert_eq!(
         evaluation.assumptions,
         [Assumption::PolicyAssumedFromLibrary]
@@ -196,7 +201,7 @@ fn a_library_default_is_reported() {
 fn without_a_policy_nothing_is_evaluable_and_nothing_canceled() {
     let terms = Terms::freeze(None, &booked("2026-06-20T19:00:00Z"), MissingZone::Refuse).unwrap();
     terms.verify().unwrap();
-    let evaluation = evaluate(&protected(&terms), &ask("2026-02-01T00:00:00Z")).unwrap();
+    let evaluation = evaluated(&terms, &ask("2026-02-01T00:00:00Z"));
     assert_eq!(evaluation.evaluation_status, EvaluationStatus::NotEvaluable);
     assert_eq!(evaluation.resolution_path, ResolutionPath::None);
     assert_eq!((evaluation.refund, &evaluation.policy), (None, &None));
@@ -204,18 +209,15 @@ fn without_a_policy_nothing_is_evaluable_and_nothing_canceled() {
         mode: Mode::Cancel,
         ..ask("2026-02-01T00:00:00Z")
     };
-    assert_eq!(
-        evaluate(&protected(&terms), &cancel).unwrap_err().code,
-        "policy_missing"
-    );
+    assert_eq!(refused(&terms, &cancel), "policy_missing");
 }
 
 #[test]
 fn after_the_claim_window_an_evaluation_is_closed() {
     let facts = booked("2026-06-20T19:00:00Z");
-    let terms = Terms::freeze(template("firm"), &facts, MissingZone::Refuse).unwrap();
+    let terms = terms_of("firm", &facts);
     assert_eq!(terms.claim_until, at("2026-07-04T19:00:00Z"));
-    let closed = evaluate(&protected(&terms), &ask("2026-07-04T19:00:01Z")).unwrap();
+    let closed = evaluated(&terms, &ask("2026-07-04T19:00:01Z"));
     assert_eq!(closed.evaluation_status, EvaluationStatus::Closed);
     assert_eq!(closed.resolution_path, ResolutionPath::None);
     assert_eq!(closed.matched_rule, None);
@@ -224,39 +226,29 @@ fn after_the_claim_window_an_evaluation_is_closed() {
         created_at: at("2027-01-01T00:00:00Z"),
         ..facts
     };
-    let terms = Terms::freeze(template("firm"), &late, MissingZone::Refuse).unwrap();
+    let terms = terms_of("firm", &late);
     assert_eq!(terms.schedule, []);
-    let closed = evaluate(&protected(&terms), &ask("2027-01-02T00:00:00Z")).unwrap();
+    let closed = evaluated(&terms, &ask("2027-01-02T00:00:00Z"));
     assert_eq!(closed.evaluation_status, EvaluationStatus::Closed);
 }
 
 #[test]
 fn a_booking_can_be_evaluated_in_the_second_of_its_creation() {
-    let terms = Terms::freeze(
-        template("firm"),
-        &booked("2026-06-20T19:00:00Z"),
-        MissingZone::Refuse,
-    )
-    .unwrap();
-    let evaluation = evaluate(&protected(&terms), &ask("2026-01-10T15:00:00.751Z")).unwrap();
+    let terms = firm();
+    let evaluation = evaluated(&terms, &ask("2026-01-10T15:00:00.751Z"));
     assert_eq!(evaluation.matched_rule, Some(Rule::Grace));
 }
 
 #[test]
 fn without_an_instant_a_cancellation_is_never_before_the_booking() {
-    let terms = Terms::freeze(
-        template("firm"),
-        &booked("2026-06-20T19:00:00Z"),
-        MissingZone::Refuse,
-    )
-    .unwrap();
+    let terms = firm();
     for received in ["2026-01-10T14:59:59.900Z", "2026-01-10T14:00:00Z"] {
         for mode in [Mode::Evaluate, Mode::Cancel] {
             let question = Question {
                 mode,
                 ..ask(received)
             };
-            let evaluation = evaluate(&protected(&terms), &question).unwrap();
+            let evaluation = evaluated(&terms, &question);
             assert_eq!(evaluation.as_of, terms.created_at);
             assert_eq!(evaluation.evaluated_at, at(received));
             assert_eq!(evaluation.matched_rule, Some(Rule::Grace));
@@ -272,17 +264,13 @@ fn without_an_instant_a_cancellation_is_never_before_the_booking() {
 
 #[test]
 fn an_explanation_names_the_deadline_on_both_clocks_and_both_amounts() {
-    let facts = Booked {
-        time_zone: Some("America/New_York"),
-        ..booked("2026-06-20T19:00:00")
-    };
-    let terms = Terms::freeze(template("firm"), &facts, MissingZone::Refuse).unwrap();
+    let terms = firm_in_new_york();
     let cancel = Question {
         mode: Mode::Cancel,
         reason: Some(Reason::ChangedPlans),
         ..ask("2026-06-01T00:00:00Z")
     };
-    let evaluation = evaluate(&protected(&terms), &cancel).unwrap();
+    let evaluation = evaluated(&terms, &cancel);
     assert_eq!(
         evaluation.explanation.text,
         "Organizer canceled 19 days 23 hours before the event. The deadline for this step was 2026-06-13 19:00 \
@@ -303,19 +291,15 @@ fn an_explanation_names_the_deadline_on_both_clocks_and_both_amounts() {
 
 #[test]
 fn the_next_change_is_the_first_second_of_another_refund() {
-    let facts = Booked {
-        time_zone: Some("America/New_York"),
-        ..booked("2026-06-20T19:00:00")
-    };
-    let terms = Terms::freeze(template("firm"), &facts, MissingZone::Refuse).unwrap();
+    let terms = firm_in_new_york();
     // Grace and the first tier both return everything: the change is the end of the tier.
-    let evaluation = evaluate(&protected(&terms), &ask("2026-01-10T16:00:00Z")).unwrap();
+    let evaluation = evaluated(&terms, &ask("2026-01-10T16:00:00Z"));
     let next = evaluation.next_change.unwrap();
     assert_eq!(
         (next.at, next.then_refund),
         (at("2026-05-21T23:00:01Z"), Some(usd("500")))
     );
-    let last = evaluate(&protected(&terms), &ask("2026-06-20T00:00:00Z")).unwrap();
+    let last = evaluated(&terms, &ask("2026-06-20T00:00:00Z"));
     assert_eq!(
         last.next_change, None,
         "late and no-show both return nothing"
@@ -324,17 +308,13 @@ fn the_next_change_is_the_first_second_of_another_refund() {
 
 #[test]
 fn a_review_shows_what_could_be_decided() {
-    let facts = Booked {
-        time_zone: Some("America/New_York"),
-        ..booked("2026-06-20T19:00:00")
-    };
-    let terms = Terms::freeze(template("firm"), &facts, MissingZone::Refuse).unwrap();
+    let terms = firm_in_new_york();
     let claim = Question {
         mode: Mode::Cancel,
         reason: Some(Reason::ForceMajeure),
         ..ask("2026-06-19T12:00:00Z")
     };
-    let evaluation = evaluate(&protected(&terms), &claim).unwrap();
+    let evaluation = evaluated(&terms, &claim);
     assert_eq!(evaluation.review_reasons, [ReviewReason::EvidenceMissing]);
     assert_eq!((evaluation.refund, evaluation.penalty), (None, None));
     let shown: Vec<_> = evaluation
@@ -355,7 +335,7 @@ fn a_review_shows_what_could_be_decided() {
         at: Some(at("2026-05-20T12:00:00Z")),
         ..ask("2026-05-23T12:00:00Z")
     };
-    let evaluation = evaluate(&protected(&terms), &backdated).unwrap();
+    let evaluation = evaluated(&terms, &backdated);
     let shown: Vec<_> = evaluation
         .alternatives
         .iter()
@@ -369,8 +349,8 @@ fn a_review_shows_what_could_be_decided() {
         ]
     );
 
-    let terms = Terms::freeze(template("case_by_case"), &facts, MissingZone::Refuse).unwrap();
-    let evaluation = evaluate(&protected(&terms), &ask("2026-05-20T12:00:00Z")).unwrap();
+    let terms = terms_of("case_by_case", &booked_in_new_york());
+    let evaluation = evaluated(&terms, &ask("2026-05-20T12:00:00Z"));
     assert_eq!(evaluation.explanation.code, "MANUAL_ZONE");
     let shown: Vec<_> = evaluation.alternatives.iter().map(|a| a.refund).collect();
     assert_eq!(shown, [Some(usd("1000")), Some(usd("0"))]);
@@ -378,17 +358,10 @@ fn a_review_shows_what_could_be_decided() {
 
 #[test]
 fn a_deposit_that_is_not_refundable_is_the_least_an_organizer_loses() {
-    let policy = Policy::from_json(
+    let terms = own(
         r#"{"policyId":"p","deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P7D","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
-    )
-    .unwrap();
-    let terms = Terms::freeze(
-        Some((policy, PolicySource::Booking)),
-        &booked("2026-06-20T19:00:00Z"),
-        MissingZone::Refuse,
-    )
-    .unwrap();
-    let organizer = evaluate(&protected(&terms), &ask("2026-03-01T00:00:00Z")).unwrap();
+    );
+    let organizer = evaluated(&terms, &ask("2026-03-01T00:00:00Z"));
     assert_eq!(
         (organizer.refund, organizer.explanation.code.as_str()),
         (Some(usd("750")), "DEPOSIT_FLOOR")
@@ -398,10 +371,7 @@ fn a_deposit_that_is_not_refundable_is_the_least_an_organizer_loses() {
         actor: Actor::Talent,
         ..ask("2026-03-01T00:00:00Z")
     };
-    assert_eq!(
-        evaluate(&protected(&terms), &talent).unwrap().refund,
-        Some(usd("1000"))
-    );
+    assert_eq!(evaluated(&terms, &talent).refund, Some(usd("1000")));
 }
 
 #[test]
@@ -410,7 +380,7 @@ fn an_agreement_is_what_both_sides_say_and_nothing_more_is_owed() {
         paid: Some(usd("300")),
         ..booked("2026-06-20T19:00:00Z")
     };
-    let terms = Terms::freeze(template("firm"), &facts, MissingZone::Refuse).unwrap();
+    let terms = terms_of("firm", &facts);
     let agreed = |refund: Option<Amount>| {
         let question = Question {
             mode: Mode::Cancel,
@@ -441,21 +411,14 @@ fn an_agreement_is_what_both_sides_say_and_nothing_more_is_owed() {
 
 #[test]
 fn compensation_comes_on_top_of_the_refund() {
-    let policy = Policy::from_json(
+    let terms = own(
         r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"talent":{"cancel":{"refundBps":10000,"compensationBps":2000}}}"#,
-    )
-    .unwrap();
-    let terms = Terms::freeze(
-        Some((policy, PolicySource::Booking)),
-        &booked("2026-06-20T19:00:00Z"),
-        MissingZone::Refuse,
-    )
-    .unwrap();
+    );
     let question = Question {
         actor: Actor::Talent,
         ..ask("2026-03-01T00:00:00Z")
     };
-    let evaluation = evaluate(&protected(&terms), &question).unwrap();
+    let evaluation = evaluated(&terms, &question);
     assert_eq!(
         evaluation.resolution_path,
         ResolutionPath::RefundWithCompensation
@@ -468,12 +431,7 @@ fn compensation_comes_on_top_of_the_refund() {
 
 #[test]
 fn terms_that_were_changed_are_found_out() {
-    let terms = Terms::freeze(
-        template("firm"),
-        &booked("2026-06-20T19:00:00Z"),
-        MissingZone::Refuse,
-    )
-    .unwrap();
+    let terms = firm();
     let sound = serde_json::to_value(&terms).unwrap();
     type Change = fn(&mut Value);
     let changes: [(&str, Change); 4] = [
@@ -509,12 +467,7 @@ fn terms_that_were_changed_are_found_out() {
 #[test]
 fn the_published_schema_and_serde_write_the_same_json() {
     use poem_openapi::types::ToJSON;
-    let terms = Terms::freeze(
-        template("firm"),
-        &booked("2026-06-20T19:00:00Z"),
-        MissingZone::Refuse,
-    )
-    .unwrap();
+    let terms = firm();
     for received in [
         "2026-02-01T00:00:00Z",
         "2026-06-20T19:00:01Z",

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `story` | whether the whole story can be told on a database file, beside a server on it, and on a server |
 //! | `cancellation` | cancellations looked at, guarded, made and decided |
+//! | `reschedules` | changes of date and acceptances |
 //! | `codes` | what each exit code stands for, and what is said beside it |
 //! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
 //! | `secrets` | where keys may come from |
@@ -16,6 +17,7 @@
 //! | `storage` | a disk that fails or runs out of room under a server, and who may read what is kept on it |
 //! | `pruning` | old events counted and pruned by hand, and by a server that is killed at it |
 //! | `moving` | a database that moves to another, to the same engine and to the other |
+//! | `target` | (where commands work) |
 //! | `backup` | a database that is copied while it is used |
 
 mod backup;
@@ -34,3 +36,4 @@ mod serving;
 mod signals;
 mod storage;
 mod story;
+mod target;

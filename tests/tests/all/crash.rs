@@ -13,6 +13,7 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::load::{Addresses, Confirmed, Load, all_bookings, at_once};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
@@ -47,7 +48,7 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
     let addresses = Addresses::of(nodes.iter().map(Serving::url));
     let acme = Partner::register(&nodes[0].caller(), "Acme").await;
     acme.endpoint(&receiver.url()).await;
-    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let vkey = acme.get("/v1/ledger/key").await.text();
     let mut mirror = Mirror::download(&acme.caller, &vkey).await;
     let mut load = Load::start(CLIENTS, &acme.caller, &addresses);
     for kill in 0..KILLS {
@@ -63,7 +64,7 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
             nodes.insert(node, Serving::start(&database, &["--dev"]).await);
             addresses.set(node, nodes[node].url());
         }
-        let caller = acme.caller.at(nodes[kill % count].url());
+        let caller = acme.at(nodes[kill % count].url());
         load.told().check(&caller).await;
         if kill % 5 == 4 {
             let later = Mirror::download(&caller, &vkey).await;
@@ -72,7 +73,7 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
         }
     }
     let told = load.finish().await;
-    let caller = acme.caller.at(nodes[0].url());
+    let caller = acme.at(nodes[0].url());
     told.check_all(&caller).await;
     assert!(
         told.bookings.len() > 300 && told.protected.len() > 100 && told.canceled.len() > 60,
@@ -118,7 +119,7 @@ async fn delivered_in_the_end(
         ..Config::of(database.db().clone())
     });
     let server = server.await.unwrap();
-    let caller = acme.caller.at(&server.url());
+    let caller = acme.at(&server.url());
     let acme = Partner {
         caller,
         ..acme.clone()
@@ -132,7 +133,7 @@ async fn delivered_in_the_end(
         let owed = until("every event delivered", async || {
             let events = acme.events(id).await;
             for event in &events {
-                let status = event["status"].as_str().unwrap();
+                let status = event.text("status");
                 assert!(["delivered", "pending"].contains(&status), "{event}");
             }
             events
@@ -149,8 +150,8 @@ async fn delivered_in_the_end(
         assert_eq!(all.len(), 1 + more, "{id}");
         canceled += usize::from(facts[1]);
         for event in &all {
-            numbers.insert(event["seq"].as_u64().unwrap());
-            events.insert(event["eventId"].as_str().unwrap().to_owned());
+            numbers.insert(event.number("seq"));
+            events.insert(event.text("eventId").to_owned());
         }
     }
     assert_eq!(
@@ -169,7 +170,7 @@ async fn delivered_in_the_end(
         received.insert(webhook.string("eventId"));
     }
     assert_eq!(received, events, "every event and nothing else");
-    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let vkey = acme.get("/v1/ledger/key").await.text();
     let mirror = Mirror::download(&acme.caller, &vkey).await;
     assert_eq!(
         mirror.entries().len(),
@@ -217,14 +218,13 @@ const HELD: usize = 30;
 impl Killed {
     async fn in_the_middle(engine: Engine, nodes: usize) -> Self {
         let database = TestDatabase::new(engine);
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Silence);
+        let receiver = Receiver::answering(Answer::Silence).await;
         let mut others = Vec::new();
         for _ in 0..nodes {
             others.push(Serving::start(&database, &["--dev"]).await);
         }
         let server = others.remove(0);
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         acme.endpoint(&receiver.url()).await;
         for _ in 0..HELD {
             acme.book().await;
@@ -243,11 +243,11 @@ impl Killed {
     }
 
     async fn goes_out_from(self, server: Serving) {
-        let caller = self.acme.caller.at(server.url());
+        let caller = self.acme.at(server.url());
         let path = "/v1/webhook-events?status=delivered&limit=100";
         until("all to be delivered", async || {
             let log = caller.get(path).await.ok(200);
-            (log["data"].as_array().unwrap().len() == HELD).then_some(())
+            (log.list("data").len() == HELD).then_some(())
         })
         .await;
         let lease = Duration::from_millis(LEASE_MS.unsigned_abs());
@@ -255,12 +255,8 @@ impl Killed {
         // Only what it had sent comes twice.
         let received = self.receiver.received().len();
         assert_eq!(received, HELD + IN_FLIGHT_PER_NEW_ENDPOINT);
-        assert_eq!(server.terminate().await.0, Some(0));
-        self.database
-            .command(["ledger", "verify"])
-            .run()
-            .await
-            .json();
+        server.stop().await;
+        self.database.command("ledger verify").run().await.json();
     }
 }
 
@@ -270,7 +266,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
         const EVENTS: usize = 2_000;
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &["--dev"]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let clients = (0..CLIENTS).map(|client| {
             let acme = acme.clone();
             async move {
@@ -280,17 +276,16 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
             }
         });
         at_once(clients).await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Silence);
+        let receiver = Receiver::answering(Answer::Silence).await;
         acme.endpoint(&receiver.url()).await;
         let body = serde_json::json!({"since": "2020-01-01T00:00:00Z"});
-        let begun = acme.caller.post("/v1/webhook-events/recover", &body).await;
+        let begun = acme.post("/v1/webhook-events/recover", &body).await;
         // Nobody takes it further from here on.
         let turn = database.hold_turn();
         let path = begun.header("location").unwrap().to_owned();
-        let left = acme.caller.get(&path).await.ok(200);
+        let left = acme.get(&path).await.ok(200);
         assert_eq!(left["status"], "running", "{left}");
-        let examined = left["examined"].as_u64().unwrap();
+        let examined = left.number("examined");
         assert!((1..EVENTS as u64).contains(&examined), "{left}");
         server.kill().await;
         drop(turn);
@@ -298,7 +293,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
         receiver.answer(Answer::Status(200));
 
         let server = Serving::start(&database, &["--dev"]).await;
-        let caller = acme.caller.at(server.url());
+        let caller = acme.at(server.url());
         let over = until("the end of the recovery", async || {
             let shown = caller.get(&path).await.ok(200);
             (shown["status"] == "finished").then_some(shown)
@@ -316,7 +311,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
             (arrived().len() == EVENTS).then_some(())
         })
         .await;
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
         // What was on its way when the server was killed came twice at most, and nothing else did.
         let twice = receiver.received().len() - EVENTS;
         assert!(

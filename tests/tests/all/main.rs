@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`journey`] | what partners do, from their first request on, over HTTP |
 //! | [`wire`] | the HTTP interface on the wire: every documented status, and bad input |
+//! | [`fields`] | what the reader of each body says to its members that are wrong |
 //! | [`mcp`] | the Model Context Protocol |
 //! | [`cli`] | the `bookguard` binary as people and scripts use it |
 //! | [`policy_vectors`], [`policy_http`], [`policy_schema`] | the worked policy cases: computed, over HTTP, and against the JSON Schema |
@@ -20,6 +21,7 @@ mod concurrency;
 mod crash;
 mod deliveries;
 mod documents;
+mod fields;
 mod journey;
 mod mcp;
 mod nodes;

@@ -4,6 +4,7 @@
 use bookguard_core::evidence;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{Ran, Serving};
 use bookguard_tests::samples;
@@ -65,34 +66,24 @@ fn verifies(packet: &str, vkey: &str) -> bool {
 }
 
 async fn book(acme: &Partner) -> Reply {
-    acme.caller.post("/v1/bookings", &samples::booking()).await
+    acme.post("/v1/bookings", &samples::booking()).await
 }
 
 /// What a server answers on a database that was put back: reads, and nothing else.
 async fn only_reads(acme: &Partner, kept: &str) {
-    let health = acme.caller.get("/v1/health").await;
+    let health = acme.get("/v1/health").await;
     let writes = [
         book(acme).await,
-        acme.caller
-            .post_nothing(&format!("/v1/bookings/{kept}/protect"))
+        acme.post_nothing(&format!("/v1/bookings/{kept}/protect"))
             .await,
-        acme.caller
-            .post("/v1/api-keys", &serde_json::json!({"name": "x"}))
+        acme.post("/v1/api-keys", &serde_json::json!({"name": "x"}))
             .await,
     ];
     for refused in writes.iter().chain([&health]) {
-        assert_eq!(
-            (refused.status, refused.code().as_str()),
-            (503, "ledger_rolled_back"),
-            "{}",
-            refused.text()
-        );
+        refused.refused(503, "ledger_rolled_back");
         assert_eq!(refused.header("retry-after"), Some("30"));
     }
-    acme.caller
-        .get(&format!("/v1/bookings/{kept}"))
-        .await
-        .ok(200);
+    acme.booking(&kept).await;
     let key = vkey(&acme.caller).await;
     assert!(verifies(&packet(acme, kept).await, &key));
 }
@@ -102,10 +93,7 @@ fn times(said: &str, words: &str) -> usize {
 }
 
 async fn accept(database: &TestDatabase) -> Ran {
-    database
-        .command(["ledger", "accept-rollback", "--yes"])
-        .run()
-        .await
+    database.command("ledger accept-rollback --yes").run().await
 }
 
 /// The origin of an accepted loss, whose description on standard error has these words.
@@ -130,7 +118,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let kept = acme.book().await;
         acme.protect(&kept).await;
         let (old_key, old_packet) = (vkey(&acme.caller).await, packet(&acme, &kept).await);
@@ -140,10 +128,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         acme.book().await;
 
         old.put_back();
-        acme.caller
-            .get(&format!("/v1/bookings/{lost}"))
-            .await
-            .ok(404);
+        acme.get(&format!("/v1/bookings/{lost}")).await.ok(404);
         only_reads(&acme, &kept).await;
         only_reads(&acme, &kept).await;
         let said = server.stderr();
@@ -155,9 +140,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         stop_and_code(server.terminate().await);
 
         // Who checks the database is told the same, unless it is known to be a backup; or nobody remembers.
-        let found = database.command(["ledger", "verify"]).run().await;
-        assert_eq!(found.code, Some(6), "{found:?}");
-        assert!(found.stderr.contains("ledger_rolled_back"), "{found:?}");
+        let found = database.command("ledger verify").run().await;
+        found.ended(6, &["ledger_rolled_back"]);
         let report: Value = serde_json::from_str(&found.stdout).unwrap();
         let (guard, finding) = (&report["guard"], &report["findings"][0]);
         assert_eq!(
@@ -174,20 +158,20 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
             (&false.into(), &guard["code"])
         );
         let backup = database
-            .command(["ledger", "verify", "--backup"])
+            .command("ledger verify --backup")
             .run()
             .await
             .json();
-        let said = backup["guard"]["said"].as_str().unwrap();
+        let said = backup["guard"].text("said");
         assert!(
             backup["verified"] == true && said.contains("5 were published"),
             "{backup}"
         );
         let none = database.folder().join("none.seen");
         let none = none.to_str().unwrap();
-        let alone = database.command(["ledger", "verify", "--guard-file", none]);
+        let alone = database.command(format!("ledger verify --guard-file {none}"));
         let alone = alone.run().await.json();
-        let said = alone["guard"]["said"].as_str().unwrap();
+        let said = alone["guard"].text("said");
         assert!(
             alone["verified"] == true && said.starts_with("no guard file"),
             "{alone}"
@@ -200,35 +184,25 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         // The same from the start, before anybody asks.
         let server = Serving::start(&database, &[]).await;
         assert_eq!(times(&server.stderr(), "the ledger is rolled back"), 1);
-        let acme = Partner {
-            caller: acme.caller.at(server.url()),
-            ..acme
-        };
+        let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
 
-        let unasked = database.command(["ledger", "accept-rollback"]).run().await;
-        assert_eq!(
-            (unasked.code, unasked.stdout.as_str()),
-            (Some(2), ""),
-            "{unasked:?}"
+        let unasked = database.command("ledger accept-rollback").run().await;
+        unasked.refused(
+            2,
+            &[
+                "5 entries",
+                "2 entries",
+                "3 published entries are lost",
+                "--yes",
+            ],
         );
-        for words in [
-            "5 entries",
-            "2 entries",
-            "3 published entries are lost",
-            "--yes",
-        ] {
-            assert!(unasked.stderr.contains(words), "{words}: {unasked:?}");
-        }
         only_reads(&acme, &kept).await;
 
         let origin = accepted(&accept(&database).await, &["3 published entries are lost"]);
         // The server that runs takes up the new name by itself.
-        acme.caller.get("/v1/health").await.ok(200);
-        let new = book(&acme).await.ok(201)["bookingId"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        acme.get("/v1/health").await.ok(200);
+        let new = book(&acme).await.ok(201).text("bookingId").to_owned();
         let said = server.stderr();
         assert_eq!(times(&said, "is whole again"), 1, "{said}");
         assert!(said.contains(&format!("continues as {origin}")), "{said}");
@@ -260,8 +234,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         database.verify(2).await;
 
         let nothing = accept(&database).await;
-        assert_eq!(nothing.code, Some(5), "{nothing:?}");
-        assert!(nothing.stderr.contains("nothing_to_accept"), "{nothing:?}");
+        nothing.ended(5, &["nothing_to_accept"]);
         stop_and_code(server.terminate().await);
         database.verify(2).await;
     })
@@ -274,12 +247,12 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let under = async || {
             let body = samples::booking_with(serde_json::json!({"policyId": "house"}));
-            let made = acme.caller.post("/v1/bookings", &body).await.ok(201);
-            let path = format!("/v1/bookings/{}", made["bookingId"].as_str().unwrap());
-            acme.caller.get(&path).await.ok(200)["policy"].clone()
+            let made = acme.post("/v1/bookings", &body).await.ok(201);
+            let path = format!("/v1/bookings/{}", made.text("bookingId"));
+            acme.get(&path).await.ok(200)["policy"].clone()
         };
         acme.put_policy("house", &samples::policy(0)).await;
         let old = Backup::take(&database, "monday");
@@ -289,7 +262,7 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
         accepted(&accept(&database).await, &["1 published entry is lost"]);
         assert_eq!(acme.put_policy("house", &samples::policy(2222)).await, 2);
         let path = "/v1/policies/house";
-        let version = acme.caller.get(path).await.ok(200);
+        let version = acme.get(path).await.ok(200);
         let taken = under().await;
         assert_eq!(taken["policyHash"], version["policyHash"]);
         assert_ne!(taken["policyHash"], lost["policyHash"]);
@@ -304,7 +277,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let kept = acme.book().await;
         let (monday, tuesday) = (Backup::take(&database, "monday"), {
             acme.book().await;
@@ -314,7 +287,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
             monday.put_back();
             only_reads(&acme, &kept).await;
             tuesday.put_back();
-            acme.caller.get("/v1/health").await.ok(200);
+            acme.get("/v1/health").await.ok(200);
             // Said by whoever found out first, who may still be at it.
             let said = until("both to be said", async || {
                 let said = server.stderr();
@@ -340,7 +313,7 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let kept = acme.book().await;
         let first = Backup::take(&database, "first");
         acme.book().await;
@@ -391,7 +364,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         let other = database.folder().join("other.seen");
         let other = ["--guard-file", other.to_str().unwrap()];
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let kept = acme.book().await;
         let old = Backup::take(&database, "old");
         acme.book().await;
@@ -400,10 +373,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         // Somebody who knows of nothing goes on with it.
         old.put_back();
         let stranger = Serving::start(&database, &other).await;
-        let there = Partner {
-            caller: acme.caller.at(stranger.url()),
-            ..acme.clone()
-        };
+        let there = acme.on(stranger.url());
         for _ in 0..4 {
             there.book().await;
         }
@@ -411,10 +381,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         stop_and_code(stranger.terminate().await);
 
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner {
-            caller: acme.caller.at(server.url()),
-            ..acme
-        };
+        let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
         let said = server.stderr();
         assert!(
@@ -434,10 +401,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
             "{}",
             stranger.stderr()
         );
-        let there = Partner {
-            caller: acme.caller.at(stranger.url()),
-            ..acme
-        };
+        let there = acme.on(stranger.url());
         book(&there).await.ok(201);
         stop_and_code(stranger.terminate().await);
         database.verify(7).await;
@@ -453,12 +417,9 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
         let (one, two) = (guard("one.seen"), guard("two.seen"));
         let writer = Serving::start(&database, &["--guard-file", &one]).await;
         let reader = Serving::start(&database, &["--guard-file", &two]).await;
-        let acme = Partner::register(&writer.caller(), "Acme").await;
+        let acme = writer.partner("Acme").await;
         let kept = acme.book().await;
-        let there = Partner {
-            caller: acme.caller.at(reader.url()),
-            ..acme.clone()
-        };
+        let there = acme.on(reader.url());
         let old = Backup::take(&database, "old");
         acme.book().await;
         // It writes nothing, and shows the head that the other wrote.
@@ -475,18 +436,12 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
         for node in &nodes {
             assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
         }
-        let line = database.command(["ledger", "accept-rollback", "--yes", "--guard-file", &one]);
+        let line = database.command(format!("ledger accept-rollback --yes --guard-file {one}"));
         let origin = accepted(&line.run().await, &["1 published entry is lost"]);
         for _ in 0..3 {
             for node in &nodes {
-                let acme = Partner {
-                    caller: acme.caller.at(node.url()),
-                    ..acme.clone()
-                };
-                let new = book(&acme).await.ok(201)["bookingId"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned();
+                let acme = acme.on(node.url());
+                let new = book(&acme).await.ok(201).text("bookingId").to_owned();
                 let key = vkey(&acme.caller).await;
                 assert!(key.starts_with(&origin) && verifies(&packet(&acme, &new).await, &key));
             }
@@ -506,7 +461,7 @@ async fn many_who_write_at_once_raise_no_alarm() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let id = acme.id.clone();
         let booking = samples::booking().to_string();
         let by_command = async {
@@ -528,7 +483,7 @@ async fn many_who_write_at_once_raise_no_alarm() {
         let by_reading = async {
             for n in 0..120 {
                 let path = ["/v1/health", "/v1/ledger/checkpoint"][n % 2];
-                assert_eq!(acme.caller.get(path).await.status, 200);
+                assert_eq!(acme.get(path).await.status, 200);
             }
         };
         tokio::join!(by_command, by_request, by_reading, async {
@@ -552,7 +507,7 @@ async fn a_killed_server_remembers_what_it_answered() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let kept = acme.book().await;
         let old = Backup::take(&database, "old");
         book(&acme).await.ok(201);
@@ -560,10 +515,7 @@ async fn a_killed_server_remembers_what_it_answered() {
         server.kill().await;
         old.put_back();
         let server = Serving::start(&database, &[]).await;
-        let acme = Partner {
-            caller: acme.caller.at(server.url()),
-            ..acme
-        };
+        let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
         stop_and_code(server.terminate().await);
     })
@@ -574,24 +526,18 @@ async fn a_killed_server_remembers_what_it_answered() {
 async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     let kept = acme.book().await;
     stop_and_code(server.terminate().await);
     let yesterday = database.folder().join("yesterday.db");
     std::fs::copy(database.file(), &yesterday).unwrap();
     let server = Serving::start(&database, &[]).await;
-    let acme = Partner {
-        caller: acme.caller.at(server.url()),
-        ..acme
-    };
+    let acme = acme.on(server.url());
     acme.book().await;
     stop_and_code(server.terminate().await);
     std::fs::copy(&yesterday, database.file()).unwrap();
     let server = Serving::start(&database, &[]).await;
-    let acme = Partner {
-        caller: acme.caller.at(server.url()),
-        ..acme
-    };
+    let acme = acme.on(server.url());
     only_reads(&acme, &kept).await;
     stop_and_code(server.terminate().await);
 
@@ -609,7 +555,7 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
         server.stderr()
     );
     accepted(&accept(&database).await, &["2 published entries are lost"]);
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     acme.book().await;
     stop_and_code(server.terminate().await);
     let report: Value = database.verify(1).await;
@@ -620,10 +566,7 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
 async fn a_guard_file_that_is_damaged_or_out_of_reach() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    Partner::register(&server.caller(), "Acme")
-        .await
-        .book()
-        .await;
+    server.partner("Acme").await.book().await;
     stop_and_code(server.terminate().await);
     let seen = database.folder().join("bookguard.db.key.seen");
     let good = std::fs::read(&seen).unwrap();
@@ -633,7 +576,7 @@ async fn a_guard_file_that_is_damaged_or_out_of_reach() {
         &["ledger", "verify"],
     ] {
         let ran = database.command(args).run().await;
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        ran.refused(1, &[]);
         assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
         for words in [
             "bookguard.db.key.seen is damaged",
@@ -646,7 +589,7 @@ async fn a_guard_file_that_is_damaged_or_out_of_reach() {
     std::fs::write(&seen, good).unwrap();
     let nowhere = database.folder().join("no folder").join("x.seen");
     let server = Serving::start(&database, &["--guard-file", nowhere.to_str().unwrap()]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     acme.book().await;
     acme.book().await;
     until("the line", async || {

@@ -6,10 +6,10 @@
 //! | `world` | (the operations, and a server to ask them of) |
 //! | `documents` | what is served beside the operations |
 //! | `pages` | what people and programs find there before they know an operation |
-//! | `bodies` | what is said to a booking's JSON that is wrong, field by field |
-//! | `objects` | what is said to bodies that are not JSON objects, and to the other operations' bodies |
+//! | `bodies` | what is said to JSON that is wrong, one of each kind of fault |
+//! | `objects` | what is said to bodies that are not JSON objects; that each operation reads its own body |
 //! | `policies` | what is said to policies that are none, and to what a partner cannot decide |
-//! | `cancellations` | what is said to cancellations and decisions that cannot be |
+//! | `refusals` | what is said to cancellations, decisions, new dates and acceptances that cannot be |
 //! | `queries` | what is said to query parameters and idempotency keys that are wrong |
 //! | `messages` | what is said to HTTP that is wrong, or only unusual |
 //! | `connections` | who may stay when there are too many, and who a client behind a proxy is |
@@ -17,9 +17,7 @@
 //! | `packets` | when an evidence packet is made anew, and when it is the one made before |
 //! | `webhooks` | whether what is sent is what the interface document says |
 
-mod acceptances;
 mod bodies;
-mod cancellations;
 mod connections;
 mod documents;
 mod messages;
@@ -29,7 +27,7 @@ mod packets;
 mod pages;
 mod policies;
 mod queries;
-mod reschedules;
+mod refusals;
 mod statuses;
 mod webhooks;
 mod world;

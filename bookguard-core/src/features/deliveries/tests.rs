@@ -131,7 +131,7 @@ fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
     assert_eq!(changes(decide(&state, &claim(1))).len(), 1);
     let both = changes(decide(&state, &claim(5)));
     assert_eq!(both.len(), 2);
-    both.iter().for_each(|change| state.apply(change));
+    apply_all(&mut state, &both);
     assert!(
         changes(decide(&state, &claim(5))).is_empty(),
         "a second claim in the same batch finds nothing"
@@ -150,7 +150,7 @@ fn a_deleted_endpoint_is_claimed_from_no_more() {
     state.due.insert(id(7), vec![id(5)]);
     assert_eq!(refusal(decide(&state, &delete(id(2)))), "not_found");
     let deleted = changes(decide(&state, &delete(id(1))));
-    deleted.iter().for_each(|change| state.apply(change));
+    apply_all(&mut state, &deleted);
     let claim = command(ClaimDeliveries {
         lease: 42,
         endpoints: vec![(id(7), 5)],

@@ -151,12 +151,8 @@ impl EndpointChanges {
 mod tests {
     use super::*;
 
-    fn read(body: &str) -> Result<EndpointChanges, Vec<(String, String)>> {
-        let judged = EndpointChanges::read(body.as_bytes(), &|url| Ok(url.to_owned()));
-        judged.map_err(|error| {
-            let details = error.details.into_iter();
-            details.map(|d| (d.pointer, d.code)).collect()
-        })
+    fn read(body: &str) -> EndpointChanges {
+        EndpointChanges::read(body.as_bytes(), &|url| Ok(url.to_owned())).unwrap()
     }
 
     #[test]
@@ -169,7 +165,7 @@ mod tests {
             enabled: None,
             own_secret: None,
         };
-        assert_eq!(read("{}"), Ok(nothing.clone()));
+        assert_eq!(read("{}"), nothing.clone());
         let nulls = r#"{"events":null,"description":null,"rateLimitPerSecond":null}"#;
         let removed = EndpointChanges {
             events: Some(vec![]),
@@ -177,32 +173,6 @@ mod tests {
             rate_limit_per_second: Some(None),
             ..nothing
         };
-        assert_eq!(read(nulls), Ok(removed));
-    }
-
-    #[test]
-    fn every_fault_of_a_change_is_named() {
-        let body = r#"{"url":null,"events":[],"description":"","rateLimitPerSecond":0,"enabled":null,"ownSecret":1,"secret":"x"}"#;
-        let expected = [
-            ("/url", "null"),
-            ("/events", "empty"),
-            ("/description", "empty"),
-            ("/rateLimitPerSecond", "out_of_range"),
-            ("/enabled", "null"),
-            ("/ownSecret", "wrong_type"),
-            ("/secret", "unknown_field"),
-        ];
-        let expected: Vec<_> = expected.map(|(p, c)| (p.to_owned(), c.to_owned())).into();
-        assert_eq!(read(body), Err(expected));
-        for (limit, good) in [
-            ("1", true),
-            ("1000", true),
-            ("1001", false),
-            ("1.5", false),
-            ("-1", false),
-        ] {
-            let body = format!(r#"{{"rateLimitPerSecond":{limit}}}"#);
-            assert_eq!(read(&body).is_ok(), good, "{limit}");
-        }
+        assert_eq!(read(nulls), removed);
     }
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -30,8 +30,8 @@ async fn bookings(caller: &Caller) -> BTreeSet<String> {
     loop {
         let path = format!("/v1/bookings?limit=100{cursor}");
         let page = caller.get(&path).await.ok(200);
-        for booking in page["data"].as_array().unwrap() {
-            found.insert(booking["bookingId"].as_str().unwrap().to_owned());
+        for booking in page.list("data") {
+            found.insert(booking.text("bookingId").to_owned());
         }
         match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
@@ -44,7 +44,7 @@ async fn bookings(caller: &Caller) -> BTreeSet<String> {
 async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..8)
         .map(|_| tokio::spawn(write(acme.caller.clone(), Arc::clone(&stop))))
@@ -56,13 +56,13 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     let before = bookings(&acme.caller).await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
-    let made = database.command(["backup"]).arg(&copy).run().await.json();
+    let made = database.command("backup").arg(&copy).run().await.json();
     stop.store(true, Ordering::Release);
     let mut all = before.clone();
     for writer in writers {
         all.extend(writer.await.unwrap());
     }
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(made["bytes"], std::fs::metadata(&copy).unwrap().len());
@@ -74,24 +74,21 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     }
     // It verifies with the key, and says what it holds.
     let key = database.file().with_extension("db.key");
-    let verified = bookguard(["ledger", "verify", "--backup", "--db"])
+    let verified = bookguard("ledger verify --backup --db")
         .arg(&copy)
         .arg("--ledger-key")
         .arg(&key)
         .run()
         .await
         .json();
-    assert_eq!(
-        (&verified["verified"], &verified["entries"]),
-        (&json!(true), &made["treeSize"])
-    );
+    verified.holds(json!({"verified": true, "entries": made["treeSize"]}));
     // And can be served: everything answered before is there, nothing that was never asked for.
-    let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(&copy);
+    let line = bookguard("serve --listen 127.0.0.1:0 --db").arg(&copy);
     let server = Serving::of(line.arg("--ledger-key").arg(&key)).await;
-    let held = bookings(&acme.caller.at(server.url())).await;
+    let held = bookings(&acme.at(server.url())).await;
     assert!(before.is_subset(&held) && held.is_subset(&all));
     assert_eq!(verified["bookings"], held.len());
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
 }
 
 #[tokio::test]
@@ -99,9 +96,8 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
     let database = TestDatabase::new(Engine::Sqlite);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let ran = database.command(["backup"]).arg(path("x.db")).run().await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("there is no database"), "{ran:?}");
+    let ran = database.command("backup").arg(path("x.db")).run().await;
+    ran.ended(1, &["there is no database"]);
     let server = Serving::start(&database, &[]).await;
     std::fs::write(path("mine"), "mine").unwrap();
     std::fs::write(path("text.db"), "a shopping list".repeat(100)).unwrap();
@@ -127,21 +123,20 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         (path("text.db"), path("x.db"), 1, "damaged"),
         (path("nowhere.db"), path("x.db"), 1, "there is no database"),
     ] {
-        let ran = bookguard(["backup", "--db"]).arg(&db).arg(&to).run().await;
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
-        assert!(ran.stderr.contains(words), "{words:?} in {ran:?}");
+        let ran = bookguard("backup --db").arg(&db).arg(&to).run().await;
+        ran.refused(code, &[words]);
     }
-    let ran = bookguard(["backup", "x.db", "--url", server.url()])
+    let ran = bookguard(format!("backup x.db --url {}", server.url()))
         .run()
         .await;
-    assert_eq!(ran.code, Some(2), "{ran:?}");
+    ran.ended(2, &[]);
     assert_eq!(std::fs::read(path("mine")).unwrap(), b"mine");
     let mut left: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())
         .map(|file| file.unwrap().file_name())
         .collect();
     left.sort();
     assert_eq!(left, ["mine", "text.db"]);
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
 }
 
 #[tokio::test]
@@ -149,13 +144,10 @@ async fn a_backup_of_postgresql_is_its_own_programs_to_make() {
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
         let ran = database
-            .command(["backup"])
+            .command("backup")
             .arg(database.folder().join("x.db"));
         let ran = ran.run().await;
-        assert_eq!(ran.code, Some(5), "{ran:?}");
-        for words in ["pg_dump", "point-in-time", "key"] {
-            assert!(ran.stderr.contains(words), "{words:?} in {ran:?}");
-        }
+        ran.ended(5, &["pg_dump", "point-in-time", "key"]);
     })
     .await;
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
@@ -80,32 +81,20 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
     };
     let database = disk.database();
     let server = Serving::start(&database, &["--min-free-disk", "0"]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     let first = acme.book().await;
     let filler = disk.fill();
     // What the write-ahead log has room for still goes through.
     let mut made = 1;
     let refused = until("a full disk", async || {
-        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        let reply = acme.post("/v1/bookings", &samples::booking()).await;
         made += usize::from(reply.status == 201);
         (reply.status != 201).then_some(reply)
     });
     let refused = refused.await;
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (503, "unavailable"),
-        "{}",
-        refused.text()
-    );
-    assert!(
-        refused.text().contains("disk is full"),
-        "{}",
-        refused.text()
-    );
-    acme.caller
-        .get(&format!("/v1/bookings/{first}"))
-        .await
-        .ok(200);
+    refused.refused(503, "unavailable");
+    refused.says(&["disk is full"]);
+    acme.booking(&first).await;
     assert_eq!(count(&acme).await, made, "what was refused is not there");
     assert!(
         server.stderr().contains("full"),
@@ -114,12 +103,12 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
     );
     filler.remove();
     until("room again", async || {
-        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        let reply = acme.post("/v1/bookings", &samples::booking()).await;
         (reply.status == 201).then_some(())
     })
     .await;
     assert_eq!(count(&acme).await, made + 1);
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
     database.verify(made + 1).await;
 }
 
@@ -131,9 +120,9 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
     };
     let filler = disk.fill();
     let database = disk.database();
-    let start = || database.command(["serve", "--listen", "127.0.0.1:0"]);
+    let start = || database.command("serve --listen 127.0.0.1:0");
     let ran = start().run().await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    ran.refused(1, &[]);
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("full"), "{ran:?}");
     filler.remove();
@@ -150,32 +139,29 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     };
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     for _ in 0..150 {
         acme.book().await;
     }
     let target = disk.folder.path().join("new.db");
     disk.fill().leave(600);
     let go = || {
-        bookguard(["transfer", "--from"])
+        bookguard("transfer --from")
             .arg(database.file())
             .arg("--to")
             .arg(&target)
     };
     let ran = go().run().await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    for words in ["new.db", "disk is full", "Nothing was moved"] {
-        assert!(ran.stderr.contains(words), "{words:?} in {ran:?}");
-    }
+    ran.refused(1, &["new.db", "disk is full", "Nothing was moved"]);
     acme.book().await;
     // A file that is full of nothing is as good as none, once there is room for more.
     let elsewhere = tempfile::tempdir().unwrap();
     let moved = elsewhere.path().join("new.db");
     std::fs::copy(&target, &moved).unwrap();
-    let ran = bookguard(["transfer", "--from"]).arg(database.file());
+    let ran = bookguard("transfer --from").arg(database.file());
     let ran = ran.arg("--to").arg(&moved).run().await;
     assert_eq!(ran.json()["tables"]["booking"], 151);
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
 }
 
 #[tokio::test]
@@ -186,47 +172,41 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
     };
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     for _ in 0..150 {
         acme.book().await;
     }
     let filler = disk.fill();
     let copy = disk.folder.path().join("copy.db");
     for _ in 0..2 {
-        let ran = database.command(["backup"]).arg(&copy).run().await;
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-        assert!(ran.stderr.contains("disk is full"), "{ran:?}");
+        let ran = database.command("backup").arg(&copy).run().await;
+        ran.refused(1, &["disk is full"]);
         let left = std::fs::read_dir(disk.folder.path()).unwrap();
         let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["ballast"], "{ran:?}");
         // The first fails at the first byte, the second somewhere in the middle.
         filler.leave(500);
     }
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
 }
 
 /// Without a disk of its own: no file of the server may grow beyond 400 KiB, and writes fail as they do on a full disk.
 async fn limited() {
     let database = TestDatabase::new(Engine::Sqlite);
     let line = database
-        .command(["serve", "--listen", "127.0.0.1:0"])
+        .command("serve --listen 127.0.0.1:0")
         .limited_to_kib(400);
     let server = Serving::of(line).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     let mut made = 0;
     let refused = until("a write that fails", async || {
-        let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        let reply = acme.post("/v1/bookings", &samples::booking()).await;
         made += usize::from(reply.status == 201);
         (reply.status != 201).then_some(reply)
     });
     let refused = refused.await;
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (503, "unavailable"),
-        "{}",
-        refused.text()
-    );
-    assert_eq!(server.terminate().await.0, Some(0));
+    refused.refused(503, "unavailable");
+    server.stop().await;
     database.verify(made).await;
 }
 
@@ -235,11 +215,10 @@ async fn count(acme: &Partner) -> usize {
     let mut cursor = String::new();
     loop {
         let page = acme
-            .caller
             .get(&format!("/v1/bookings?limit=100{cursor}"))
             .await
             .ok(200);
-        count += page["data"].as_array().unwrap().len();
+        count += page.list("data").len();
         match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return count,

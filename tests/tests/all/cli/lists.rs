@@ -1,16 +1,16 @@
 //! What the administrator lists across partners, and what of it a partner is shown.
 
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Ran;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::test_server::TestServer;
-use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 /// These members of each row.
 fn rows<const N: usize>(ran: &Ran, names: [&str; N]) -> Vec<[Value; N]> {
     let page = ran.json();
-    let rows = page["data"].as_array().unwrap().iter();
+    let rows = page.list("data").iter();
     rows.map(|row| names.map(|name| row[name].clone()))
         .collect()
 }
@@ -18,72 +18,60 @@ fn rows<const N: usize>(ran: &Ran, names: [&str; N]) -> Vec<[Value; N]> {
 #[tokio::test]
 async fn partners_and_endpoints_of_all_are_listed_by_status() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         // Ids of one millisecond have no order.
         server.advance(1);
         let blue = server.partner("Blue").await;
-        let list = |args: &[&str]| server.database().command(args.iter().copied()).run();
-        let partners = list(&["partners", "list"]).await;
+        let list = |line: &str| server.database().command(line).run();
+        let partners = list("partners list").await;
         assert_eq!(
             rows(&partners, ["partnerId"]),
             [[json!(blue.id)], [json!(acme.id)]]
         );
-        let active = list(&["partners", "list", "--status", "active"]).await;
+        let active = list("partners list --status active").await;
         assert_eq!(active.json(), partners.json());
-        let pending = list(&["partners", "list", "--status", "pending"]).await;
+        let pending = list("partners list --status pending").await;
         assert!(rows(&pending, ["partnerId"]).is_empty());
-        assert_eq!(
-            list(&["partners", "list", "--status", "gone"]).await.code,
-            Some(5)
-        );
+        assert_eq!(list("partners list --status gone").await.code, Some(5));
 
         let kept = acme.endpoint("https://example.com/a").await;
         server.advance(1);
         let disabled = blue.endpoint("https://example.com/b").await;
-        let path = format!("/v1/webhook-endpoints/{disabled}");
-        blue.caller
-            .patch(&path, &json!({"enabled": false}))
-            .await
-            .ok(200);
+        blue.change_endpoint(&disabled, json!({"enabled": false}))
+            .await;
         let of_blue = [json!(blue.id), json!(disabled), json!("disabled")];
         let of_acme = [json!(acme.id), json!(kept), json!("active")];
         let names = ["partnerId", "endpointId", "status"];
-        let endpoints = ["webhook-endpoints", "list"];
-        let all = list(&endpoints).await;
+        let all = list("webhook-endpoints list").await;
         assert_eq!(rows(&all, names), [of_blue.clone(), of_acme.clone()]);
         for (status, expected) in [
             ("disabled", vec![of_blue.clone()]),
             ("active", vec![of_acme.clone()]),
             ("failing", vec![]),
         ] {
-            let some = list(&["webhook-endpoints", "list", "--status", status]).await;
+            let some = list(&format!("webhook-endpoints list --status {status}")).await;
             assert_eq!(rows(&some, names), expected, "{status}");
         }
-        let first = list(&["webhook-endpoints", "list", "--limit", "1"]).await;
+        let first = list("webhook-endpoints list --limit 1").await;
         assert_eq!(rows(&first, names), [of_blue]);
         let cursor = first.string("nextCursor");
-        let second = list(&["webhook-endpoints", "list", "--cursor", &cursor]).await;
+        let second = list(&format!("webhook-endpoints list --cursor {cursor}")).await;
         assert_eq!(rows(&second, names), [of_acme]);
-        let table = list(&["webhook-endpoints", "list", "--output", "table"]).await;
-        assert!(
-            table.stdout.contains("PARTNER") && table.stdout.contains(&blue.id),
-            "{table:?}"
-        );
+        let table = list("webhook-endpoints list --output table").await;
+        table.said(&["PARTNER", &blue.id]);
 
         // A partner's list is its own, whoever asks for it.
-        let own = list(&["webhook-endpoints", "list", "--partner", &acme.id]).await;
+        let own = list(&format!("webhook-endpoints list --partner {}", acme.id)).await;
         assert_eq!(
             rows(&own, names),
             [[Value::Null, json!(kept), json!("active")]]
         );
         for (partner, found) in [(&acme, 0), (&blue, 1)] {
             let page = partner
-                .caller
                 .get("/v1/webhook-endpoints?status=disabled")
                 .await
                 .ok(200);
-            let data = page["data"].as_array().unwrap();
+            let data = page.list("data");
             assert_eq!(data.len(), found);
             assert!(data.iter().all(|row| row.get("partnerId").is_none()));
         }
@@ -99,40 +87,36 @@ async fn events_of_all_partners_are_listed_by_status() {
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        until("the delivery", async || {
-            let events = acme.events(&booking).await;
-            (events[0]["status"] == "delivered").then_some(())
-        })
-        .await;
+        acme.event_that_is(&booking, "delivered").await;
         server.advance(1_000);
         blue.book().await;
-        let list = |args: &[&str]| {
-            let line = server.database().command(["webhook-events", "list"]);
-            args.iter().fold(line, |line, arg| line.arg(*arg)).run()
+        let list = |flags: &str| {
+            let line = server.database().command("webhook-events list");
+            line.args(flags).run()
         };
         let names = ["partnerId", "seq", "status"];
         let of_blue = [json!(blue.id), json!(1), json!("no_endpoints")];
         let of_acme = [json!(acme.id), json!(1), json!("delivered")];
-        let all = list(&[]).await;
+        let all = list("").await;
         assert_eq!(rows(&all, names), [of_blue.clone(), of_acme.clone()]);
         assert_eq!(all.json()["hasMore"], false);
         for (filter, expected) in [
-            (["--status", "delivered"], vec![of_acme.clone()]),
-            (["--status", "failed"], vec![]),
+            ("--status delivered", vec![of_acme.clone()]),
+            ("--status failed", vec![]),
             (
-                ["--type", "booking.created"],
+                "--type booking.created",
                 vec![of_blue.clone(), of_acme.clone()],
             ),
         ] {
-            assert_eq!(rows(&list(&filter).await, names), expected, "{filter:?}");
+            assert_eq!(rows(&list(filter).await, names), expected, "{filter:?}");
         }
-        let first = list(&["--limit", "1"]).await;
+        let first = list("--limit 1").await;
         assert_eq!(rows(&first, names), [of_blue]);
         let cursor = first.string("nextCursor");
-        let second = list(&["--limit", "1", "--cursor", &cursor]).await;
+        let second = list(&format!("--limit 1 --cursor {cursor}")).await;
         assert_eq!(rows(&second, names), [of_acme]);
         // As a partner reads it: a log of its own, by number.
-        let own = list(&["--partner", &acme.id]).await;
+        let own = list(&format!("--partner {}", acme.id)).await;
         assert_eq!(own.json()["nextAfter"], 1);
         assert_eq!(own.json()["data"][0].get("partnerId"), None);
     })

@@ -9,8 +9,9 @@ use bookguard_core::webhook::verify;
 use bookguard_test_postgres::Postgres;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
-use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
+use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
@@ -46,14 +47,14 @@ fn key(database: &TestDatabase) -> PathBuf {
 
 fn transfer(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
-    bookguard(["transfer", "--from", &source, "--to", &target])
+    bookguard(format!("transfer --from {source} --to {target}"))
         .arg("--ledger-key")
         .arg(key(from))
 }
 
 fn reopen(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
-    bookguard(["transfer", "--reopen", "--from", &source, "--to", &target])
+    bookguard(format!("transfer --reopen --from {source} --to {target}"))
 }
 
 /// What the operator does with the key.
@@ -61,21 +62,8 @@ fn take_key(from: &TestDatabase, to: &TestDatabase) {
     std::fs::copy(key(from), key(to)).unwrap();
 }
 
-/// It ends with this code and these words, and nothing on standard output.
-fn refused(ran: &Ran, code: i32, words: &[&str]) {
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
-    for word in words {
-        assert!(ran.stderr.contains(word), "{word:?} in {ran:?}");
-    }
-}
-
 fn moved_away(reply: &Reply) {
-    assert_eq!(
-        (reply.status, reply.code().as_str()),
-        (503, "ledger_moved"),
-        "{}",
-        reply.text()
-    );
+    reply.refused(503, "ledger_moved");
     // Where it went is the operator's to know.
     assert!(!reply.text().contains("postgres") && !reply.text().contains("/tmp"));
 }
@@ -86,7 +74,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let receiver = Receiver::start().await;
         let server = Serving::start(&from, &["--dev"]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         acme.endpoint(&receiver.url()).await;
         let once = async |caller: &Caller| {
             let booking = samples::booking();
@@ -110,15 +98,12 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
             (events[0]["deliveries"][0]["lastStatusCode"] == 500).then_some(())
         })
         .await;
-        let vkey = acme.caller.get("/v1/ledger/key").await.text();
+        let vkey = acme.get("/v1/ledger/key").await.text();
         let mirror = Mirror::download(&acme.caller, &vkey).await;
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
 
         let moved = transfer(&from, &to).run().await.json();
-        assert_eq!(
-            (&moved["tables"]["booking"], &moved["tables"]["entry"]),
-            (&json!(2), &json!(5))
-        );
+        moved["tables"].holds(json!({"booking": 2, "entry": 5}));
         assert_eq!(moved["treeSize"], 5, "three facts, and that two were told");
         take_key(&from, &to);
         from.verify(2).await;
@@ -127,16 +112,13 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         let before = receiver.received().len();
         receiver.answer(Answer::Status(200));
         let server = Serving::start(&to, &["--dev"]).await;
-        let acme = Partner {
-            caller: acme.caller.at(server.url()),
-            ..acme
-        };
+        let acme = acme.on(server.url());
         let again = once(&acme.caller).await;
         assert_eq!((again.status, &again.body), (201, &first.body));
         assert_eq!(acme.events(&id).await, delivered);
         let retried = acme.events(&waiting).await[0]["eventId"].clone();
         let path = format!("/v1/webhook-events/{}/retry", retried.as_str().unwrap());
-        let outcome = acme.caller.post_nothing(&path).await;
+        let outcome = acme.post_nothing(&path).await;
         match outcome.status {
             200 => assert_eq!(outcome.string("retryStatus"), "delivered"),
             // On a slow machine its next attempt was due by then.
@@ -150,17 +132,22 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
             verify([&acme.secret()], header, &webhook.body).unwrap();
         }
         acme.book().await;
-        assert_eq!(acme.caller.get("/v1/ledger/key").await.text(), vkey);
+        assert_eq!(acme.get("/v1/ledger/key").await.text(), vkey);
         Mirror::download(&acme.caller, &vkey).await.extends(&mirror);
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
         to.verify(3).await;
 
         only_reads(&from, &acme, &id).await;
         // Something was written in the new place, so whoever says yes, and whatever is risked, the old one stays closed.
         let back = reopen(&from, &to).arg("--yes").arg("--risk-two-histories");
-        refused(&back.run().await, 5, &["target_written", "two histories"]);
-        refused(&from.command(["health"]).run().await, 9, &["ledger_moved"]);
-        assert_eq!(to.command(["health"]).run().await.string("status"), "ok");
+        back.run()
+            .await
+            .refused(5, &["target_written", "two histories"]);
+        from.command("health")
+            .run()
+            .await
+            .refused(9, &["ledger_moved"]);
+        assert_eq!(to.command("health").run().await.string("status"), "ok");
     })
     .await;
 }
@@ -168,17 +155,16 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
 /// A database that was moved answers reads, and says of everything else that it was moved.
 async fn only_reads(database: &TestDatabase, acme: &Partner, booking: &str) {
     let server = Serving::start(database, &[]).await;
-    let caller = acme.caller.at(server.url());
+    let caller = acme.at(server.url());
     let path = format!("/v1/bookings/{booking}");
     assert_eq!(caller.get(&path).await.ok(200)["bookingId"], booking);
     moved_away(&caller.post("/v1/bookings", &samples::booking()).await);
     moved_away(&caller.post_nothing("/v1/api-keys").await);
     moved_away(&caller.get("/v1/health").await);
-    let (code, said) = server.terminate().await;
-    assert_eq!(code, Some(0), "{said}");
+    let said = server.stop().await;
     assert!(said.contains("was moved to"), "{said}");
-    let health = database.command(["health"]).run().await;
-    refused(&health, 9, &["ledger_moved"]);
+    let health = database.command("health").run().await;
+    health.refused(9, &["ledger_moved"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,36 +172,35 @@ async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let server = Serving::start(&from, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let id = acme.book().await;
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
         transfer(&from, &to).run().await.json();
         take_key(&from, &to);
         // A server in the new place, which nobody asked for anything yet.
         let there = Serving::start(&to, &[]).await;
-        refused(
-            &reopen(&from, &to).run().await,
-            2,
-            &["--yes", "takes writes again and"],
-        );
+        reopen(&from, &to)
+            .run()
+            .await
+            .refused(2, &["--yes", "takes writes again and"]);
         let back = reopen(&from, &to).arg("--yes").run().await.json();
         assert!(back["wasMovedTo"].is_string(), "{back}");
         assert_eq!(back["closed"], true, "{back}");
-        let caller = acme.caller.at(there.url());
+        let caller = acme.at(there.url());
         moved_away(&caller.post("/v1/bookings", &samples::booking()).await);
         assert_eq!(
             caller.get(&format!("/v1/bookings/{id}")).await.ok(200)["bookingId"],
             id
         );
         let here = Serving::start(&from, &[]).await;
-        let caller = acme.caller.at(here.url());
+        let caller = acme.at(here.url());
         let booked = caller.post("/v1/bookings", &samples::booking()).await;
         assert_eq!(booked.status, 201, "{}", booked.text());
         for server in [here, there] {
-            assert_eq!(server.terminate().await.0, Some(0));
+            server.stop().await;
         }
         let again = reopen(&from, &to).arg("--yes").run().await;
-        refused(&again, 5, &["not_moved", "nothing to take back"]);
+        again.refused(5, &["not_moved", "nothing to take back"]);
         from.verify(2).await;
     })
     .await;
@@ -226,7 +211,7 @@ async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let server = Serving::start(&from, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let made = Arc::new(AtomicUsize::new(0));
         let writers: Vec<_> = (0..4)
             .map(|_| tokio::spawn(write_until_refused(acme.caller.clone(), Arc::clone(&made))))
@@ -244,10 +229,9 @@ async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
             moved["tables"]["booking"], made,
             "what was answered, and no more"
         );
-        acme.caller.get("/v1/bookings").await.ok(200);
-        moved_away(&acme.caller.get("/v1/health").await);
-        let (code, said) = server.terminate().await;
-        assert_eq!(code, Some(0), "{said}");
+        acme.get("/v1/bookings").await.ok(200);
+        moved_away(&acme.get("/v1/health").await);
+        let said = server.stop().await;
         assert_eq!(said.matches("was moved to").count(), 1, "said once: {said}");
         take_key(&from, &to);
         to.verify(made).await;
@@ -288,9 +272,9 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
     on_every_route(async |engine, other| {
         let from = TestDatabase::new(engine);
         let server = Serving::start(&from, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         acme.book().await;
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
         from.tamper(filler(engine));
         let first = TestDatabase::new(other);
         let whole = transfer(&from, &first).run().await.json();
@@ -307,7 +291,7 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
                 break;
             }
             killed += 1;
-            if from.command(["health"]).run().await.code != Some(0) {
+            if from.command("health").run().await.code != Some(0) {
                 // Killed between its last two steps, or after the last.
                 break;
             }
@@ -316,12 +300,17 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
         let last = transfer(&from, &to).run().await;
         match last.code {
             Some(0) => assert_eq!(last.json()["tables"], whole["tables"]),
-            _ => refused(&last, 5, &["target_not_empty", "it holds the ledger"]),
+            _ => {
+                last.refused(5, &["target_not_empty", "it holds the ledger"]);
+            }
         }
         take_key(&from, &to);
         to.tamper("DELETE FROM answer");
         to.verify(1).await;
-        refused(&from.command(["health"]).run().await, 9, &["ledger_moved"]);
+        from.command("health")
+            .run()
+            .await
+            .refused(9, &["ledger_moved"]);
     })
     .await;
 }
@@ -336,11 +325,10 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
         );
         for database in [&from, &third] {
             let server = Serving::start(database, &[]).await;
-            assert_eq!(server.terminate().await.0, Some(0));
+            server.stop().await;
         }
         let ran = transfer(&from, &third).run().await;
-        refused(
-            &ran,
+        ran.refused(
             5,
             &[
                 "target_not_empty",
@@ -349,41 +337,36 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
             ],
         );
         let ran = transfer(&from, &from).run().await;
-        refused(&ran, 5, &["same_database"]);
+        ran.refused(5, &["same_database"]);
         let (source, target) = (text(from.db()), text(to.db()));
         let line = |key: PathBuf| {
-            bookguard(["transfer", "--from", &source, "--to", &target])
+            bookguard(format!("transfer --from {source} --to {target}"))
                 .arg("--ledger-key")
                 .arg(key)
                 .run()
         };
-        refused(
-            &line(key(&third)).await,
-            5,
-            &["wrong_ledger_key", "--ledger-key"],
-        );
-        refused(
-            &line(from.folder().join("none")).await,
-            1,
-            &["is missing", "--ledger-key"],
-        );
-        let ran = from.command(["transfer", "--from", &source, "--to", &target]);
-        refused(&ran.run().await, 2, &["--from and --to"]);
-        let ran = bookguard(["transfer", "--from", &source]).run().await;
-        refused(&ran, 2, &["--to", "BOOKGUARD_TRANSFER_TO"]);
-        let ran = bookguard(["transfer", "--to", &target]).run().await;
-        refused(&ran, 2, &["--from", "BOOKGUARD_TRANSFER_FROM"]);
+        line(key(&third))
+            .await
+            .refused(5, &["wrong_ledger_key", "--ledger-key"]);
+        line(from.folder().join("none"))
+            .await
+            .refused(1, &["is missing", "--ledger-key"]);
+        let ran = from.command(format!("transfer --from {source} --to {target}"));
+        ran.run().await.refused(2, &["--from and --to"]);
+        let ran = bookguard(format!("transfer --from {source}")).run().await;
+        ran.refused(2, &["--to", "BOOKGUARD_TRANSFER_TO"]);
+        let ran = bookguard(format!("transfer --to {target}")).run().await;
+        ran.refused(2, &["--from", "BOOKGUARD_TRANSFER_FROM"]);
         // None of it changed anything.
         transfer(&from, &to).run().await.json();
         let away = TestDatabase::new(other);
-        refused(
-            &transfer(&from, &away).run().await,
-            5,
-            &["ledger_moved", "--reopen"],
-        );
+        transfer(&from, &away)
+            .run()
+            .await
+            .refused(5, &["ledger_moved", "--reopen"]);
         // It may be moved on from where it is. Addresses with passwords come from the environment.
         take_key(&from, &to);
-        let line = bookguard(["transfer", "--ledger-key"]).arg(key(&to));
+        let line = bookguard("transfer --ledger-key").arg(key(&to));
         let line = line.env("BOOKGUARD_TRANSFER_FROM", text(to.db()));
         let line = line.env("BOOKGUARD_TRANSFER_TO", text(away.db()));
         line.run().await.json();

@@ -1,8 +1,8 @@
 //! What is printed: tables for people, the interface's JSON for programs, and quiet ends for readers who go away.
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
-use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 use tempfile::TempDir;
@@ -10,88 +10,63 @@ use tempfile::TempDir;
 #[tokio::test]
 async fn tables_are_for_people_and_steer_no_terminal() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let body = samples::booking_with(json!({
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        let parties = json!({
             "talent": {"id": "t", "name": "Zoë 🎸"}, "organizer": {"id": "o", "name": "שלום"}
-        }));
-        let id = acme
-            .caller
-            .post("/v1/bookings", &body)
-            .await
-            .string("bookingId");
+        });
+        let id = acme.book_with(parties).await;
         acme.protect(&id).await;
-        let event = acme.events(&id).await[0]["eventId"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        let on = |args: &[&str]| {
-            let line = bookguard(args.iter().copied()).env("BOOKGUARD_URL", server.running().url());
-            line.env("BOOKGUARD_API_KEY", &acme.key)
-        };
-        for (args, shown) in [
+        let event = acme.events(&id).await[0].text("eventId").to_owned();
+        let get = format!("bookings get {id}");
+        let parties = ["Zoë", "\u{2068}שלום (o)\u{2069}"];
+        for (line, shown) in [
             (
-                &["bookings", "get", &id][..],
-                &[
-                    "USD 1,250.50",
-                    "protected",
-                    "Zoë",
-                    "\u{2068}שלום (o)\u{2069}",
-                    "2031-06-20 23:00:00 UTC",
-                ][..],
+                &get,
+                &["USD 1,250.50", "protected", "2031-06-20 23:00:00 UTC"][..],
             ),
-            (&["bookings", "list"], &["BOOKING", "STATUS", &id]),
-            (&["bookings", "protect", &id], &[&id]),
-            (&["bookings", "policy", &id], &["full_refund", "1,250.50"]),
+            (&get, &parties),
+            (&"bookings list".to_owned(), &["BOOKING", "STATUS", &id]),
+            (&format!("bookings protect {id}"), &[&id]),
             (
-                &["webhook-events", "list", "--booking", &id],
+                &format!("bookings policy {id}"),
+                &["full_refund", "1,250.50"],
+            ),
+            (
+                &format!("webhook-events list --booking {id}"),
                 &["booking.created", "no_endpoints"],
             ),
-            (&["webhook-events", "get", &event], &[&event]),
-            (&["webhook-endpoints", "list"], &["No webhook endpoints."]),
-            (&["api-keys", "list"], &["Initial key"]),
-            (&["api-keys", "create"], &["bgk_", "not shown again"]),
-            (&["partners", "me"], &["Acme", "active"]),
-            (&["health"], &["ok"]),
-            (&["evidence", "get", &id], &[&id]),
-            (&["ledger", "checkpoint"], &["bookguard-"]),
+            (&format!("webhook-events get {event}"), &[&event]),
+            (
+                &"webhook-endpoints list".to_owned(),
+                &["No webhook endpoints."],
+            ),
+            (&"api-keys list".to_owned(), &["Initial key"]),
+            (&"api-keys create".to_owned(), &["bgk_", "not shown again"]),
+            (&"partners me".to_owned(), &["Acme", "active"]),
+            (&"health".to_owned(), &["ok"]),
+            (&format!("evidence get {id}"), &[&id]),
+            (&"ledger checkpoint".to_owned(), &["bookguard-"]),
         ] {
-            let table = on(args).arg("--output").arg("table").run().await;
-            assert_eq!(
-                (table.code, table.stderr.as_str()),
-                (Some(0), ""),
-                "{args:?}"
-            );
-            for text in shown {
-                assert!(
-                    table.stdout.contains(text),
-                    "{args:?}: {text} in {}",
-                    table.stdout
-                );
-            }
+            let table = acme.command(line).args("--output table").run().await;
+            let table = &table.said(shown).stdout;
             for steering in ['\u{1b}', '\u{202e}', '\u{9b}', '\r'] {
-                assert!(!table.stdout.contains(steering), "{args:?}");
+                assert!(!table.contains(steering), "{line}");
             }
-            assert!(
-                table.stdout.ends_with('\n') && !table.stdout.ends_with("\n\n"),
-                "{args:?}"
-            );
+            let one_end = table.ends_with('\n') && !table.ends_with("\n\n");
+            assert!(one_end, "{line}: {table:?}");
         }
         // Into a pipe it is the interface's own JSON, to the byte.
-        let path = format!("/v1/bookings/{id}");
-        let over_http = acme.caller.get(&path).await.text();
-        assert_eq!(
-            on(&["bookings", "get", &id]).run().await.stdout,
-            format!("{over_http}\n")
-        );
+        let over_http = acme.get(&format!("/v1/bookings/{id}")).await.text();
+        let printed = acme.command(&get).run().await.stdout;
+        assert_eq!(printed, format!("{over_http}\n"));
     })
     .await;
 }
 
 #[tokio::test]
 async fn the_interface_document_is_the_one_checked_in() {
-    let printed = bookguard(["openapi"]).run().await;
-    assert_eq!(printed.code, Some(0));
+    let printed = bookguard("openapi").run().await;
+    printed.ended(0, &[]);
     assert!(
         printed.stdout == include_str!("../../../../openapi/openapi.json"),
         "openapi/openapi.json is old"
@@ -101,15 +76,8 @@ async fn the_interface_document_is_the_one_checked_in() {
 #[tokio::test]
 async fn completions_name_the_commands() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = bookguard(["completions", shell]).run().await;
-        assert_eq!(
-            (script.code, script.stderr.as_str()),
-            (Some(0), ""),
-            "{shell}"
-        );
-        for word in ["webhook-endpoints", "protect", "checkpoint"] {
-            assert!(script.stdout.contains(word), "{shell}: {word}");
-        }
+        let script = bookguard(format!("completions {shell}")).run().await;
+        script.said(&["webhook-endpoints", "protect", "checkpoint"]);
     }
 }
 
@@ -117,37 +85,19 @@ async fn completions_name_the_commands() {
 async fn a_reader_that_goes_away_ends_a_command_quietly() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let register = [
-            "partners",
-            "register",
-            "--name",
-            "A",
-            "--business-type",
-            "b",
-            "--contact-email",
-            "a@example.com",
-        ];
+        let register = "partners register --name A --business-type b --contact-email a@example.com";
         database.command(register).run().await.json();
-        for args in [
-            &["openapi"][..],
-            &["completions", "zsh"],
-            &["--help"],
-            &["demo"],
-        ] {
-            let ran = bookguard(args.iter().copied())
-                .in_folder(database.folder())
-                .run_unread()
-                .await;
-            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+        for line in ["openapi", "completions zsh", "--help", "demo"] {
+            let line = bookguard(line).in_folder(database.folder());
+            line.run_unread().await.said(&[]);
         }
-        for args in [
-            &["partners", "list"][..],
-            &["ledger", "verify"],
-            &["ledger", "key"],
-            &["bookings", "list"],
+        for line in [
+            "partners list",
+            "ledger verify",
+            "ledger key",
+            "bookings list",
         ] {
-            let ran = database.command(args.iter().copied()).run_unread().await;
-            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
+            database.command(line).run_unread().await.said(&[]);
         }
     })
     .await;
@@ -156,12 +106,11 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
 #[tokio::test]
 async fn the_demo_tells_the_whole_story_and_leaves_nothing() {
     let (folder, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let line = bookguard(["demo"])
+    let line = bookguard("demo")
         .in_folder(folder.path())
         .env("TMPDIR", temporary.path());
     let ran = line.run().await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    for step in [
+    ran.said(&[
         "Server up",
         "Partner registered",
         "Webhook receiver up",
@@ -179,9 +128,7 @@ async fn the_demo_tells_the_whole_story_and_leaves_nothing() {
         "NOT VERIFIED.",
         "Every step succeeded",
         "bookguard serve",
-    ] {
-        assert!(ran.stdout.contains(step), "{step} in {}", ran.stdout);
-    }
+    ]);
     for target in [&folder, &temporary] {
         assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 0);
     }

@@ -8,7 +8,8 @@ use bookguard_core::limits::PRUNED;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
-use bookguard_tests::program::Serving;
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
@@ -28,9 +29,9 @@ async fn long_ago(engine: Engine) -> TestServer {
 }
 
 /// `webhook-events prune` with these flags.
-async fn prune(database: &TestDatabase, flags: &[&str]) -> Value {
-    let line = ["webhook-events", "prune"].iter().chain(flags);
-    database.command(line).run().await.json()
+async fn prune(database: &TestDatabase, flags: &str) -> Value {
+    let line = database.command("webhook-events prune").args(flags);
+    line.run().await.json()
 }
 
 /// What was found of so many events and attempts, and passed over.
@@ -53,22 +54,18 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
         let off = acme.endpoint(&failing.url()).await;
         acme.book().await;
         until("every attempt to be recorded", async || {
-            let log = acme.caller.get("/v1/webhook-events").await.ok(200);
-            let attempts = log["data"].as_array().unwrap().iter().flat_map(|event| {
-                let deliveries = event["deliveries"].as_array().unwrap();
-                deliveries.iter().map(|d| d["attempts"].as_u64().unwrap())
+            let log = acme.get("/v1/webhook-events").await.ok(200);
+            let attempts = log.list("data").iter().flat_map(|event| {
+                let deliveries = event.list("deliveries");
+                deliveries.iter().map(|d| d.number("attempts"))
             });
             (attempts.collect::<Vec<_>>() == [1, 1, 1, 1]).then_some(())
         })
         .await;
-        let path = format!("/v1/webhook-endpoints/{off}");
-        acme.caller
-            .patch(&path, &json!({"enabled": false}))
-            .await
-            .ok(200);
+        acme.change_endpoint(&off, json!({"enabled": false})).await;
         let database = server.close().await;
 
-        let dry = prune(&database, &["--dry-run"]).await;
+        let dry = prune(&database, "--dry-run").await;
         assert_eq!(counted(&dry), (true, 2, 2, 1));
         let bytes: usize = receiver.received()[..2]
             .iter()
@@ -76,24 +73,21 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
             .sum();
         assert_eq!(dry["payloadBytes"], bytes);
         assert_eq!(
-            counted(&prune(&database, &["--dry-run"]).await),
+            counted(&prune(&database, "--dry-run").await),
             (true, 2, 2, 1),
             "nothing was done"
         );
-        let older = prune(&database, &["--older-than", "101d"]).await;
+        let older = prune(&database, "--older-than 101d").await;
         assert_eq!(counted(&older), (false, 0, 0, 0));
-        assert_eq!(counted(&prune(&database, &[]).await), (false, 2, 2, 1));
+        assert_eq!(counted(&prune(&database, "").await), (false, 2, 2, 1));
         assert_eq!(
-            counted(&prune(&database, &[]).await),
+            counted(&prune(&database, "").await),
             (false, 0, 0, 1),
             "what waits is met again"
         );
-        let line = ["webhook-events", "prune", "--dry-run", "--output", "table"];
-        let table = database.command(line).run().await.stdout;
-        assert!(
-            table.contains("0 events") && table.contains("1 more of that age would be kept"),
-            "{table}"
-        );
+        let line = "webhook-events prune --dry-run --output table";
+        let table = database.command(line).run().await;
+        table.said(&["0 events", "1 more of that age would be kept"]);
         database.verify(2).await;
     })
     .await;
@@ -102,40 +96,23 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
 #[tokio::test]
 async fn pruning_by_hand_needs_the_database_and_an_age() {
     let database = TestServer::open(Engine::Sqlite).await.close().await;
-    for (flags, env, why) in [
+    for (flags, days, why) in [
         (
-            &["--older-than", "90h"][..],
-            None,
+            "--older-than 90h",
+            "90",
             "--older-than is \"90h\"; it must be a number of days",
         ),
-        (&["--older-than", "0"], None, "1 to 36500"),
-        (
-            &[],
-            Some(("BOOKGUARD_RETENTION_DAYS", "0")),
-            "retention_days is 0",
-        ),
-        (
-            &[],
-            Some(("BOOKGUARD_RETENTION_DAYS", "36501")),
-            "retention_days is 36501",
-        ),
+        ("--older-than 0", "90", "1 to 36500"),
+        ("", "0", "retention_days is 0"),
+        ("", "36501", "retention_days is 36501"),
     ] {
-        let line = ["webhook-events", "prune"].iter().chain(flags);
-        let mut line = database.command(line);
-        if let Some((name, value)) = env {
-            line = line.env(name, value);
-        }
-        let ran = line.run().await;
-        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{ran:?}");
+        let line = database.command("webhook-events prune").args(flags);
+        let line = line.env("BOOKGUARD_RETENTION_DAYS", days);
+        line.run().await.ended(2, &[why]);
     }
-    let remote = bookguard_tests::program::bookguard(["webhook-events", "prune"])
-        .env("BOOKGUARD_URL", "http://127.0.0.1:1")
-        .env("BOOKGUARD_API_KEY", "bgk_x");
-    let ran = remote.run().await;
-    assert!(
-        ran.code == Some(2) && ran.stderr.contains("on the database itself"),
-        "{ran:?}"
-    );
+    let remote = bookguard("webhook-events prune --url http://127.0.0.1:1");
+    let remote = remote.env("BOOKGUARD_API_KEY", "bgk_x").run().await;
+    remote.ended(2, &["on the database itself"]);
 }
 
 #[tokio::test]
@@ -149,8 +126,8 @@ async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
         }
         let database = server.close().await;
         let left = async || {
-            let report = prune(&database, &["--dry-run"]).await;
-            usize::try_from(report["events"].as_u64().unwrap()).unwrap()
+            let report = prune(&database, "--dry-run").await;
+            usize::try_from(report.number("events")).unwrap()
         };
         assert_eq!(left().await, all);
         // It looks as soon as it is there, so the first is killed at its first commit or before, the second a little later.
@@ -158,7 +135,7 @@ async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
             let before = left().await;
             let server = Serving::start(&database, &[]).await;
             if wait {
-                any_pruned(&acme.caller.at(server.url())).await;
+                any_pruned(&acme.at(server.url())).await;
             }
             server.kill().await;
             let after = left().await;
@@ -187,7 +164,7 @@ async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
 async fn any_pruned(caller: &Caller) {
     until("an event to be pruned", async || {
         let log = caller.get("/v1/webhook-events?limit=100").await.ok(200);
-        let log = log["data"].as_array().unwrap().clone();
+        let log = log.list("data").clone();
         log.iter()
             .any(|event| event["prunedAt"].is_string())
             .then_some(())

@@ -1,27 +1,21 @@
 //! What was not received delivered once more, on a server and on a database.
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::load::at_once;
-use bookguard_tests::program::{CommandLine, Serving, bookguard};
+use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::Receiver;
-use bookguard_tests::test_server::Partner;
 use serde_json::json;
 
 /// More than one step of a recovery looks at.
 const EVENTS: usize = 300;
-
-fn on(server: &Serving, acme: &Partner, args: &[&str]) -> CommandLine {
-    bookguard(args.iter().copied())
-        .env("BOOKGUARD_URL", server.url())
-        .env("BOOKGUARD_API_KEY", acme.key.as_str())
-}
 
 #[tokio::test]
 async fn a_recovery_is_counted_begun_waited_for_and_shown() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &["--dev"]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let bookings = (0..10).map(|_| {
             let acme = acme.clone();
             async move {
@@ -34,82 +28,41 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
 
-        let recover = ["webhook-events", "recover", "--since", "2h"];
-        let counted = [
-            &recover[..],
-            &["--dry-run", "--wait", "--endpoint", &endpoint],
-        ]
-        .concat();
-        let counted = on(&server, &acme, &counted).run().await.json();
-        assert_eq!(
-            (
-                &counted["status"],
-                &counted["recovered"],
-                &counted["dryRun"]
-            ),
-            (&json!("finished"), &json!(EVENTS), &json!(true)),
-            "{counted}"
-        );
+        let recover = "webhook-events recover --since 2h";
+        let counted = acme.command(format!("{recover} --dry-run --wait --endpoint {endpoint}"));
+        let counted = counted.run().await.json();
+        counted.holds(json!({"status": "finished", "recovered": EVENTS, "dryRun": true}));
         assert_eq!(receiver.received().len(), 0);
-        let none = [&recover[..], &["--status", "failed", "--dry-run", "--wait"]].concat();
-        let none = on(&server, &acme, &none).run().await.json();
-        assert_eq!(
-            (&none["examined"], &none["recovered"]),
-            (&json!(EVENTS), &json!(0))
-        );
-        let unknown = [&recover[..], &["--endpoint", "end_1"]].concat();
-        let unknown = on(&server, &acme, &unknown).run().await;
-        assert_eq!(unknown.code, Some(5));
-        assert!(unknown.stderr.contains("/endpointId"), "{}", unknown.stderr);
-        assert_eq!(server.terminate().await.0, Some(0));
+        let none = acme.command(format!("{recover} --status failed --dry-run --wait"));
+        let none = none.run().await.json();
+        none.holds(json!({"examined": EVENTS, "recovered": 0}));
+        let unknown = acme.command(format!("{recover} --endpoint end_1"));
+        unknown.run().await.ended(5, &["/endpointId"]);
+        server.stop().await;
 
         // On the database: the first step at once, all of it where that is waited for.
-        let local = |args: &[&str]| {
-            database
-                .command(args.iter().copied())
-                .arg("--partner")
-                .arg(&acme.id)
-        };
-        let begun = local(&recover).run().await;
-        assert!(begun.stderr.contains("--wait"), "{}", begun.stderr);
-        let begun = begun.json();
+        let local = |line: &str| database.command(line).arg("--partner").arg(&acme.id);
+        let begun = local(recover).run().await;
+        let begun = begun.ended(0, &["--wait"]).json();
         assert_eq!(begun["status"], "running", "{begun}");
-        let id = begun["recoveryId"].as_str().unwrap();
-        let refused = local(&recover).run().await;
-        assert_eq!(refused.code, Some(5));
-        assert!(refused.stderr.contains(id), "{}", refused.stderr);
-        let shown = local(&["webhook-events", "recoveries", "get", id])
-            .run()
-            .await
-            .json();
-        assert_eq!(shown, begun);
+        let id = begun.text("recoveryId");
+        local(recover).run().await.ended(5, &[id]);
+        let get = format!("webhook-events recoveries get {id}");
+        assert_eq!(local(&get).run().await.json(), begun);
 
         // Whoever serves the database next takes it further, and delivers.
         let server = Serving::start(&database, &["--dev"]).await;
         receiver.wait_for(EVENTS).await;
-        let list = ["webhook-events", "recoveries", "list", "--limit", "1"];
-        let list = on(&server, &acme, &list).run().await.json();
-        assert_eq!(list["data"][0]["recoveryId"], id);
-        assert_eq!(list["data"][0]["recovered"], EVENTS);
-        let table = [
-            &["webhook-events", "recoveries", "get", id][..],
-            &["--output", "table"],
-        ]
-        .concat();
-        let table = on(&server, &acme, &table).run().await.stdout;
-        assert!(
-            table.contains("finished") && table.contains("300 to 300"),
-            "{table}"
-        );
-        assert_eq!(server.terminate().await.0, Some(0));
+        let there = acme.on(server.url());
+        let list = there.command("webhook-events recoveries list --limit 1");
+        let list = list.run().await.json();
+        list["data"][0].holds(json!({"recoveryId": id, "recovered": EVENTS}));
+        let table = there.command(&get).args("--output table").run().await;
+        table.said(&["finished", "300 to 300"]);
+        server.stop().await;
 
-        let again = [&recover[..], &["--wait", "--dry-run"]].concat();
-        let again = local(&again).run().await.json();
-        assert_eq!(
-            (&again["status"], &again["examined"]),
-            (&json!("finished"), &json!(EVENTS)),
-            "nobody else takes it further: {again}"
-        );
+        let again = local(recover).args("--wait --dry-run").run().await.json();
+        again.holds(json!({"status": "finished", "examined": EVENTS}));
         database.verify(EVENTS).await;
     })
     .await;

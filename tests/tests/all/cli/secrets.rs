@@ -8,11 +8,10 @@ use tempfile::TempDir;
 #[tokio::test]
 async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("key");
-        let me = || bookguard(["partners", "me"]).env("BOOKGUARD_URL", server.running().url());
+        let me = || bookguard("partners me").env("BOOKGUARD_URL", server.running().url());
         for text in [
             acme.key.clone(),
             format!("{}\n", acme.key),
@@ -30,10 +29,10 @@ async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
         assert_eq!(both.run().await.code, Some(0));
         for flag in ["--api-key", "--key", "--apikey", "--x-api-key", "--token"] {
             let ran = me().arg(flag).arg(&acme.key).run().await;
-            assert_eq!(ran.code, Some(2), "{flag}: {ran:?}");
+            ran.ended(2, &[]);
         }
         let by_value = me().arg(format!("--api-key={}", acme.key)).run().await;
-        assert_eq!(by_value.code, Some(2));
+        by_value.ended(2, &[]);
         for bad in [
             "",
             "  \n",
@@ -42,7 +41,7 @@ async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
         ] {
             std::fs::write(&file, bad).unwrap();
             let ran = me().arg("--api-key-file").arg(&file).run().await;
-            assert_eq!(ran.code, Some(2), "{bad:?}: {ran:?}");
+            ran.ended(2, &[]);
             assert!(
                 !ran.stderr.contains(&acme.key),
                 "a key is never shown: {ran:?}"
@@ -53,7 +52,7 @@ async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
             .arg(folder.path().join("nowhere"))
             .run()
             .await;
-        assert_eq!(missing.code, Some(2), "{missing:?}");
+        missing.ended(2, &[]);
     })
     .await;
 }
@@ -64,16 +63,7 @@ async fn the_ledger_key_is_its_owner_s_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = TempDir::new().unwrap();
     let db = folder.path().join("bookguard.db");
-    let register = [
-        "partners",
-        "register",
-        "--name",
-        "A",
-        "--business-type",
-        "b",
-        "--contact-email",
-        "a@example.com",
-    ];
+    let register = "partners register --name A --business-type b --contact-email a@example.com";
     let registered = bookguard(register).arg("--db").arg(&db).run().await;
     let key = std::fs::metadata(folder.path().join("bookguard.db.key")).unwrap();
     assert_eq!(key.permissions().mode() & 0o777, 0o600);

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard, program};
 use bookguard_tests::samples;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 fn serve(db: &Path) -> CommandLine {
-    bookguard(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(db)
+    bookguard("serve --listen 127.0.0.1:0 --db").arg(db)
 }
 
 /// It ends with one sentence that has these words.
 async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     let ran = line.run().await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    ran.refused(1, &[]);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 1, "one sentence: {ran:?}");
     assert!(
@@ -47,7 +48,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 async fn used() -> TestDatabase {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    let acme = bookguard_tests::test_server::Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     acme.book().await;
     let (code, said) = server.terminate().await;
     assert_eq!((code, said.as_str()), (Some(0), ""));
@@ -58,11 +59,7 @@ async fn used() -> TestDatabase {
 async fn serves(line: CommandLine, db: &Path) {
     let (code, said) = Serving::of(line).await.terminate().await;
     assert_eq!(code, Some(0), "{said}");
-    let report = bookguard(["ledger", "verify", "--db"])
-        .arg(db)
-        .run()
-        .await
-        .json();
+    let report = bookguard("ledger verify --db").arg(db).run().await.json();
     assert_eq!(report["bookings"], 1);
 }
 
@@ -72,7 +69,7 @@ async fn on_a_port_that_is_taken() {
     let server = Serving::start(&database, &[]).await;
     let address = server.url().strip_prefix("http://").unwrap().to_owned();
     let other = database.folder().join("other.db");
-    let line = bookguard(["serve", "--listen", &address, "--db"]).arg(&other);
+    let line = bookguard(format!("serve --listen {address} --db")).arg(&other);
     refuses(
         line,
         &[&address, "in use by another program", "another port"],
@@ -93,7 +90,7 @@ async fn on_an_address_that_is_none_or_not_ours() {
         "192.0.2.1:0",
     ] {
         let line =
-            bookguard(["serve", "--listen", address, "--db"]).arg(folder.path().join("x.db"));
+            bookguard(format!("serve --listen {address} --db")).arg(folder.path().join("x.db"));
         refuses(line, &[address, "cannot listen on", "127.0.0.1:8080"]).await;
     }
     assert_eq!(files(folder.path()), BTreeMap::new());
@@ -169,7 +166,7 @@ async fn on_a_database_newer_than_the_program() {
     drop(store);
     let before = files(folder);
     refuses(serve(db), &["bookguard.db", "newer", "99"]).await;
-    let reading = bookguard(["bookings", "list", "--db"]).arg(db);
+    let reading = bookguard("bookings list --db").arg(db);
     refuses(reading, &["newer"]).await;
     assert!(files(folder) == before);
 }
@@ -341,7 +338,7 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
     let at = |name: &str| folder.path().join(name);
     let config = |text: &str| std::fs::write(at("bookguard.toml"), text).unwrap();
     config("listen = \"127.0.0.1:0\"\ndb = \"from-file.db\"\nregistration = \"closed\"\n");
-    let line = bookguard(["serve"])
+    let line = bookguard("serve")
         .in_folder(folder.path())
         .env("BOOKGUARD_CONFIG", "bookguard.toml");
     let server = Serving::of(line.clone().env("BOOKGUARD_DB", "from-env.db")).await;
@@ -350,7 +347,7 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
         .post("/v1/partners/register", &samples::partner("A"))
         .await;
     assert_eq!(refused.code(), "registration_closed");
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
     assert!(at("from-env.db").exists() && !at("from-file.db").exists());
     let flags = line
         .clone()
@@ -367,7 +364,7 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
     ] {
         config(text);
         let ran = line.clone().run().await;
-        assert_eq!(ran.code, Some(2), "{ran:?}");
+        ran.ended(2, &[]);
         for word in words {
             assert!(ran.stderr.contains(word), "{word} in {ran:?}");
         }
@@ -379,7 +376,7 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let server = Serving::start(&database, &[]).await;
-        let acme = bookguard_tests::test_server::Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         let mut clients = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let caller = acme.caller.clone();
@@ -404,8 +401,8 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
             });
         }
         bookguard_tests::waiting::until("some bookings", async || {
-            let page = acme.caller.get("/v1/bookings?limit=100").await.ok(200);
-            (page["data"].as_array().unwrap().len() > 20).then_some(())
+            let page = acme.get("/v1/bookings?limit=100").await.ok(200);
+            (page.list("data").len() > 20).then_some(())
         })
         .await;
         let (code, said) = server.terminate().await;
@@ -419,8 +416,8 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
             answered += bookings.len();
             assert!(turned_away);
         }
-        let report = database.command(["ledger", "verify"]).run().await.json();
-        assert!(report["bookings"].as_u64().unwrap() >= answered as u64);
+        let report = database.command("ledger verify").run().await.json();
+        assert!(report.number("bookings") >= answered as u64);
         // Closed in order: nothing is left in a log of its own.
         assert!(!database.folder().join("bookguard.db-wal").exists());
     })

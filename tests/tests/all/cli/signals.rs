@@ -37,7 +37,7 @@ async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
     let database = TestDatabase::new(Engine::Sqlite);
     let file = database.folder().join("bookguard.toml");
     std::fs::write(&file, "").unwrap();
-    let line = database.command(["serve", "--listen", "127.0.0.1:0"]);
+    let line = database.command("serve --listen 127.0.0.1:0");
     let line = line.env("BOOKGUARD_REGISTRATIONS_PER_MINUTE", "1");
     let server = Serving::of(line.arg("--config").arg(&file)).await;
     assert_eq!(register(&server, "203.0.113.1").await, 201);
@@ -53,14 +53,14 @@ async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
     said(&server, "not reloaded").await;
     assert!(server.stderr().contains("nginx"), "{}", server.stderr());
     assert_eq!(register(&server, "203.0.113.3").await, 201);
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
 }
 
 #[tokio::test]
 async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
-    let acme = bookguard_tests::test_server::Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     acme.book().await;
     // A request that never comes whole would be waited for.
     let mut slow = Raw::connect(address(&server)).await;
@@ -87,6 +87,6 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("second signal"), "{said}");
     assert!(!database.folder().join("bookguard.db-wal").exists());
-    let report = database.command(["ledger", "verify"]).run().await.json();
+    let report = database.command("ledger verify").run().await.json();
     assert_eq!(report["bookings"], 1);
 }

@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 use bookguard_tests::caller::Caller;
 use bookguard_tests::disk_faults::{DiskFaults, EIO, ENOSPC};
 use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
+use serde_json::json;
 
 fn serve(database: &TestDatabase) -> CommandLine {
     database
-        .command(["serve", "--listen", "127.0.0.1:0", "--dev"])
+        .command("serve --listen 127.0.0.1:0 --dev")
         .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
 }
 
@@ -54,7 +56,7 @@ async fn health_reports_an_unwritable_log_without_writes_and_its_recovery() {
     ] {
         let database = TestDatabase::new(Engine::Sqlite);
         let server = Serving::of(disk.under(serve(&database))).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         acme.book().await;
         health(&acme.caller, "ok").await;
         disk.fail(&[(call, "-wal", error)]);
@@ -64,18 +66,17 @@ async fn health_reports_an_unwritable_log_without_writes_and_its_recovery() {
         let noticed = began.elapsed();
         assert!(noticed < Duration::from_secs(10), "{noticed:?}");
         for _ in 0..20 {
-            let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+            let reply = acme.post("/v1/bookings", &samples::booking()).await;
             assert_eq!(reply.status, 503, "{}", reply.text());
         }
         health(&acme.caller, code).await;
-        acme.caller.get("/v1/bookings").await.ok(200);
+        acme.get("/v1/bookings").await.ok(200);
         disk.mend();
         // Nobody writes, and it is noticed all the same.
         health(&acme.caller, "ok").await;
         acme.book().await;
         told(&server, "writes work again after").await;
-        let (ended, said) = server.terminate().await;
-        assert_eq!(ended, Some(0));
+        let said = server.stop().await;
         assert_eq!(count(&said, "writes fail"), 1, "{said}");
         assert!(said.contains("20 batches with 20 requests"), "{said}");
         database.verify(2).await;
@@ -89,7 +90,7 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
     };
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::of(disk.under(serve(&database))).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     disk.fail(&[("write", "/bookguard.db", EIO)]);
     let log = database.file().with_extension("db-wal");
     let bytes = || std::fs::metadata(&log).unwrap().len();
@@ -107,8 +108,7 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
     })
     .await;
     told(&server, "is brought into the database file again").await;
-    let (ended, said) = server.terminate().await;
-    assert_eq!(ended, Some(0));
+    let said = server.stop().await;
     let begun = "cannot be brought into the database file";
     assert_eq!(count(&said, begun), 1, "{said}");
     assert_eq!(count(&said, "writes fail"), 0, "{said}");
@@ -122,12 +122,12 @@ async fn a_read_that_the_disk_fails_is_not_called_damage() {
     };
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::of(serve(&database)).await;
-    Partner::register(&server.caller(), "Acme").await;
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.partner("Acme").await;
+    server.stop().await;
     disk.fail(&[("read", "/bookguard.db", EIO)]);
-    let list = || disk.under(database.command(["partners", "list"])).run();
+    let list = || disk.under(database.command("partners list")).run();
     let ran = list().await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    ran.refused(1, &[]);
     assert!(!ran.stderr.contains("the database is damaged"), "{ran:?}");
     assert!(ran.stderr.contains("disk"), "{ran:?}");
     disk.mend();
@@ -140,17 +140,16 @@ async fn stopping_on_a_full_disk_is_prompt_and_pending_deliveries_go_out_later()
         return;
     };
     let database = TestDatabase::new(Engine::Sqlite);
-    let receiver = Receiver::start().await;
-    receiver.answer(Answer::Late(Duration::from_millis(300), 500));
+    let receiver = Receiver::answering(Answer::Late(Duration::from_millis(300), 500)).await;
     let server = Serving::of(disk.under(serve(&database))).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     acme.endpoint(&receiver.url()).await;
     let booking = acme.book().await;
     // The attempt is under way and its outcome cannot be kept.
     disk.fail(&[("write", "-wal", ENOSPC)]);
     health(&acme.caller, "storage_full").await;
     let began = Instant::now();
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
     let took = began.elapsed();
     assert!(took < Duration::from_secs(6), "{took:?}");
     disk.mend();
@@ -158,15 +157,12 @@ async fn stopping_on_a_full_disk_is_prompt_and_pending_deliveries_go_out_later()
     let before = receiver.count();
     let server = Serving::of(disk.under(serve(&database))).await;
     receiver.wait_for(before + 1).await;
-    let acme = Partner {
-        caller: acme.caller.at(server.url()),
-        ..acme
-    };
+    let acme = acme.on(server.url());
     until("a delivery that is recorded", async || {
         (acme.events(&booking).await[0]["status"] == "delivered").then_some(())
     })
     .await;
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
     database.verify(1).await;
 }
 
@@ -175,7 +171,7 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     let database = TestDatabase::new(Engine::Sqlite);
     let receiver = Receiver::start().await;
     let server = Serving::start(&database, &["--dev"]).await;
-    let acme = Partner::register(&server.caller(), "Acme").await;
+    let acme = server.partner("Acme").await;
     acme.endpoint(&receiver.url()).await;
     let (first, second) = (acme.book().await, acme.book().await);
     let post = async |caller: &Caller| {
@@ -184,25 +180,19 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     };
     let made = post(&acme.caller).await.ok(201);
     receiver.wait_for(3).await;
-    assert_eq!(server.terminate().await.0, Some(0));
+    server.stop().await;
 
     // More than any disk has.
     let server = Serving::start(&database, &["--dev", "--min-free-disk", "1048576TiB"]).await;
-    let caller = acme.caller.at(server.url());
+    let caller = acme.at(server.url());
     let acme = Partner { caller, ..acme };
     let open = server.caller();
     for refused in [
-        acme.caller.post("/v1/bookings", &samples::booking()).await,
-        acme.caller
-            .put("/v1/policies/late", &samples::policy(5_000))
-            .await,
+        acme.post("/v1/bookings", &samples::booking()).await,
+        acme.put("/v1/policies/late", &samples::policy(5_000)).await,
         open.post("/v1/partners/register", &samples::partner("B"))
             .await,
-        acme.caller
-            .post(
-                "/v1/webhook-endpoints",
-                &serde_json::json!({"url": receiver.url()}),
-            )
+        acme.post("/v1/webhook-endpoints", &json!({"url": receiver.url()}))
             .await,
     ] {
         let told = (refused.status, refused.code());
@@ -215,15 +205,10 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     receiver.wait_for(5).await;
     // It does its work: a balancer that took it away would stop that too.
     health(&open, "ok").await;
-    let (ended, said) = server.terminate().await;
-    assert_eq!(ended, Some(0));
+    let said = server.stop().await;
     assert_eq!(count(&said, "min_free_disk"), 1, "{said}");
-    let ran = database
-        .command(["serve", "--min-free-disk", "lots"])
-        .run()
-        .await;
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("\"lots\" is not a size"), "{ran:?}");
+    let ran = database.command("serve --min-free-disk lots").run().await;
+    ran.ended(2, &["\"lots\" is not a size"]);
     database.verify(3).await;
 }
 
@@ -253,20 +238,20 @@ mod owners {
         let database = TestDatabase::new(Engine::Sqlite);
         let folder = database.file().parent().unwrap();
         let server = Serving::of(serve(&database).with_umask("000")).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         acme.book().await;
         let files = std::fs::read_dir(folder).unwrap().count();
         assert_eq!(files, 6, "database, log, index, lock, key, guard");
         assert_eq!(open_files(folder), Vec::<String>::new());
         let copy = folder.join("copy.db");
-        let backup = database.command(["backup"]).arg(&copy).with_umask("000");
+        let backup = database.command("backup").arg(&copy).with_umask("000");
         assert_eq!(backup.run().await.code, Some(0));
         assert_eq!(open_files(folder), Vec::<String>::new());
         let (ended, said) = server.terminate().await;
         assert_eq!((ended, said.lines().count()), (Some(0), 1), "{said}");
 
         let target = tempfile::tempdir().unwrap();
-        let moved = bookguard(["transfer", "--from"])
+        let moved = bookguard("transfer --from")
             .arg(database.file())
             .arg("--to");
         let moved = moved.arg(target.path().join("new.db")).with_umask("000");
@@ -279,7 +264,7 @@ mod owners {
         let database = TestDatabase::new(Engine::Sqlite);
         let folder = database.file().parent().unwrap();
         let server = Serving::of(serve(&database)).await;
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
         allow(database.file(), 0o644);
         allow(folder, 0o777);
         let server = Serving::of(serve(&database)).await;
@@ -295,7 +280,7 @@ mod owners {
     async fn a_backup_on_a_disk_that_is_read_only_is_verified() {
         let database = TestDatabase::new(Engine::Sqlite);
         let server = Serving::of(serve(&database)).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
+        let acme = server.partner("Acme").await;
         acme.book().await;
         let top = tempfile::tempdir().unwrap();
         allow(top.path(), 0o755);
@@ -304,23 +289,20 @@ mod owners {
         let copy = folder.join("copy.db");
         let key = top.path().join("bookguard.key");
         assert_eq!(
-            database.command(["backup"]).arg(&copy).run().await.code,
+            database.command("backup").arg(&copy).run().await.code,
             Some(0)
         );
-        assert_eq!(server.terminate().await.0, Some(0));
+        server.stop().await;
         std::fs::copy(database.file().with_extension("db.key"), &key).unwrap();
         for file in [&copy, &key] {
             allow(file, 0o444);
         }
         allow(&folder, 0o555);
-        let verify = bookguard(["ledger", "verify", "--db"]).arg(&copy);
+        let verify = bookguard("ledger verify --db").arg(&copy);
         let verify = verify.arg("--ledger-key").arg(&key);
         let verify = crate::cli::serving::permissions::unprivileged(verify, top.path());
         let report = verify.run().await.json();
-        assert_eq!(
-            (&report["verified"], &report["bookings"]),
-            (&true.into(), &1.into())
-        );
+        report.holds(json!({"verified": true, "bookings": 1}));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         allow(&folder, 0o755);
     }

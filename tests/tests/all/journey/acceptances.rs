@@ -3,6 +3,7 @@
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
@@ -10,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 async fn disclosure(acme: &Partner, id: &str) -> Value {
     let path = format!("/v1/bookings/{id}/disclosure");
-    let told = acme.caller.get(&path).await.ok(200);
-    let text = told["text"].as_str().unwrap();
+    let told = acme.get(&path).await.ok(200);
+    let text = told.text("text");
     let digest = Sha256::digest(text);
     let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(told["disclosureHash"], format!("sha256:{hash}"));
@@ -22,39 +23,26 @@ async fn accept(acme: &Partner, id: &str, party: &str, hash: &Value) -> Value {
     let mut body = samples::acceptance(hash.as_str().unwrap());
     body["party"] = json!(party);
     let path = format!("/v1/bookings/{id}/acceptances");
-    acme.caller.post(&path, &body).await.ok(201)
-}
-
-/// The packet's text, once it verifies with its bytes and the log's public key alone.
-async fn packet(server: &TestServer, acme: &Partner, id: &str) -> (Value, String) {
-    let vkey = server.caller().get("/v1/ledger/key").await.text();
-    let packet = acme
-        .caller
-        .get(&format!("/v1/bookings/{id}/evidence"))
-        .await;
-    let report = evidence::verify(&packet.body, &vkey);
-    assert!(report.verified(), "{report}");
-    (packet.json(), vkey)
+    acme.post(&path, &body).await.ok(201)
 }
 
 #[tokio::test]
 async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let zone = json!({"policyId": "firm", "timeZone": "America/New_York", "amountPaid": 250.5});
-        let id = acme.caller.post("/v1/bookings", &samples::booking_with(zone)).await.string("bookingId");
+        let id = acme.book_with(zone).await;
         let told = disclosure(&acme, &id).await;
         for words in [
             "2031-06-20 19:00 America/New_York (2031-06-20T23:00:00Z)",
             "USD 1250.50, of which USD 250.50 counts as paid",
             "2031-06-13 19:00 America/New_York (2031-06-13T23:00:00Z): USD 0.00 is returned, USD 250.50 is kept, USD 374.75 is still owed",
         ] {
-            assert!(told["text"].as_str().unwrap().contains(words), "{words}: {told}");
+            assert!(told.text("text").contains(words), "{words}: {told}");
         }
-        let evaluated = acme.caller.get(&format!("/v1/bookings/{id}/policy-evaluation")).await.ok(200);
+        let evaluated = acme.evaluation(&id, "").await;
         assert_eq!(told["schedule"], evaluated["schedule"]);
-        assert_eq!((&told["acceptances"], &told["former"]), (&json!([]), &json!([])));
+        told.holds(json!({"acceptances": [], "former": []}));
 
         let accepted = accept(&acme, &id, "organizer", &told["disclosureHash"]).await;
         let expected = json!({
@@ -71,34 +59,32 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         again["receipt"] = accepted["receipt"].clone();
         assert_eq!(again, accepted);
         let later = disclosure(&acme, &id).await;
-        assert_eq!((&later["text"], &later["disclosureHash"]), (&told["text"], &told["disclosureHash"]));
-        assert_eq!(later["acceptances"].as_array().unwrap().len(), 1);
+        later.holds(json!({"text": told["text"], "disclosureHash": told["disclosureHash"]}));
+        assert_eq!(later.list("acceptances").len(), 1);
 
         // Moved: another text, which nobody accepted yet; the acceptance stays with the one it was of.
-        let reschedule = format!("/v1/bookings/{id}/reschedule");
-        acme.caller.post(&reschedule, &samples::new_date()).await.ok(200);
+        acme.reschedule(&id, &samples::new_date()).await.ok(200);
         let moved = disclosure(&acme, &id).await;
         assert_ne!(moved["disclosureHash"], told["disclosureHash"]);
         assert_eq!(moved["acceptances"], json!([]));
         let former = &moved["former"][0];
-        assert_eq!((&former["text"], &former["schedule"]), (&told["text"], &told["schedule"]));
-        assert_eq!((&former["acceptances"], &former["until"]), (&later["acceptances"], &moved["since"]));
-        let mut talent = samples::acceptance(moved["disclosureHash"].as_str().unwrap());
+        former.holds(json!({"text": told["text"], "schedule": told["schedule"]}));
+        former.holds(json!({"acceptances": later["acceptances"], "until": moved["since"]}));
+        let mut talent = samples::acceptance(moved.text("disclosureHash"));
         talent["party"] = json!("talent");
         talent["at"] = moved["since"].clone();
         let path = format!("/v1/bookings/{id}/acceptances");
-        let once = acme.caller.post_once(&path, "once", &talent).await;
+        let once = acme.post_once(&path, "once", &talent).await;
         once.ok(201);
-        let repeated = acme.caller.post_once(&path, "once", &talent).await;
-        assert_eq!((repeated.status, &repeated.body), (201, &once.body));
+        acme.post_once(&path, "once", &talent).await.replays(&once);
         assert_eq!(acme.events(&id).await.len(), 2, "no event tells of it");
 
         acme.cancel(&id, &samples::cancellation()).await;
-        let (shown, vkey) = packet(&server, &acme, &id).await;
+        let (shown, vkey) = (acme.verified_packet(&id).await, server.vkey().await);
         server.close().await;
-        let texts = shown["termsDisclosures"].as_array().unwrap();
+        let texts = shown.list("termsDisclosures");
         assert_eq!(texts.iter().map(|told| &told["text"]).collect::<Vec<_>>(), [&told["text"], &moved["text"]]);
-        assert_eq!(shown["acceptances"].as_array().unwrap().len(), 2);
+        assert_eq!(shown.list("acceptances").len(), 2);
         assert_eq!(shown["acceptances"][0], later["acceptances"][0]);
         forged(&shown, &vkey);
     })

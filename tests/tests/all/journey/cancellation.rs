@@ -3,6 +3,7 @@
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
@@ -14,11 +15,9 @@ use serde_json::{Value, json};
 const BETWEEN_MS: i64 = 1_938_038_400_000;
 
 async fn protected(server: &TestServer, acme: &Partner) -> String {
-    let body = samples::booking_with(json!({"policyId": "firm"}));
-    let made = acme.caller.post("/v1/bookings", &body).await;
-    let id = made.string("bookingId");
+    let id = acme.book_with(json!({"policyId": "firm"})).await;
     acme.protect(&id).await;
-    server.advance(BETWEEN_MS - server.now_ms());
+    server.set_clock(BETWEEN_MS);
     id
 }
 
@@ -30,15 +29,14 @@ async fn entries(server: &TestServer, vkey: &str) -> usize {
 #[tokio::test]
 async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let vkey = server.vkey().await;
         let id = protected(&server, &acme).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/bookings/{id}");
         let quote = format!("{path}/policy-evaluation?matrix=true&reason=illness");
-        let quote = acme.caller.get(&quote).await.ok(200);
+        let quote = acme.get(&quote).await.ok(200);
         side_by_side(&quote);
 
         let cancel = json!({
@@ -50,13 +48,13 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
                 "policyHash": quote["policy"]["policyHash"]
             }
         });
-        let reply = acme.caller.post_once(&format!("{path}/cancel"), "once", &cancel).await;
+        let reply = acme.post_once(&format!("{path}/cancel"), "once", &cancel).await;
         let resolution = reply.ok(201);
         let location = reply.header("location").unwrap();
-        assert_eq!(acme.caller.get(location).await.ok(200), resolution);
+        assert_eq!(acme.get(location).await.ok(200), resolution);
         assert_eq!(
             location,
-            format!("/v1/resolutions/{}", resolution["resolutionId"].as_str().unwrap())
+            format!("/v1/resolutions/{}", resolution.text("resolutionId"))
         );
         recorded(&resolution, &quote, &acme, &id);
 
@@ -70,7 +68,7 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
         .await;
         assert_eq!(entries(&server, &vkey).await, 5, "one cancellation, told once");
 
-        let packet = acme.caller.get(&format!("{path}/evidence")).await;
+        let packet = acme.get(&format!("{path}/evidence")).await;
         server.close().await;
         holds(&packet.body, &vkey, &resolution);
     })
@@ -78,7 +76,7 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
 }
 
 fn side_by_side(quote: &Value) {
-    let rows = quote["matrix"].as_array().unwrap();
+    let rows = quote.list("matrix");
     let short: Vec<String> = rows
         .iter()
         .map(|row| {
@@ -120,7 +118,7 @@ fn recorded(resolution: &Value, quote: &Value, acme: &Partner, id: &str) {
     ] {
         assert_eq!(evaluation[member], quote[member], "{member}");
     }
-    let hash = quote["policy"]["policyHash"].as_str().unwrap();
+    let hash = quote["policy"].text("policyHash");
     let summary = format!(
         "Canceled by organizer 19d 23h before the event: partial_refund. Refund USD 625.25, kept USD 625.25 \
          (firm v1, organizer.tiers[1], policy {}).",
@@ -136,7 +134,7 @@ async fn told(receiver: &Receiver, acme: &Partner, id: &str, resolution: &Value)
     assert_eq!(body["type"], "resolution.created");
     assert_eq!(body["timestamp"], resolution["canceledAt"]);
     let payload = &body["payload"];
-    let url = payload["packetUrl"].as_str().unwrap();
+    let url = payload.text("packetUrl");
     assert!(
         url.ends_with(&format!("/v1/bookings/{id}/evidence")),
         "{url}"
@@ -153,18 +151,11 @@ async fn told(receiver: &Receiver, acme: &Partner, id: &str, resolution: &Value)
 /// The booking is canceled, still protected, and whatever is asked of its policy is answered with what was recorded.
 async fn stands(acme: &Partner, id: &str, resolution: &Value) {
     let path = format!("/v1/bookings/{id}");
-    let booking = acme.caller.get(&path).await.ok(200);
-    assert_eq!(
-        (&booking["status"], &booking["protected"]),
-        (&json!("canceled"), &json!(true))
-    );
+    let booking = acme.get(&path).await.ok(200);
+    booking.holds(json!({"status": "canceled", "protected": true}));
     assert_eq!(booking["canceledAt"], resolution["canceledAt"]);
     assert_eq!(booking["resolutionId"], resolution["resolutionId"]);
-    let list = acme
-        .caller
-        .get("/v1/bookings?status=canceled")
-        .await
-        .ok(200);
+    let list = acme.get("/v1/bookings?status=canceled").await.ok(200);
     assert_eq!(list["data"], json!([booking]));
     for query in [
         "",
@@ -172,7 +163,7 @@ async fn stands(acme: &Partner, id: &str, resolution: &Value) {
         "?asOf=2031-03-01T00:00:00Z&matrix=true",
     ] {
         let path = format!("{path}/policy-evaluation{query}");
-        let answer = acme.caller.get(&path).await.ok(200);
+        let answer = acme.get(&path).await.ok(200);
         assert_eq!(answer, resolution["evaluation"], "{query}");
     }
 }
@@ -181,10 +172,10 @@ async fn stands(acme: &Partner, id: &str, resolution: &Value) {
 async fn repeats(server: &TestServer, acme: &Partner, id: &str, cancel: &Value, first: &[u8]) {
     let path = format!("/v1/bookings/{id}/cancel");
     server.advance(3_600_000);
-    let again = acme.caller.post_once(&path, "once", cancel).await;
+    let again = acme.post_once(&path, "once", cancel).await;
     assert_eq!((again.status, again.body.as_slice()), (201, first));
     assert!(again.header("idempotent-replayed").is_some());
-    let replay = acme.caller.post(&path, cancel).await;
+    let replay = acme.post(&path, cancel).await;
     assert!(replay.header("location").is_some());
     let mut replay = replay.ok(201);
     assert_eq!(replay["evaluation"]["replayed"], true);
@@ -195,27 +186,16 @@ async fn repeats(server: &TestServer, acme: &Partner, id: &str, cancel: &Value, 
     assert_eq!(replay, serde_json::from_slice::<Value>(first).unwrap());
     let mut greedy = cancel.clone();
     greedy["expected"]["refundMinorUnits"] = json!(125_050);
-    let lost = acme.caller.post(&path, &greedy).await;
-    assert_eq!(
-        (lost.status, lost.code().as_str()),
-        (409, "quote_changed"),
-        "nobody is told of success with another sum than expected"
-    );
+    let lost = acme.post(&path, &greedy).await;
+    lost.refused(409, "quote_changed");
     assert_eq!(lost.json()["resolutionId"], replay["resolutionId"]);
-    let other = acme.caller.post(&path, &samples::cancellation()).await;
-    assert_eq!(
-        (other.status, other.code().as_str()),
-        (409, "booking_already_canceled")
-    );
+    let other = acme.post(&path, &samples::cancellation()).await;
+    other.refused(409, "booking_already_canceled");
     assert_eq!(other.json()["resolutionId"], replay["resolutionId"]);
     let protect = acme
-        .caller
         .post_nothing(&format!("/v1/bookings/{id}/protect"))
         .await;
-    assert_eq!(
-        (protect.status, protect.code().as_str()),
-        (409, "booking_canceled")
-    );
+    protect.refused(409, "booking_canceled");
     assert_eq!(acme.events(id).await.len(), 3);
 }
 
@@ -260,14 +240,13 @@ fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
 #[tokio::test]
 async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let vkey = server.vkey().await;
         let id = protected(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
         let quote = format!("{path}/policy-evaluation");
-        let shown = acme.caller.get(&quote).await.ok(200);
-        let at = shown["nextChange"]["at"].as_str().unwrap();
+        let shown = acme.get(&quote).await.ok(200);
+        let at = shown["nextChange"].text("at");
         let at = bookguard_core::model::Timestamp::parse(at).unwrap();
         // A minute too late.
         server.advance(at.ms() + 60_000 - server.now_ms());
@@ -278,16 +257,16 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
             })
         };
         let cancel = format!("{path}/cancel");
-        let refused = acme.caller.post_once(&cancel, "key", &expecting(&shown)).await;
-        assert_eq!((refused.status, refused.code().as_str()), (409, "quote_changed"));
+        let refused = acme.post_once(&cancel, "key", &expecting(&shown)).await;
+        refused.refused(409, "quote_changed");
         let fresh = &refused.json()["evaluation"];
         assert_eq!(fresh["refund"], shown["nextChange"]["thenRefund"]);
-        let booking = acme.caller.get(&path).await.ok(200);
+        let booking = acme.get(&path).await.ok(200);
         assert_eq!(booking["status"], "protected");
         assert_eq!(entries(&server, &vkey).await, 2);
         assert_eq!(acme.events(&id).await.len(), 2);
         // What is shown now is taken, under the same key too: a refusal is not remembered.
-        let taken = acme.caller.post_once(&cancel, "key", &expecting(fresh)).await;
+        let taken = acme.post_once(&cancel, "key", &expecting(fresh)).await;
         assert_eq!(taken.ok(201)["evaluation"]["refund"], fresh["refund"]);
     })
     .await;
@@ -296,31 +275,27 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
 #[tokio::test]
 async fn what_no_machine_can_know_is_left_open_and_decided_once() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let vkey = server.vkey().await;
         let booking = acme.book().await;
         let pending = acme.cancel(&booking, &samples::open_cancellation()).await;
-        assert_eq!(
-            (&pending["status"], &pending["evidenceGrade"]),
-            (&json!("pending_review"), &json!("record_only"))
-        );
+        pending.holds(json!({"status": "pending_review", "evidenceGrade": "record_only"}));
         let evaluation = &pending["evaluation"];
         assert_eq!(evaluation["evaluationStatus"], "review_required");
         assert_eq!(evaluation["refund"], Value::Null);
         assert_eq!(evaluation["reviewReasons"], json!(["evidence_missing"]));
         assert_eq!(evaluation["assumptions"], json!(["policy_assumed_from_library"]));
-        assert!(!evaluation["alternatives"].as_array().unwrap().is_empty());
+        assert!(!evaluation.list("alternatives").is_empty());
         let asked = format!("/v1/bookings/{booking}/policy-evaluation");
-        assert_eq!(acme.caller.get(&asked).await.ok(200), *evaluation);
+        assert_eq!(acme.get(&asked).await.ok(200), *evaluation);
         let packet = format!("/v1/bookings/{booking}/evidence");
-        let open = acme.caller.get(&packet).await;
+        let open = acme.get(&packet).await;
         assert!(evidence::verify(&open.body, &vkey).verified());
 
         server.advance(86_400_000);
-        let pending_at = format!("/v1/resolutions/{}", pending["resolutionId"].as_str().unwrap());
+        let pending_at = format!("/v1/resolutions/{}", pending.text("resolutionId"));
         let decide = format!("{pending_at}/decide");
-        let reply = acme.caller.post(&decide, &samples::decision()).await;
+        let reply = acme.post(&decide, &samples::decision()).await;
         let decided = reply.ok(201);
         assert_eq!(decided["status"], "decided");
         assert_eq!(decided["supersedes"], pending["resolutionId"]);
@@ -333,16 +308,16 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         });
         assert_eq!(decided["decision"], expected);
         let location = reply.header("location").unwrap();
-        assert_eq!(acme.caller.get(location).await.ok(200), decided);
+        assert_eq!(acme.get(location).await.ok(200), decided);
 
         // The first stays what it was, and says what took its place.
-        let mut first = acme.caller.get(&pending_at).await.ok(200);
+        let mut first = acme.get(&pending_at).await.ok(200);
         assert_eq!(first["supersededBy"], decided["resolutionId"]);
         first.as_object_mut().unwrap().remove("supersededBy");
         assert_eq!(first, pending);
-        assert_eq!(acme.caller.get(&asked).await.ok(200), decided["evaluation"]);
+        assert_eq!(acme.get(&asked).await.ok(200), decided["evaluation"]);
 
-        let same = acme.caller.post(&decide, &samples::decision()).await.ok(201);
+        let same = acme.post(&decide, &samples::decision()).await.ok(201);
         assert_eq!(same, decided);
         // Whoever never heard of the first answer and repeats the cancellation is answered, too.
         let mut again = samples::open_cancellation();
@@ -352,8 +327,8 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         let mut other = samples::decision();
         other["refund"] = json!(1);
         for path in [&decide, &format!("{location}/decide")] {
-            let refused = acme.caller.post(path, &other).await;
-            assert_eq!((refused.status, refused.code().as_str()), (409, "resolution_already_decided"));
+            let refused = acme.post(path, &other).await;
+            refused.refused(409, "resolution_already_decided");
             assert_eq!(refused.json()["resolutionId"], decided["resolutionId"]);
         }
         let events = acme.events(&booking).await;
@@ -363,7 +338,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         assert_eq!(events[2]["timestamp"], "2026-09-22T14:13:20.000Z");
         assert_eq!(entries(&server, &vkey).await, 4);
 
-        let closed = acme.caller.get(&packet).await;
+        let closed = acme.get(&packet).await;
         let report = evidence::verify(&closed.body, &vkey);
         assert!(report.verified(), "{report}");
         assert_eq!(closed.json()["resolution"], decided);
@@ -376,19 +351,18 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
 #[tokio::test]
 async fn a_node_whose_clock_is_behind_cancels_what_another_has_just_recorded() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let vkey = server.vkey().await;
         let booking = acme.book().await;
         acme.protect(&booking).await;
         server.advance(-2_500);
         let path = format!("/v1/bookings/{booking}");
         let asked = format!("{path}/policy-evaluation?matrix=true");
-        let shown = acme.caller.get(&asked).await.ok(200);
+        let shown = acme.get(&asked).await.ok(200);
         assert_eq!(shown["evaluationStatus"], "evaluated");
         let resolution = acme.cancel(&booking, &samples::cancellation()).await;
         assert_eq!(resolution["evaluation"]["refund"], shown["refund"]);
-        let packet = acme.caller.get(&format!("{path}/evidence")).await;
+        let packet = acme.get(&format!("{path}/evidence")).await;
         let report = evidence::verify(&packet.body, &vkey);
         assert!(report.verified(), "{report}");
         server.close().await.verify(1).await;

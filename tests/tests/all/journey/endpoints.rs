@@ -1,36 +1,21 @@
 //! Endpoints that are changed while events wait for them, and secrets that replace each other under way.
 
-use bookguard_core::webhook::{Secret, StandardHeaders, verify, verify_standard};
+use bookguard_core::webhook::Secret;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Received, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
-use serde_json::{Value, json};
-
-use crate::journey::webhooks::event_that_is;
+use serde_json::json;
 
 const SECOND: i64 = 1000;
 const DAY: i64 = 24 * 3600 * SECOND;
 
-async fn change(partner: &Partner, endpoint: &str, body: Value) -> Value {
-    let path = format!("/v1/webhook-endpoints/{endpoint}");
-    partner.caller.patch(&path, &body).await.ok(200)
-}
-
 /// Which of these secrets made `x-service-signature`, and which of them a signature in `webhook-signature`.
 fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize>, Vec<usize>) {
-    let body = |secret: &Secret| {
-        let header = received.header("x-service-signature");
-        verify(secret, header, &received.body).is_ok()
-    };
-    let standard = |secret: &Secret| {
-        let headers = StandardHeaders {
-            id: received.header("webhook-id"),
-            timestamp: received.header("webhook-timestamp"),
-            signature: received.header("webhook-signature"),
-        };
-        verify_standard(secret, headers, &received.body, now_ms / SECOND, None).is_ok()
-    };
+    let now = now_ms / SECOND;
+    let body = |secret: &Secret| received.body_verifies(secret).is_ok();
+    let standard = |secret: &Secret| received.verifies(secret, now, None).is_ok();
     let those = |fits: &dyn Fn(&Secret) -> bool| {
         let fitting = secrets.iter().enumerate();
         fitting
@@ -44,26 +29,27 @@ fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize
 #[tokio::test]
 async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let (old, new) = (Receiver::start().await, Receiver::start().await);
         old.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&old.url()).await;
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "failed").await;
-        let changed = change(&acme, &endpoint, json!({"url": new.url()})).await;
+        acme.event_that_is(&booking, "failed").await;
+        let changed = acme
+            .change_endpoint(&endpoint, json!({"url": new.url()}))
+            .await;
         assert_eq!(changed["url"], new.url());
         server.advance(6 * SECOND);
-        let event = event_that_is(&acme, &booking, "delivered").await;
+        let event = acme.event_that_is(&booking, "delivered").await;
         assert_eq!(event["deliveries"][0]["url"], new.url());
         assert_eq!((old.received().len(), new.received().len()), (1, 1));
         // The address rule is asked again.
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let body = json!({"url": "https://169.254.169.254/"});
-        let refused = acme.caller.patch(&path, &body).await;
-        let expected = [("/url".to_owned(), "blocked_address".to_owned())];
-        assert_eq!((refused.status, refused.details()), (400, expected.into()));
-        assert_eq!(acme.caller.get(&path).await.ok(200), changed);
+        acme.patch(&path, &body)
+            .await
+            .faulty(&[("/url", "blocked_address")]);
+        assert_eq!(acme.endpoint_shown(&endpoint).await, changed);
     })
     .await;
 }
@@ -71,44 +57,36 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
 #[tokio::test]
 async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let waiting = acme.book().await;
-        event_that_is(&acme, &waiting, "failed").await;
+        acme.event_that_is(&waiting, "failed").await;
         receiver.answer(Answer::Status(410));
         let refused = acme.book().await;
         until("the 410", async || {
-            let path = format!("/v1/webhook-endpoints/{endpoint}");
-            let shown = acme.caller.get(&path).await.ok(200);
+            let shown = acme.endpoint_shown(&endpoint).await;
             (shown["status"] == "gone" && shown["enabled"] == false).then_some(())
         })
         .await;
         let missed = acme.book().await;
-        event_that_is(&acme, &missed, "no_endpoints").await;
+        acme.event_that_is(&missed, "no_endpoints").await;
         let shown = acme.events(&waiting).await.remove(0);
         assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
         server.advance(DAY);
         receiver.answer(Answer::Status(200));
-        let back = change(&acme, &endpoint, json!({"enabled": true})).await;
-        assert_eq!(
-            (&back["status"], &back["enabled"]),
-            (&json!("active"), &json!(true))
-        );
-        event_that_is(&acme, &waiting, "delivered").await;
+        let back = acme
+            .change_endpoint(&endpoint, json!({"enabled": true}))
+            .await;
+        back.holds(json!({"status": "active", "enabled": true}));
+        acme.event_that_is(&waiting, "delivered").await;
         let later = acme.book().await;
-        event_that_is(&acme, &later, "delivered").await;
-        let given_up = event_that_is(&acme, &refused, "failed").await;
+        acme.event_that_is(&later, "delivered").await;
+        let given_up = acme.event_that_is(&refused, "failed").await;
         assert!(given_up["nextAttemptAt"].is_null(), "{given_up}");
-        event_that_is(&acme, &missed, "no_endpoints").await;
+        acme.event_that_is(&missed, "no_endpoints").await;
         // By hand it goes out after all.
-        let path = format!(
-            "/v1/webhook-events/{}/retry",
-            given_up["eventId"].as_str().unwrap()
-        );
-        let retried = acme.caller.post_nothing(&path).await.ok(200);
+        let retried = acme.retry(&given_up).await.ok(200);
         assert_eq!(retried["retryStatus"], "delivered");
         server.close().await.verify(4).await;
     })
@@ -118,27 +96,20 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
 #[tokio::test]
 async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_waiting() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let waiting = acme.book().await;
-        let event = event_that_is(&acme, &waiting, "failed").await;
-        let off = change(&acme, &endpoint, json!({"enabled": false})).await;
+        let event = acme.event_that_is(&waiting, "failed").await;
+        let off = acme
+            .change_endpoint(&endpoint, json!({"enabled": false}))
+            .await;
         assert_eq!(off["status"], "disabled");
         server.advance(6 * SECOND);
         let missed = acme.book().await;
-        event_that_is(&acme, &missed, "no_endpoints").await;
-        let path = format!(
-            "/v1/webhook-events/{}/retry",
-            event["eventId"].as_str().unwrap()
-        );
-        let refused = acme.caller.post_nothing(&path).await;
-        assert_eq!(
-            (refused.status, refused.code().as_str()),
-            (409, "no_endpoints")
-        );
+        acme.event_that_is(&missed, "no_endpoints").await;
+        let refused = acme.retry(&event).await;
+        refused.refused(409, "no_endpoints");
         receiver.answer(Answer::Status(200));
         // A further endpoint shows that the courier has been round since.
         let other = Receiver::start().await;
@@ -147,8 +118,9 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
         other.wait_for(1).await;
         assert_eq!(receiver.received().len(), 1);
         server.advance(DAY);
-        change(&acme, &endpoint, json!({"enabled": true})).await;
-        event_that_is(&acme, &waiting, "delivered").await;
+        acme.change_endpoint(&endpoint, json!({"enabled": true}))
+            .await;
+        acme.event_that_is(&waiting, "delivered").await;
         server.close().await.verify(3).await;
     })
     .await;
@@ -157,28 +129,24 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
 #[tokio::test]
 async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let first = acme.book().await;
-        event_that_is(&acme, &first, "delivered").await;
+        acme.event_that_is(&first, "delivered").await;
         server.advance(DAY);
         let only = json!({"events": ["booking.protected"], "description": "later"});
-        let changed = change(&acme, &endpoint, only).await;
+        let changed = acme.change_endpoint(&endpoint, only).await;
         assert_eq!(changed["events"], json!(["booking.protected"]));
         server.advance(DAY);
         let second = acme.book().await;
-        event_that_is(&acme, &second, "no_endpoints").await;
+        acme.event_that_is(&second, "no_endpoints").await;
         acme.protect(&second).await;
         receiver.wait_for(2).await;
         server.advance(DAY);
-        let all = change(
-            &acme,
-            &endpoint,
-            json!({"events": null, "description": null}),
-        )
-        .await;
+        let all = acme
+            .change_endpoint(&endpoint, json!({"events": null, "description": null}))
+            .await;
         assert_eq!(all["events"], json!([]));
         assert!(all["description"].is_null());
         server.advance(DAY);
@@ -192,13 +160,12 @@ async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery(
 #[tokio::test]
 async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         server.advance(SECOND);
         let path = "/v1/partners/me/rotate-secret";
-        let rotated = acme.caller.post(path, &json!({"overlapSeconds": 60})).await;
+        let rotated = acme.post(path, &json!({"overlapSeconds": 60})).await;
         let (secret, at) = (rotated.string("secret"), rotated.string("switchesAt"));
         let at = bookguard_core::model::Timestamp::parse(&at).unwrap();
         assert_eq!(at.ms(), server.now_ms() + 60 * SECOND);
@@ -211,7 +178,7 @@ async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
             receiver.wait_for(seen.len() + 1).await;
             let received = receiver.received().pop().unwrap();
             seen.push(signed_with(&received, &secrets, server.now_ms()));
-            let event = event_that_is(&acme, &booking, "delivered").await;
+            let event = acme.event_that_is(&booking, "delivered").await;
             listed.push(event["signature"] == received.header("x-service-signature"));
         }
         let both = (vec![0], vec![0, 1]);
@@ -225,23 +192,25 @@ async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
 #[tokio::test]
 async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let (born, later) = (Receiver::start().await, Receiver::start().await);
-        let body = json!({"url": born.url(), "ownSecret": true});
-        let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
-        let own = made.string("secret");
-        assert!(made.ok(201)["switchesAt"].is_null());
+        let made = acme
+            .new_endpoint(json!({"url": born.url(), "ownSecret": true}))
+            .await;
+        let own = made.text("secret").to_owned();
+        assert!(made["switchesAt"].is_null());
         let plain = acme.endpoint(&later.url()).await;
-        let changed = change(&acme, &plain, json!({"ownSecret": true})).await;
-        let own_later = changed["secret"].as_str().unwrap().to_owned();
-        let shown = acme.caller.get("/v1/webhook-endpoints").await.text();
+        let changed = acme
+            .change_endpoint(&plain, json!({"ownSecret": true}))
+            .await;
+        let own_later = changed.text("secret").to_owned();
+        let shown = acme.get("/v1/webhook-endpoints").await.text();
         for secret in [&own, &own_later] {
             assert!(secret.starts_with("whsec_") && !shown.contains(secret.as_str()));
         }
         let secrets = [acme.secret.as_str(), &own, &own_later];
         let booking = acme.book().await;
-        let event = event_that_is(&acme, &booking, "delivered").await;
+        let event = acme.event_that_is(&booking, "delivered").await;
         let [first, second] = [&born, &later].map(|receiver| {
             let received = receiver.received().pop().unwrap();
             signed_with(&received, &secrets, server.now_ms())
@@ -253,19 +222,21 @@ async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
         server.advance(DAY);
         // Rotated at once: from now on nothing else signs.
         let path = format!("/v1/webhook-endpoints/{plain}/rotate-secret");
-        let rotated = acme.caller.post(&path, &json!({"overlapSeconds": 0})).await;
+        let rotated = acme.post(&path, &json!({"overlapSeconds": 0})).await;
         let newest = rotated.string("secret");
         let secrets = [acme.secret.as_str(), &own_later, &newest];
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "delivered").await;
+        acme.event_that_is(&booking, "delivered").await;
         let received = later.received().pop().unwrap();
         let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![2], vec![2]));
         server.advance(DAY);
-        let back = change(&acme, &plain, json!({"ownSecret": false})).await;
+        let back = acme
+            .change_endpoint(&plain, json!({"ownSecret": false}))
+            .await;
         assert!(back["secret"].is_null() && back["ownSecret"] == false);
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "delivered").await;
+        acme.event_that_is(&booking, "delivered").await;
         let received = later.received().pop().unwrap();
         let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![0], vec![0]));
@@ -277,28 +248,24 @@ async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
 #[tokio::test]
 async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_the_open() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let body = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
         let path = "/v1/webhook-endpoints";
         let [made, again] = [
-            acme.caller.post_once(path, "made", &body).await,
-            acme.caller.post_once(path, "made", &body).await,
+            acme.post_once(path, "made", &body).await,
+            acme.post_once(path, "made", &body).await,
         ];
-        assert_eq!(made.body, again.body);
-        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        again.replays(&made);
         let own = format!("{path}/{}/rotate-secret", made.string("endpointId"));
         let mut secrets = vec![made.string("secret")];
         for path in [&own, "/v1/partners/me/rotate-secret"] {
-            let first = acme.caller.post_once(path, path, &json!({})).await;
-            let second = acme.caller.post_once(path, path, &json!({})).await;
-            assert_eq!((first.status, &first.body), (200, &second.body));
+            let first = acme.post_once(path, path, &json!({})).await;
+            let second = acme.post_once(path, path, &json!({})).await;
+            second.replays(&first);
             secrets.push(first.string("secret"));
-            let reused = acme
-                .caller
-                .post_once(path, path, &json!({"overlapSeconds": 1}))
-                .await;
-            assert_eq!(reused.code(), "idempotency_key_reused");
+            let other = json!({"overlapSeconds": 1});
+            let reused = acme.post_once(path, path, &other).await;
+            reused.refused(422, "idempotency_key_reused");
         }
         secrets.sort();
         secrets.dedup();
@@ -319,52 +286,30 @@ async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_
 #[tokio::test]
 async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_of_it() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let test = format!("{path}/test");
-        let before = acme.caller.get(&path).await.ok(200);
+        let before = acme.get(&path).await.ok(200);
 
         let [first, again] = [
-            acme.caller.post_once(&test, "once", &json!({})).await,
-            acme.caller.post_once(&test, "once", &json!({})).await,
+            acme.post_once(&test, "once", &json!({})).await,
+            acme.post_once(&test, "once", &json!({})).await,
         ];
-        assert_eq!(first.body, again.body);
-        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        again.replays(&first);
         let attempt = first.ok(200);
-        assert_eq!(
-            (
-                &attempt["endpointId"],
-                &attempt["delivered"],
-                &attempt["statusCode"]
-            ),
-            (&json!(endpoint), &json!(true), &json!(200))
-        );
+        attempt.holds(json!({"endpointId": endpoint, "delivered": true, "statusCode": 200}));
         let received = receiver.wait_for(1).await.remove(0);
         let secrets = [acme.secret.as_str()];
         let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![0], vec![0]));
         let body = received.json();
-        let id = body["eventId"].as_str().unwrap();
+        let id = body.text("eventId");
         assert_eq!(received.header("webhook-id"), id);
         let payload = json!({"partnerId": acme.id, "endpointId": endpoint});
-        assert_eq!(
-            (
-                &body["type"],
-                &body["bookingId"],
-                &body["status"],
-                &body["payload"]
-            ),
-            (
-                &json!("endpoint.test"),
-                &Value::Null,
-                &json!("pending"),
-                &payload
-            )
-        );
-        let unknown = acme.caller.get(&format!("/v1/webhook-events/{id}")).await;
+        body.holds(json!({"type": "endpoint.test", "bookingId": null, "status": "pending", "payload": payload}));
+        let unknown = acme.get(&format!("/v1/webhook-events/{id}")).await;
         assert_eq!(unknown.status, 404, "it is listed nowhere");
 
         for (answer, error) in [
@@ -377,18 +322,15 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
             (Answer::Close, "connection_reset"),
         ] {
             receiver.answer(answer);
-            let failed = acme.caller.post_nothing(&test).await.ok(200);
-            assert_eq!(
-                (&failed["delivered"], &failed["error"]),
-                (&json!(false), &json!(error))
-            );
+            let failed = acme.post_nothing(&test).await.ok(200);
+            failed.holds(json!({"delivered": false, "error": error}));
         }
-        assert_eq!(acme.caller.get(&path).await.ok(200), before);
+        assert_eq!(acme.get(&path).await.ok(200), before);
         // Its new address is tested at once, disabled or not.
         let other = Receiver::start().await;
         let body = json!({"url": other.url(), "enabled": false});
-        change(&acme, &endpoint, body).await;
-        let attempt = acme.caller.post_nothing(&test).await.ok(200);
+        acme.change_endpoint(&endpoint, body).await;
+        let attempt = acme.post_nothing(&test).await.ok(200);
         assert_eq!(attempt["delivered"], true);
         assert_eq!((receiver.received().len(), other.received().len()), (5, 1));
         server.close().await.verify(0).await;
@@ -401,12 +343,11 @@ async fn a_limited_endpoint_gets_everything_at_its_own_rate() {
     const BOOKINGS: u32 = 12;
     const PER_SECOND: u32 = 20;
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let (slow, quick) = (Receiver::start().await, Receiver::start().await);
-        let body = json!({"url": slow.url(), "rateLimitPerSecond": PER_SECOND});
-        let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
-        assert_eq!(made.ok(201)["rateLimitPerSecond"], PER_SECOND);
+        let limited = json!({"url": slow.url(), "rateLimitPerSecond": PER_SECOND});
+        let made = acme.new_endpoint(limited).await;
+        assert_eq!(made["rateLimitPerSecond"], PER_SECOND);
         acme.endpoint(&quick.url()).await;
         let began = std::time::Instant::now();
         for _ in 0..BOOKINGS {

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
-
-use crate::journey::webhooks::event_that_is;
 
 const LOG: &str = "/v1/webhook-events";
 
@@ -19,13 +18,13 @@ async fn read(caller: &Caller, query: &str) -> (Vec<u64>, bool, u64) {
     (
         numbers(&answer),
         answer["hasMore"].as_bool().unwrap(),
-        answer["nextAfter"].as_u64().unwrap(),
+        answer.number("nextAfter"),
     )
 }
 
 fn numbers(answer: &Value) -> Vec<u64> {
-    let data = answer["data"].as_array().unwrap();
-    data.iter().map(|e| e["seq"].as_u64().unwrap()).collect()
+    let data = answer.list("data");
+    data.iter().map(|e| e.number("seq")).collect()
 }
 
 #[tokio::test]
@@ -38,12 +37,11 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
         acme.protect(&first).await;
         let foreign = other.book().await;
         // From here on somebody listens, and fails.
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         acme.endpoint(&receiver.url()).await;
         acme.protect(&second).await;
         let third = acme.book().await;
-        event_that_is(&acme, &third, "failed").await;
+        acme.event_that_is(&third, "failed").await;
         receiver.answer(Answer::Status(200));
 
         let caller = &acme.caller;
@@ -93,8 +91,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
 #[tokio::test]
 async fn a_log_longer_than_a_page_is_examined_to_its_end() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let first = acme.book().await;
         for _ in 0..160 {
             acme.book().await;
@@ -138,7 +135,7 @@ async fn a_waiting_reader_gets_the_next_event_from_any_node() {
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         for round in 0..20 {
             let at = match &second {
-                Some(second) if round % 2 == 1 => acme.caller.at(&second.url()),
+                Some(second) if round % 2 == 1 => acme.at(&second.url()),
                 _ => acme.caller.clone(),
             };
             let waiting = waits(&at, round);
@@ -164,18 +161,17 @@ async fn a_waiting_reader_gets_the_next_event_from_any_node() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let answer = acme.caller.get(&format!("{LOG}?wait=1")).await.ok(200);
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let answer = acme.get(&format!("{LOG}?wait=1")).await.ok(200);
         assert_eq!(
             answer,
             json!({"data": [], "hasMore": false, "nextAfter": 0})
         );
 
-        let made = acme.caller.post("/v1/api-keys", &json!({})).await;
+        let made = acme.post("/v1/api-keys", &json!({})).await;
         let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
-        let waiting = waits(&acme.caller.with_key(&key), 0);
-        let revoked = acme.caller.delete(&format!("/v1/api-keys/{id}")).await;
+        let waiting = waits(&acme.with_key(&key), 0);
+        let revoked = acme.delete(&format!("/v1/api-keys/{id}")).await;
         assert_eq!(revoked.status, 200, "{}", revoked.text());
         acme.book().await;
         assert_eq!(waiting.await.unwrap().unwrap().status, 401);

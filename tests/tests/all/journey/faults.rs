@@ -8,6 +8,7 @@ use bookguard_core::webhook::FailureClass;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until_within;
@@ -82,10 +83,9 @@ fn bomb() -> Vec<u8> {
 /// The event's attempts number `number`, once every endpoint has had one; by endpoint.
 async fn attempts(acme: &Partner, booking: &str, number: u64, endpoints: usize) -> Vec<Value> {
     let event = acme.events(booking).await.remove(0);
-    let path = format!("/v1/webhook-events/{}", event["eventId"].as_str().unwrap());
     until_within(PATIENCE, "an attempt at every endpoint", async || {
-        let event = acme.caller.get(&path).await.ok(200);
-        let all = event["attempts"].as_array().unwrap().iter();
+        let event = acme.event(&event).await;
+        let all = event.list("attempts").iter();
         let these: Vec<Value> = all.filter(|a| a["number"] == number).cloned().collect();
         (these.len() == endpoints).then_some(these)
     })
@@ -104,13 +104,11 @@ fn class(attempt: &Value) -> Option<String> {
 #[tokio::test]
 async fn every_class_of_failure_is_told_from_the_others() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let mut expected = Vec::new();
         let mut receivers = Vec::new();
         for (answer, outcome) in answers() {
-            let receiver = Receiver::start().await;
-            receiver.answer(answer.clone());
+            let receiver = Receiver::answering(answer.clone()).await;
             let endpoint = acme.endpoint(&receiver.url()).await;
             expected.push((format!("{answer:.40?}"), endpoint, outcome));
             receivers.push(receiver);
@@ -153,10 +151,10 @@ async fn every_class_of_failure_is_told_from_the_others() {
         let (packed, kept) = (bomb(), taken("Body"));
         assert_eq!(kept["responseLen"], packed.len());
         assert_eq!(kept["responseSha256"], hex_of(&Sha256::digest(&packed)));
-        let late = taken("Late")["durationMs"].as_u64().unwrap();
+        let late = taken("Late").number("durationMs");
         assert!(u128::from(late) >= LATE.as_millis(), "{late}");
         for slow in ["Dripping", "Silence"] {
-            let took = taken(slow)["durationMs"].as_u64().unwrap();
+            let took = taken(slow).number("durationMs");
             assert!(took >= ATTEMPT_MS, "{slow}: {took}");
         }
 
@@ -178,9 +176,8 @@ async fn every_class_of_failure_is_told_from_the_others() {
         seen.extend(retried(&acme, &booking, &expected[3].1, 2).await);
 
         // With a secret that does not open nothing can be signed, and that is nobody's fault but ours.
-        let path = format!("/v1/webhook-endpoints/{}", expected[3].1);
         let own = json!({"ownSecret": true});
-        acme.caller.patch(&path, &own).await.ok(200);
+        acme.change_endpoint(&expected[3].1, own).await;
         let broken = "UPDATE secret SET sealed = owner WHERE owner IN (SELECT id FROM endpoint)";
         strict.database().tamper(broken);
         // What is known of an endpoint is forgotten by then.
@@ -196,13 +193,10 @@ async fn every_class_of_failure_is_told_from_the_others() {
 /// Retries the booking's event; the class of this endpoint's attempt of that number.
 async fn retried(acme: &Partner, booking: &str, endpoint: &str, number: u64) -> Option<String> {
     let event = acme.events(booking).await.remove(0);
-    let id = event["eventId"].as_str().unwrap();
-    let retry = format!("/v1/webhook-events/{id}/retry");
-    acme.caller.post_nothing(&retry).await.ok(200);
-    let event = format!("/v1/webhook-events/{id}");
+    acme.retry(&event).await.ok(200);
     let attempt = until_within(PATIENCE, "the attempt", async || {
-        let event = acme.caller.get(&event).await.ok(200);
-        let mut all = event["attempts"].as_array().unwrap().iter();
+        let event = acme.event(&event).await;
+        let mut all = event.list("attempts").iter();
         all.find(|a| a["endpointId"] == endpoint && a["number"] == number)
             .cloned()
     });

@@ -9,6 +9,7 @@ use bookguard_server::courier::proxy::Proxy;
 use bookguard_server::courier::sender::{DeliveryHeaders, Sender};
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::forward_proxy::{ForwardProxy, Way};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::TestServer;
 use bytes::Bytes;
@@ -16,8 +17,6 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::json;
 use tokio::net::TcpListener;
-
-use crate::journey::webhooks::event_that_is;
 
 /// A sender that goes through this proxy, and gives up soon.
 fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Sender {
@@ -62,7 +61,7 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
             .await;
         for _ in 0..2 {
             let booking = acme.book().await;
-            event_that_is(&acme, &booking, "delivered").await;
+            acme.event_that_is(&booking, "delivered").await;
         }
         // By number, whatever the name; where a name has two addresses, the one that leads there.
         let asked = proxy.asked();
@@ -87,18 +86,15 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
         let other = Receiver::start().await;
         let path = acme.endpoint(&other.url()).await;
         let path = format!("/v1/webhook-endpoints/{path}/test");
-        let told = acme.caller.post_nothing(&path).await.ok(200);
-        assert_eq!(
-            (&told["error"], &told["delivered"]),
-            (&json!("our_fault"), &json!(false))
-        );
-        let detail = told["detail"].as_str().unwrap();
+        let told = acme.post_nothing(&path).await.ok(200);
+        told.holds(json!({"error": "our_fault", "delivered": false}));
+        let detail = told.text("detail");
         assert_eq!(
             detail,
             "the proxy of this service wants other credentials (407)"
         );
         proxy.way(Way::Open);
-        let told = acme.caller.post_nothing(&path).await.ok(200);
+        let told = acme.post_nothing(&path).await.ok(200);
         assert_eq!(told["delivered"], true, "{told}");
         server.close().await;
     })
@@ -113,58 +109,35 @@ async fn whatever_the_proxy_does_wrong_is_our_fault() {
         through(&proxy.url("user:hunter2@"), AddressRules::dev(), 10_000),
         through(&proxy.url("user:hunter2@"), AddressRules::dev(), 200),
     );
-    for (way, sender, what) in [
+    let says = |answer| (Way::Says(answer), &patient);
+    let no = "opened no connection";
+    for ((way, sender), what) in [
         (
-            Way::Says("HTTP/1.1 407 No\r\n\r\n"),
-            &patient,
+            says("HTTP/1.1 407 No\r\n\r\n"),
             "wants other credentials (407)",
         ),
+        (says("HTTP/1.1 403 No\r\n\r\n"), &format!("{no} (403)")),
+        (says("HTTP/1.1 502 No\r\n\r\nbody"), &format!("{no} (502)")),
+        (says("HTTP/1.1 503 No\r\n\r\n"), &format!("{no} (503)")),
+        (says("HTTP/1.1 504 No\r\n\r\n"), &format!("{no} (504)")),
         (
-            Way::Says("HTTP/1.1 403 No\r\n\r\n"),
-            &patient,
-            "opened no connection (403)",
+            says("HTTP/1.1 302 No\r\nlocation: http://x\r\n\r\n"),
+            &format!("{no} (302)"),
         ),
         (
-            Way::Says("HTTP/1.1 502 No\r\n\r\nbody"),
-            &patient,
-            "opened no connection (502)",
-        ),
-        (
-            Way::Says("HTTP/1.1 503 No\r\n\r\n"),
-            &patient,
-            "opened no connection (503)",
-        ),
-        (
-            Way::Says("HTTP/1.1 504 No\r\n\r\n"),
-            &patient,
-            "opened no connection (504)",
-        ),
-        (
-            Way::Says("HTTP/1.1 302 No\r\nlocation: http://x\r\n\r\n"),
-            &patient,
-            "opened no connection (302)",
-        ),
-        (
-            Way::Says("220 smtp.example ESMTP\r\n\r\n"),
-            &patient,
+            says("220 smtp.example ESMTP\r\n\r\n"),
             "answered something other than HTTP",
         ),
         (
-            Way::Says("HTTP/1.1 200 OK\r\n\r\nand more"),
-            &patient,
+            says("HTTP/1.1 200 OK\r\n\r\nand more"),
             "sent more than its answer",
         ),
+        (says("HTTP/1.1 200 OK\r\nhalf"), "closed the connection"),
+        ((Way::Endless, &patient), "answered without an end"),
+        ((Way::Closes, &patient), "closed the connection"),
+        ((Way::Resets, &patient), "broke off"),
         (
-            Way::Says("HTTP/1.1 200 OK\r\nhalf"),
-            &patient,
-            "closed the connection",
-        ),
-        (Way::Endless, &patient, "answered without an end"),
-        (Way::Closes, &patient, "closed the connection"),
-        (Way::Resets, &patient, "broke off"),
-        (
-            Way::Silent,
-            &impatient,
+            (Way::Silent, &impatient),
             "200 ms were over while the proxy of this service opened",
         ),
     ] {

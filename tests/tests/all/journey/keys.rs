@@ -1,82 +1,21 @@
 //! Registration modes, scopes, and keys that are handed on and revoked.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use bookguard_core::features::api_keys::RevokeApiKey;
-use bookguard_core::features::partners::ApprovePartner;
-use bookguard_core::features::partners::Registration as Registered;
-use bookguard_core::model::{ApiKeyId, Quota, Scope};
-use bookguard_core::operation::{self, Action, Operation, Request};
-use bookguard_core::service::{self, RegistrationMode, Service};
-use bookguard_core::session::{Authority, Session};
+use bookguard_core::model::{ApiKeyId, Scope};
+use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::Ran;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
-use serde_json::{Value, json};
-use tokio::runtime::Handle;
+use serde_json::json;
 
-/// What the administrator does on the database, beside the server: as the command line does it, on a thread of its own.
-async fn administer<O: Operation + 'static>(
-    server: &TestServer,
-    id: &str,
-) -> Result<O::Output, bookguard_core::Error>
-where
-    O::Output: Send,
-{
-    let (config, id) = (server.config().clone(), id.to_owned());
-    let runtime = Handle::current();
-    let administering =
-        tokio::task::spawn_blocking(move || administer_here::<O>(&runtime, config, id));
-    administering.await.unwrap()
-}
-
-fn administer_here<O: Operation>(
-    runtime: &Handle,
-    config: Config,
-    id: String,
-) -> Result<O::Output, bookguard_core::Error> {
-    let (service, closing) = Service::open(service::Config {
-        db: config.db,
-        create: false,
-        ledger_key: config.ledger_key,
-        guard_file: config.guard_file,
-        public_url: "http://localhost".to_owned(),
-        registration: config.registration,
-        library_policies: true,
-        clock: config.clock,
-        outbox: None,
-        endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
-        verifies_endpoints: false,
-        report: |line| println!("administrator: {line}"),
-        min_free_disk: 0,
-        quota: Quota::GENEROUS,
-        commit_delay: std::time::Duration::ZERO,
-    })
-    .unwrap();
-    let session = Session {
-        service,
-        authority: Authority::Administrator { partner_id: None },
-    };
-    let request = Request {
-        path: vec![id],
-        ..Request::default()
-    };
-    let outcome = match operation::prepare::<O>(&session, &request)? {
-        Action::Read(read) | Action::Long(read) => read(&session),
-        Action::Unchanged(_) => unreachable!("nothing was kept"),
-        Action::Watch(watch) => (watch.look)(&session),
-        Action::Write(writing) => {
-            let answer = runtime.block_on(session.service.submit_patiently(writing.command))?;
-            let body = operation::finish_write::<O>(answer).body;
-            Ok(serde_json::from_slice(&body).unwrap())
-        }
-    };
-    drop(session);
-    closing.wait();
-    outcome
+/// What the administrator does on the database, beside the server.
+async fn administer(server: &TestServer, command: &str) -> Ran {
+    server.database().command(command).run().await
 }
 
 #[tokio::test]
@@ -94,46 +33,33 @@ async fn credentials_come_with_the_approval() {
         let id = reply.string("partnerId");
         let expected = json!({"partnerId": id, "name": "Acme", "status": "pending"});
         assert_eq!(reply.ok(201), expected, "and no credentials");
-        let approved: Registered = administer::<ApprovePartner>(&server, &id).await.unwrap();
-        let caller = server.caller().with_key(&approved.api_key.unwrap());
+        let approve = format!("partners approve {id}");
+        let approved = administer(&server, &approve).await.json();
+        let caller = server.caller().with_key(approved.text("apiKey"));
         let me = caller.get("/v1/partners/me").await.ok(200);
-        assert_eq!(
-            (&me["partnerId"], &me["status"]),
-            (&json!(id), &json!("active"))
-        );
-        caller
-            .post("/v1/bookings", &samples::booking())
-            .await
-            .ok(201);
-        assert!(approved.signing_secret.unwrap().starts_with("whsec_"));
-        let again = administer::<ApprovePartner>(&server, &id)
-            .await
-            .unwrap_err();
-        assert_eq!(again.code, "partner_not_pending");
+        me.holds(json!({"partnerId": id, "status": "active"}));
+        let booking = samples::booking();
+        caller.post("/v1/bookings", &booking).await.ok(201);
+        assert!(approved.text("signingSecret").starts_with("whsec_"));
+        let again = administer(&server, &approve).await;
+        again.ended(5, &["(partner_not_pending)"]);
     })
     .await;
 }
 
-/// Operation id → the scope its description names.
+/// Operation id → method, path and the scope its description names.
 fn scope_of_each_operation() -> BTreeMap<String, (String, String, Option<String>)> {
-    let document: Value = serde_json::from_str(bookguard_server::openapi_json()).unwrap();
+    let document = bookguard_server::openapi();
     let mut scopes = BTreeMap::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let words = operation["description"].as_str().unwrap_or_default();
-            let scope = words
-                .split("Scope: `")
-                .nth(1)
-                .and_then(|rest| rest.split('`').next());
-            let id = operation["operationId"].as_str().unwrap().to_owned();
-            scopes.insert(
-                id,
-                (
-                    method.to_uppercase(),
-                    path.clone(),
-                    scope.map(str::to_owned),
-                ),
-            );
+            let named = words
+                .split_once("Scope: `")
+                .and_then(|(_, rest)| rest.split_once('`'));
+            let scope = named.map(|(scope, _)| scope.to_owned());
+            let id = operation.text("operationId").to_owned();
+            scopes.insert(id, (method.to_uppercase(), path.clone(), scope));
         }
     }
     scopes
@@ -142,8 +68,7 @@ fn scope_of_each_operation() -> BTreeMap<String, (String, String, Option<String>
 #[tokio::test]
 async fn each_scope_opens_its_own_operations_and_no_others() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let operations = scope_of_each_operation();
         let mut opened = 0;
         for (_, scope) in Scope::ALL {
@@ -196,8 +121,7 @@ async fn each_scope_opens_its_own_operations_and_no_others() {
 #[tokio::test]
 async fn a_key_hands_on_no_more_than_it_holds() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let holder = acme.scoped(&["api-keys:*", "bookings:*"]).await;
         for (scopes, status) in [
             (json!(["bookings:read"]), 201),
@@ -223,9 +147,9 @@ async fn a_key_hands_on_no_more_than_it_holds() {
         }
         let same = holder.post_nothing("/v1/api-keys").await.ok(201);
         assert_eq!(same["scopes"], json!(["api-keys:*", "bookings:*"]));
-        let list = acme.caller.get("/v1/api-keys?limit=100").await;
-        assert_eq!(list.ok(200)["data"].as_array().unwrap().len(), 6);
-        let key = same["apiKey"].as_str().unwrap();
+        let list = acme.get("/v1/api-keys?limit=100").await;
+        assert_eq!(list.ok(200).list("data").len(), 6);
+        let key = same.text("apiKey");
         assert!(!list.text().contains(key), "a key is shown once");
         assert!(
             list.text().contains(&key[key.len() - 4..]),
@@ -238,9 +162,8 @@ async fn a_key_hands_on_no_more_than_it_holds() {
 #[tokio::test]
 async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let make = async || acme.caller.post("/v1/api-keys", &json!({})).await;
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let make = async || acme.post("/v1/api-keys", &json!({})).await;
         let (first, second) = (make().await, make().await);
         let status = async |key: &str| {
             server
@@ -254,19 +177,20 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
         assert_eq!((status(&here).await, status(&elsewhere).await), (200, 200));
 
         let revoke = format!("/v1/api-keys/{}", first.string("apiKeyId"));
-        let revoked = acme.caller.delete(&revoke).await.ok(200);
+        let revoked = acme.delete(&revoke).await.ok(200);
         assert_eq!(revoked["revokedAt"], "2026-09-21T14:13:20.000Z");
         assert_eq!(status(&here).await, 401);
         server.advance(1000);
         assert_eq!(
-            acme.caller.delete(&revoke).await.ok(200),
+            acme.delete(&revoke).await.ok(200),
             revoked,
             "again changes nothing"
         );
 
         let id = second.string("apiKeyId");
-        let revoked = administer::<RevokeApiKey>(&server, &id).await.unwrap();
-        assert_eq!(Some(revoked.api_key_id), ApiKeyId::parse(&id));
+        let revoke = format!("api-keys revoke {id} --partner {}", acme.id);
+        let revoked = administer(&server, &revoke).await.json();
+        assert_eq!(revoked["apiKeyId"], id.as_str());
         server.advance(5_000);
         assert_eq!(status(&elsewhere).await, 401);
         assert_eq!(status(&acme.key).await, 200);
@@ -277,37 +201,27 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
 #[tokio::test]
 async fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let own = format!("/v1/api-keys/{}", acme.key_id);
-        let refused = acme.caller.delete(&own).await;
-        assert_eq!(
-            (refused.status, refused.code().as_str()),
-            (409, "last_managing_key")
-        );
+        let refused = acme.delete(&own).await;
+        refused.refused(409, "last_managing_key");
 
         let manager = json!({"scopes": ["api-keys:write"]});
-        let manager = acme.caller.post("/v1/api-keys", &manager).await;
-        let manages = acme.caller.with_key(&manager.string("apiKey"));
+        let manager = acme.post("/v1/api-keys", &manager).await;
+        let manages = acme.with_key(&manager.string("apiKey"));
         let refused = manages.delete(&own).await;
-        assert_eq!(
-            (refused.status, refused.code().as_str()),
-            (403, "insufficient_scope")
-        );
-        assert!(
-            refused.text().contains("bookings:read"),
-            "{}",
-            refused.text()
-        );
-        assert_eq!(acme.caller.get("/v1/partners/me").await.status, 200);
+        refused.refused(403, "insufficient_scope");
+        refused.says(&["bookings:read"]);
+        assert_eq!(acme.get("/v1/partners/me").await.status, 200);
 
         // With another that manages keys there, a key may end itself; the last one stays.
-        acme.caller.delete(&own).await.ok(200);
-        assert_eq!(acme.caller.get("/v1/partners/me").await.status, 401);
+        acme.delete(&own).await.ok(200);
+        assert_eq!(acme.get("/v1/partners/me").await.status, 401);
         let id = manager.string("apiKeyId");
         let refused = manages.delete(&format!("/v1/api-keys/{id}")).await;
         assert_eq!(refused.code(), "last_managing_key");
-        administer::<RevokeApiKey>(&server, &id).await.unwrap();
+        let revoke = format!("api-keys revoke {id} --partner {}", acme.id);
+        administer(&server, &revoke).await.json();
     })
     .await;
 }
@@ -319,7 +233,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let made = async |scopes: &[&str]| {
             let body = json!({"scopes": scopes});
-            acme.caller.post("/v1/api-keys", &body).await
+            acme.post("/v1/api-keys", &body).await
         };
         let narrow = made(&["bookings:read"]).await;
         let (stolen, revoked) = (made(&["bookings:read"]).await, made(&["bookings:read"]).await);
@@ -330,7 +244,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
             assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 200);
         }
         let path = format!("/v1/api-keys/{}", revoked.string("apiKeyId"));
-        acme.caller.delete(&path).await.ok(200);
+        acme.delete(&path).await.ok(200);
         let id = |key: &Reply| literal(engine, &key.string("apiKeyId"));
         // More scopes, another owner, life after its end; and one that is written from another's columns.
         let database = server.database();
@@ -348,13 +262,13 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
         for key in [&narrow, &stolen, &revoked] {
             assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 401);
             // Nor are they there for anybody else.
-            let listed = acme.caller.get("/v1/api-keys").await.ok(200);
+            let listed = acme.get("/v1/api-keys").await.ok(200);
             assert!(!listed.to_string().contains(&key.string("apiKeyId")), "{listed}");
         }
         assert_eq!(status(&acme.key, "/v1/bookings").await, 200);
         let database = server.close().await;
-        let found = database.command(["ledger", "verify"]).run().await;
-        assert_eq!(found.code, Some(6), "{found:?}");
+        let found = database.command("ledger verify").run().await;
+        found.ended(6, &[]);
         for (key, code) in [(&narrow, "mac"), (&stolen, "mac"), (&revoked, "standing")] {
             let place = format!("api_key {} field {code}", key.string("apiKeyId"));
             assert!(found.stdout.contains(&place), "{place}: {found:?}");

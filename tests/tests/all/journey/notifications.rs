@@ -2,15 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-
-use crate::journey::webhooks::{event_that_is, wait_ms};
 
 fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
@@ -19,22 +17,12 @@ fn digest(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The packet of a booking, which must verify.
-async fn packet(partner: &Partner, booking: &str) -> Value {
-    let vkey = partner.caller.get("/v1/ledger/key").await.text();
-    let path = format!("/v1/bookings/{booking}/evidence");
-    let reply = partner.caller.get(&path).await;
-    let report = evidence::verify(&reply.body, &vkey);
-    assert!(report.verified(), "{report}");
-    reply.json()
-}
-
 /// What the entries of a packet record of how deliveries ended, in their order.
 fn recorded(packet: &Value) -> Vec<Value> {
-    let entries = packet["entries"].as_array().unwrap().iter();
+    let entries = packet.list("entries").iter();
     let settled = entries.filter(|entry| entry["body"]["kind"] == "webhook.settled");
     let value = |entry: &Value| {
-        let disclosures = entry["disclosures"].as_array().unwrap();
+        let disclosures = entry.list("disclosures");
         let of = |name| {
             disclosures
                 .iter()
@@ -48,26 +36,15 @@ fn recorded(packet: &Value) -> Vec<Value> {
     settled.map(value).collect()
 }
 
-async fn retry(partner: &Partner, event: &Value) -> String {
-    let id = event["eventId"].as_str().unwrap();
-    let path = format!("/v1/webhook-events/{id}/retry");
-    partner
-        .caller
-        .post_nothing(&path)
-        .await
-        .string("retryStatus")
-}
-
 #[tokio::test]
 async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        let event = event_that_is(&acme, &booking, "delivered").await;
-        let packet = packet(&acme, &booking).await;
+        let event = acme.event_that_is(&booking, "delivered").await;
+        let packet = acme.verified_packet(&booking).await;
         let sent = receiver.wait_for(1).await.remove(0);
         let expected = json!({
             "eventId": event["eventId"], "type": "booking.created", "seq": 1, "bodySha256": digest(&sent.body),
@@ -76,8 +53,8 @@ async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer
         });
         assert_eq!(recorded(&packet), std::slice::from_ref(&expected));
         let delivery = &packet["deliveries"][0];
-        assert_eq!((&delivery["status"], &delivery["recorded"]), (&json!("delivered"), &json!([expected])));
-        let text = packet["summary"]["timeline"][1]["text"].as_str().unwrap();
+        delivery.holds(json!({"status": "delivered", "recorded": [expected]}));
+        let text = packet["summary"]["timeline"][1].text("text");
         let told = format!("The notification booking.created (event 1) was accepted by endpoint {endpoint} (200, attempt 1). Entry 1 of");
         assert!(text.starts_with(&told), "{text}");
         // The address may hold a token, and is not part of what is recorded.
@@ -90,27 +67,25 @@ async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer
 #[tokio::test]
 async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(413));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(413)).await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        let event = event_that_is(&acme, &booking, "failed").await;
+        let event = acme.event_that_is(&booking, "failed").await;
         let outcomes = |packet: &Value| -> Vec<Value> {
             let summary =
                 |n: &Value| json!([n["outcome"], n["attempts"], n["error"], n["statusCode"]]);
             recorded(packet).iter().map(summary).collect()
         };
         let given_up = json!(["given_up", 1, "payload_too_large", 413]);
-        let told = outcomes(&packet(&acme, &booking).await);
+        let told = outcomes(&acme.verified_packet(&booking).await);
         assert_eq!(told, std::slice::from_ref(&given_up));
         // Tried again in vain, it is given up no second time.
         receiver.answer(Answer::Status(500));
-        assert_eq!(retry(&acme, &event).await, "failed");
+        assert_eq!(acme.retry(&event).await.string("retryStatus"), "failed");
         receiver.answer(Answer::Status(413));
-        assert_eq!(retry(&acme, &event).await, "failed");
-        let still = packet(&acme, &booking).await;
+        assert_eq!(acme.retry(&event).await.string("retryStatus"), "failed");
+        let still = acme.verified_packet(&booking).await;
         assert_eq!(
             (outcomes(&still), &still["deliveries"][0]["attempts"]),
             (vec![given_up.clone()], &json!(3))
@@ -119,21 +94,18 @@ async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
         acme.cancel(&booking, &json!({"canceledBy": "organizer"}))
             .await;
         receiver.answer(Answer::Status(204));
-        assert_eq!(retry(&acme, &event).await, "delivered");
+        assert_eq!(acme.retry(&event).await.string("retryStatus"), "delivered");
         until("both events to have ended", async || {
-            let packet = packet(&acme, &booking).await;
+            let packet = acme.verified_packet(&booking).await;
             (recorded(&packet).len() == 3).then_some(())
         })
         .await;
-        let whole = packet(&acme, &booking).await;
+        let whole = acme.verified_packet(&booking).await;
         assert!(
             outcomes(&whole).contains(&json!(["delivered", 4, null, 204])),
             "{whole}"
         );
-        assert_eq!(
-            whole["deliveries"][0]["recorded"].as_array().unwrap().len(),
-            2
-        );
+        assert_eq!(whole["deliveries"][0].list("recorded").len(), 2);
         server.close().await.verify(1).await;
     })
     .await;
@@ -142,24 +114,19 @@ async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
 #[tokio::test]
 async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let (failing, deleted, disabled) = (
-            Receiver::start().await,
-            Receiver::start().await,
-            Receiver::start().await,
-        );
-        let mut ids = Vec::new();
-        for receiver in [&failing, &deleted, &disabled] {
-            receiver.answer(Answer::Status(503));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let (mut ids, mut receivers) = (Vec::new(), Vec::new());
+        for _failing_deleted_disabled in 0..3 {
+            let receiver = Receiver::answering(Answer::Status(503)).await;
             ids.push(acme.endpoint(&receiver.url()).await);
+            receivers.push(receiver);
         }
         let booking = acme.book().await;
         let attempts = async |endpoint: &str, count: u64| {
             let what = format!("attempt {count} at {endpoint}");
             until(&what, async || {
                 let event = acme.events(&booking).await.remove(0);
-                let deliveries = event["deliveries"].as_array().unwrap();
+                let deliveries = event.list("deliveries");
                 let of = deliveries
                     .iter()
                     .find(|delivery| delivery["endpointId"] == *endpoint)?
@@ -171,39 +138,19 @@ async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not()
         for id in &ids {
             attempts(id, 1).await;
         }
-        acme.caller
-            .delete(&format!("/v1/webhook-endpoints/{}", ids[1]))
-            .await
-            .ok(200);
-        let off = json!({"enabled": false});
-        acme.caller
-            .patch(&format!("/v1/webhook-endpoints/{}", ids[2]), &off)
-            .await
-            .ok(200);
+        acme.delete_endpoint(&ids[1]).await;
+        acme.change_endpoint(&ids[2], json!({"enabled": false})).await;
         for count in 2..=10 {
-            assert_eq!(recorded(&packet(&acme, &booking).await), [] as [Value; 0]);
+            assert_eq!(recorded(&acme.verified_packet(&booking).await), [] as [Value; 0]);
             let event = acme.events(&booking).await.remove(0);
-            server.advance(wait_ms(&server, &event));
+            server.advance(server.until_next_attempt(&event));
             attempts(&ids[0], count).await;
         }
-        let packet = packet(&acme, &booking).await;
+        let packet = acme.verified_packet(&booking).await;
         let ends = recorded(&packet);
         assert_eq!(ends.len(), 1, "{ends:?}");
-        assert_eq!(
-            (
-                &ends[0]["endpointId"],
-                &ends[0]["outcome"],
-                &ends[0]["attempts"],
-                &ends[0]["error"]
-            ),
-            (
-                &json!(ids[0]),
-                &json!("given_up"),
-                &json!(10),
-                &json!("http_5xx")
-            )
-        );
-        assert_eq!(packet["deliveries"].as_array().unwrap().len(), 3);
+        ends[0].holds(json!({"endpointId": ids[0], "outcome": "given_up", "attempts": 10, "error": "http_5xx"}));
+        assert_eq!(packet.list("deliveries").len(), 3);
         server.close().await.verify(1).await;
     })
     .await;
@@ -212,18 +159,16 @@ async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not()
 #[tokio::test]
 async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_token() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let address = receiver.url();
         let host = address.strip_suffix("/hook").unwrap();
         let endpoint = acme
             .endpoint(&format!("{address}/s3cret?token=s3cret"))
             .await;
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "failed").await;
-        let packet = packet(&acme, &booking).await;
+        acme.event_that_is(&booking, "failed").await;
+        let packet = acme.verified_packet(&booking).await;
         assert_eq!(packet["deliveries"][0]["url"], host);
         assert!(!packet.to_string().contains("s3cret"), "{packet}");
         let told = format!("delivered to endpoint {endpoint} ({host}) so far");
@@ -238,23 +183,22 @@ async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_toke
 async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwards() {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         // A day ahead: an endpoint, a booking. Then the clock is set right.
         server.advance(DAY);
         acme.endpoint(&receiver.url()).await;
         let early = acme.book().await;
-        event_that_is(&acme, &early, "delivered").await;
+        acme.event_that_is(&early, "delivered").await;
         server.advance(-DAY);
         let late = acme.book().await;
         let protected = acme.protect(&late).await;
         assert_eq!(protected["protectedAt"], "2026-09-21T14:13:20.000Z");
-        event_that_is(&acme, &late, "delivered").await;
-        let packet = packet(&acme, &late).await;
+        acme.event_that_is(&late, "delivered").await;
+        let packet = acme.verified_packet(&late).await;
         assert_eq!(packet["booking"]["createdAt"], "2026-09-21T14:13:20.000Z");
-        for entry in packet["entries"].as_array().unwrap() {
-            let leaf = STANDARD.decode(entry["leaf"].as_str().unwrap()).unwrap();
+        for entry in packet.list("entries") {
+            let leaf = STANDARD.decode(entry.text("leaf")).unwrap();
             let leaf: Value = serde_json::from_slice(&leaf).unwrap();
             assert_eq!(leaf["t"], "2026-09-22T14:13:20.000Z", "the log's last time");
         }

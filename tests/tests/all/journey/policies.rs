@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bookguard_core::policy::Policy;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
@@ -15,28 +16,27 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Records a booking with these members; the policy it is under, as it shows it.
 async fn policy_of_a_booking(partner: &Partner, members: Value) -> Value {
     let body = samples::booking_with(members);
-    let made = partner.caller.post("/v1/bookings", &body).await;
+    let made = partner.post("/v1/bookings", &body).await;
     assert_eq!(made.status, 201, "{body}: {}", made.text());
     let path = made.header("location").unwrap().to_owned();
-    partner.caller.get(&path).await.ok(200)["policy"].clone()
+    partner.get(&path).await.ok(200)["policy"].clone()
 }
 
 /// Id, version and source of a booking's policy.
 fn summary(policy: &Value) -> (String, u64, String) {
     let text = |name: &str| policy[name].as_str().unwrap().to_owned();
-    let version = policy["version"].as_u64().unwrap();
+    let version = policy.number("version");
     (text("policyId"), version, text("policySource"))
 }
 
 #[tokio::test]
 async fn each_change_is_a_version_that_stays_as_it_was() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let first = acme.caller.put("/v1/policies/house", &samples::policy(5000)).await.ok(200);
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let first = acme.put("/v1/policies/house", &samples::policy(5000)).await.ok(200);
         let expected = json!({"policyId": "house", "version": 1, "organizer": samples::policy(5000)["organizer"]});
         let expected = Policy::from_json(&expected.to_string()).unwrap();
-        assert_eq!((&first["policyId"], &first["version"]), (&json!("house"), &json!(1)));
+        first.holds(json!({"policyId": "house", "version": 1}));
         assert_eq!(first["policyHash"], expected.hash());
         assert_eq!(first["policy"], json!(expected));
         assert_eq!(first["english"], json!(expected.in_english()));
@@ -49,35 +49,35 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         let mut floating = samples::policy(0);
         floating["organizer"]["late"]["refundBps"] = json!(5000.0);
         for same in [samples::policy(5000), written_out.clone(), floating] {
-            assert_eq!(acme.caller.put("/v1/policies/house", &same).await.ok(200), first);
+            assert_eq!(acme.put("/v1/policies/house", &same).await.ok(200), first);
         }
         // A change to the latest, said to be one.
         written_out["organizer"]["late"]["refundBps"] = json!(2500);
-        let second = acme.caller.put("/v1/policies/house", &written_out).await.ok(200);
+        let second = acme.put("/v1/policies/house", &written_out).await.ok(200);
         assert_eq!(second["version"], 2);
         assert_eq!(second["createdAt"], "2026-09-22T14:13:20.000Z");
         // What the change was made to is not the latest any more; repeating the change itself is fine.
-        assert_eq!(acme.caller.put("/v1/policies/house", &written_out).await.ok(200), second);
+        assert_eq!(acme.put("/v1/policies/house", &written_out).await.ok(200), second);
         written_out["organizer"]["late"]["refundBps"] = json!(1000);
         acme.put_policy("house", &samples::policy(7500)).await;
-        let late = acme.caller.put("/v1/policies/house", &written_out).await;
-        assert_eq!((late.status, late.code().as_str()), (409, "policy_version_conflict"));
-        assert!(late.text().contains("latest is 3"), "{}", late.text());
+        let late = acme.put("/v1/policies/house", &written_out).await;
+        late.refused(409, "policy_version_conflict");
+        late.says(&["latest is 3"]);
         written_out["version"] = json!(4);
-        let fourth = acme.caller.put("/v1/policies/house", &written_out).await.ok(200);
+        let fourth = acme.put("/v1/policies/house", &written_out).await.ok(200);
         assert_eq!(fourth["version"], 4);
         // Back to what it once was is a version of its own.
         assert_eq!(acme.put_policy("house", &samples::policy(5000)).await, 5);
 
         acme.put_policy("a-second", &samples::policy(0)).await;
-        let get = async |path: &str| acme.caller.get(path).await.ok(200);
+        let get = async |path: &str| acme.get(path).await.ok(200);
         assert_eq!(get("/v1/policies/house?version=1").await, first);
         assert_eq!(get("/v1/policies/house?version=2").await, second);
         assert_eq!(get("/v1/policies/house").await["version"], 5);
         let list = get("/v1/policies").await;
         let listed = |list: &Value| -> Vec<(String, u64)> {
-            let rows = list["data"].as_array().unwrap().iter();
-            rows.map(|row| (row["policyId"].as_str().unwrap().to_owned(), row["version"].as_u64().unwrap())).collect()
+            let rows = list.list("data").iter();
+            rows.map(|row| (row.text("policyId").to_owned(), row.number("version"))).collect()
         };
         assert_eq!(listed(&list), [("a-second".to_owned(), 1), ("house".to_owned(), 5)]);
         let page = get("/v1/policies?limit=1").await;
@@ -97,8 +97,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
 #[tokio::test]
 async fn the_first_policy_that_there_is_wins() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         acme.put_policy("house", &samples::policy(0)).await;
         acme.put_policy("gala", &samples::policy(100)).await;
         let library = policy_of_a_booking(&acme, json!({})).await;
@@ -106,17 +105,10 @@ async fn the_first_policy_that_there_is_wins() {
         let other = policy_of_a_booking(&acme, json!({"eventType": "quiz night"})).await;
         assert_eq!(summary(&other), ("firm".to_owned(), 1, "library".to_owned()));
 
-        let me = acme
-            .caller
-            .patch(
-                "/v1/partners/me",
-                &json!({"defaultPolicies": {"Live Music": "moderate", "concert": "gala", "*": "house"}}),
-            )
-            .await
-            .ok(200);
+        let me = acme.decide(json!({"defaultPolicies": {"Live Music": "moderate", "concert": "gala", "*": "house"}})).await;
         let defaults = json!({"*": "house", "concert": "gala", "live_music": "moderate"});
         assert_eq!(me["defaultPolicies"], defaults);
-        assert_eq!(acme.caller.get("/v1/partners/me").await.ok(200), me);
+        assert_eq!(acme.get("/v1/partners/me").await.ok(200), me);
         acme.put_policy("gala", &samples::policy(200)).await;
         let inline = json!({"policyId": "house", "organizer": {"late": {"refundBps": 1}}, "version": 7});
         for (members, expected) in [
@@ -133,13 +125,11 @@ async fn the_first_policy_that_there_is_wins() {
             assert_eq!(summary(&shown), (id.to_owned(), version, source.to_owned()), "{members}");
         }
         // Null takes one away, and what is left out stays.
-        let body = json!({"defaultPolicies": {"CONCERT": null, "never there": null}});
-        let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        let me = acme.decide(json!({"defaultPolicies": {"CONCERT": null, "never there": null}})).await;
         assert_eq!(me["defaultPolicies"], json!({"*": "house", "live_music": "moderate"}));
         let shown = policy_of_a_booking(&acme, json!({})).await;
         assert_eq!(summary(&shown).2, "partner_default");
-        let body = json!({"defaultPolicies": {"*": null}});
-        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        acme.decide(json!({"defaultPolicies": {"*": null}})).await;
         assert_eq!(summary(&policy_of_a_booking(&acme, json!({})).await).2, "library");
         server.close().await.verify(11).await;
     })
@@ -156,8 +146,7 @@ async fn without_the_library_only_a_partner_s_own_decision_makes_a_policy() {
         let server = server.await;
         let acme = server.partner("Acme").await;
         assert_eq!(policy_of_a_booking(&acme, json!({})).await, Value::Null);
-        let body = json!({"defaultPolicies": {"*": "firm"}});
-        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        acme.decide(json!({"defaultPolicies": {"*": "firm"}})).await;
         let shown = policy_of_a_booking(&acme, json!({})).await;
         assert_eq!(
             summary(&shown),
@@ -170,10 +159,8 @@ async fn without_the_library_only_a_partner_s_own_decision_makes_a_policy() {
 #[tokio::test]
 async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let body = json!({"timeZone": "Asia/Tokyo"});
-        let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        let me = acme.decide(json!({"timeZone": "Asia/Tokyo"})).await;
         assert_eq!(me["timeZone"], "Asia/Tokyo");
         let mut zoned = samples::policy(0);
         zoned["timeZone"] = "Europe/Berlin".into();
@@ -191,21 +178,19 @@ async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
             ),
         ] {
             let made = acme
-                .caller
                 .post("/v1/bookings", &samples::booking_with(members.clone()))
                 .await;
             let path = format!("/v1/bookings/{}", made.string("bookingId"));
             assert_eq!(
-                acme.caller.get(&path).await.ok(200)["eventDate"],
+                acme.get(&path).await.ok(200)["eventDate"],
                 expected,
                 "{members}"
             );
         }
-        let body = json!({"timeZone": null});
-        let me = acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        let me = acme.decide(json!({"timeZone": null})).await;
         assert!(me["timeZone"].is_null() && me["defaultPolicies"].is_null());
         let booking = samples::booking_with(json!({"eventDate": local}));
-        let refused = acme.caller.post("/v1/bookings", &booking).await;
+        let refused = acme.post("/v1/bookings", &booking).await;
         assert_eq!(
             refused.details(),
             [("/timeZone".to_owned(), "time_zone_required".to_owned())]
@@ -217,28 +202,27 @@ async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
 #[tokio::test]
 async fn what_changes_later_never_reaches_a_booking() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         acme.put_policy("house", &samples::policy(5000)).await;
-        let body = json!({"defaultPolicies": {"*": "house"}, "timeZone": "Asia/Tokyo"});
-        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        acme.decide(json!({"defaultPolicies": {"*": "house"}, "timeZone": "Asia/Tokyo"}))
+            .await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}");
         let evaluated = async || {
             let asked = format!("{path}/policy-evaluation?asOf=2031-06-20T12:00:00Z");
-            acme.caller.get(&asked).await.ok(200)["refund"].clone()
+            acme.get(&asked).await.ok(200)["refund"].clone()
         };
-        let (shown, refund) = (acme.caller.get(&path).await.ok(200), evaluated().await);
+        let (shown, refund) = (acme.get(&path).await.ok(200), evaluated().await);
         assert_eq!(refund["amount"], "625.25");
         acme.put_policy("house", &samples::policy(0)).await;
-        let body = json!({"defaultPolicies": {"*": null}, "timeZone": null});
-        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        acme.decide(json!({"defaultPolicies": {"*": null}, "timeZone": null}))
+            .await;
         assert_eq!(
-            (acme.caller.get(&path).await.ok(200), evaluated().await),
+            (acme.get(&path).await.ok(200), evaluated().await),
             (shown, refund)
         );
         acme.protect(&booking).await;
-        let packet = acme.caller.get(&format!("{path}/evidence")).await.ok(200);
+        let packet = acme.get(&format!("{path}/evidence")).await.ok(200);
         assert!(packet.to_string().contains("\"refundBps\":5000"));
         server.close().await.verify(1).await;
     })
@@ -249,13 +233,9 @@ async fn what_changes_later_never_reaches_a_booking() {
 #[tokio::test]
 async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
     on_postgres(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let node = server.second_node().await;
-        let there = Partner {
-            caller: acme.caller.at(&node.url()),
-            ..acme.clone()
-        };
+        let there = acme.on(&node.url());
         for round in 0..5_u32 {
             let (here, there) = match round % 2 {
                 0 => (&acme, &there),
@@ -269,8 +249,7 @@ async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
             here.put_policy(&named, &samples::policy(round)).await;
             let shown = policy_of_a_booking(there, json!({ "policyId": named })).await;
             assert_eq!(summary(&shown).0, named);
-            let body = json!({"defaultPolicies": {"*": named}});
-            here.caller.patch("/v1/partners/me", &body).await.ok(200);
+            here.decide(json!({"defaultPolicies": {"*": named}})).await;
             let shown = policy_of_a_booking(there, json!({})).await;
             assert_eq!(summary(&shown), (named, 1, "partner_default".to_owned()));
         }
@@ -284,20 +263,16 @@ async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
 async fn while_versions_are_put_every_booking_has_an_existing_one() {
     on_every_engine(async |engine| {
         const EACH: u32 = 30;
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         acme.put_policy("house", &samples::policy(9999)).await;
-        let body = json!({"defaultPolicies": {"*": "house"}});
-        acme.caller.patch("/v1/partners/me", &body).await.ok(200);
+        acme.decide(json!({"defaultPolicies": {"*": "house"}}))
+            .await;
         let mut nodes = vec![acme.clone()];
         let second = match server.database().db().file() {
             Some(_) => None,
             None => Some(server.second_node().await),
         };
-        nodes.extend(second.as_ref().map(|node| Partner {
-            caller: acme.caller.at(&node.url()),
-            ..acme.clone()
-        }));
+        nodes.extend(second.as_ref().map(|node| acme.on(&node.url())));
         let mut putting = JoinSet::new();
         let mut booking = JoinSet::new();
         for (n, node) in (0_u32..).zip(nodes) {
@@ -319,7 +294,7 @@ async fn while_versions_are_put_every_booking_has_an_existing_one() {
         let mut hashes = BTreeMap::new();
         for number in 1..=bookings as u64 + 1 {
             let path = format!("/v1/policies/house?version={number}");
-            let version = acme.caller.get(&path).await.ok(200);
+            let version = acme.get(&path).await.ok(200);
             hashes.insert(number, version["policyHash"].clone());
         }
         for policy in taken {
@@ -338,25 +313,18 @@ async fn while_versions_are_put_every_booking_has_an_existing_one() {
 #[tokio::test]
 async fn a_partner_has_a_hundred_policies_and_no_more() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         for n in 0..100 {
             acme.put_policy(&format!("p{n}"), &samples::policy(0)).await;
         }
-        let more = acme
-            .caller
-            .put("/v1/policies/p100", &samples::policy(0))
-            .await;
-        assert_eq!(
-            (more.status, more.code().as_str()),
-            (409, "too_many_policies")
-        );
+        let more = acme.put("/v1/policies/p100", &samples::policy(0)).await;
+        more.refused(409, "too_many_policies");
         assert_eq!(acme.put_policy("p99", &samples::policy(1)).await, 2);
         let shown = policy_of_a_booking(&acme, json!({"policyId": "p99"})).await;
         assert_eq!(summary(&shown), ("p99".to_owned(), 2, "named".to_owned()));
-        let last = acme.caller.get("/v1/policies?limit=100").await.ok(200);
+        let last = acme.get("/v1/policies?limit=100").await.ok(200);
         assert_eq!(
-            (&last["hasMore"], last["data"].as_array().unwrap().len()),
+            (&last["hasMore"], last.list("data").len()),
             (&json!(false), 100)
         );
     })

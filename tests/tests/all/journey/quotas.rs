@@ -3,6 +3,7 @@
 use bookguard_core::model::Quota;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
@@ -14,16 +15,15 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 const GIVEN: u64 = 5;
 
 /// Gives a partner a quota of its own; the quota as it is then.
-async fn set(server: &TestServer, partner: &Partner, flags: &[&str]) -> Value {
-    let mut args = vec!["partners", "quota", &partner.id];
-    args.extend(flags);
-    let line = server.database().command(args);
+async fn set(server: &TestServer, partner: &Partner, flags: &str) -> Value {
+    let line = format!("partners quota {} {flags}", partner.id);
+    let line = server.database().command(line);
     let line = line.env("BOOKGUARD_QUOTA_BOOKINGS", GIVEN.to_string());
     line.run().await.json()["quota"].clone()
 }
 
 async fn quota(partner: &Partner) -> Value {
-    partner.caller.get("/v1/partners/me").await.ok(200)["quota"].clone()
+    partner.get("/v1/partners/me").await.ok(200)["quota"].clone()
 }
 
 async fn used(partner: &Partner, part: &str) -> String {
@@ -33,11 +33,11 @@ async fn used(partner: &Partner, part: &str) -> String {
 /// Tries to book, and is refused with these words.
 async fn refused(partner: &Partner, words: &[&str]) {
     let path = "/v1/bookings";
-    let reply = partner.caller.post(path, &samples::booking()).await;
+    let reply = partner.post(path, &samples::booking()).await;
     let told = (reply.status, reply.code());
     assert_eq!(told, (409, "quota_exceeded".to_owned()), "{}", reply.text());
     for word in words {
-        assert!(reply.text().contains(word), "{}", reply.text());
+        reply.says(&[word]);
     }
 }
 
@@ -55,12 +55,10 @@ async fn beyond_a_quota_only_new_things_are_refused() {
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let post = async || {
             let booking = samples::booking();
-            acme.caller
-                .post_once("/v1/bookings", "once", &booking)
-                .await
+            acme.post_once("/v1/bookings", "once", &booking).await
         };
         let first = post().await.ok(201);
-        let id = first["bookingId"].as_str().unwrap();
+        let id = first.text("bookingId");
 
         // As many as fit, however many ask at once and wherever.
         let second_node = match server.database().db().file() {
@@ -71,17 +69,14 @@ async fn beyond_a_quota_only_new_things_are_refused() {
             .as_ref()
             .map_or(server.running().url(), |node| node.url());
         let mut asking = JoinSet::new();
-        for caller in vec![[acme.caller.clone(), acme.caller.at(&url)]; 12].concat() {
+        for caller in vec![[acme.caller.clone(), acme.at(&url)]; 12].concat() {
             asking.spawn(async move { caller.post("/v1/bookings", &samples::booking()).await });
         }
         let replies = asking.join_all().await;
         let made = replies.iter().filter(|reply| reply.status == 201).count();
         assert_eq!(made as u64, GIVEN - 1);
         for reply in replies.iter().filter(|reply| reply.status != 201) {
-            assert_eq!(
-                (reply.status, reply.code()),
-                (409, "quota_exceeded".to_owned())
-            );
+            reply.refused(409, "quota_exceeded");
         }
         refused(&acme, &["bookings is 5, and it has used 5", "operator"]).await;
         assert_eq!(
@@ -101,39 +96,30 @@ async fn beyond_a_quota_only_new_things_are_refused() {
 
         // Only the operator raises it.
         let raise = json!({"quota": {"bookings": {"limit": 9}}});
-        let reply = acme.caller.patch("/v1/partners/me", &raise).await;
-        assert_eq!(
-            (reply.status, reply.code()),
-            (400, "unknown_field".to_owned())
-        );
+        let reply = acme.patch("/v1/partners/me", &raise).await;
+        reply.refused(400, "unknown_field");
         let path = format!("/v1/partners/{}/quota", acme.id);
-        assert_eq!(
-            acme.caller
-                .patch(&path, &json!({"bookings": 9}))
-                .await
-                .status,
-            404
-        );
-        let raised = set(&server, &acme, &["--bookings", "6"]).await;
+        assert_eq!(acme.patch(&path, &json!({"bookings": 9})).await.status, 404);
+        let raised = set(&server, &acme, "--bookings 6").await;
         assert_eq!(raised["bookings"], json!({"used": 5, "limit": 6}));
         assert_eq!(
-            set(&server, &acme, &[]).await["bookings"],
+            set(&server, &acme, "").await["bookings"],
             raised["bookings"],
             "only shown"
         );
         let sixth = acme.book().await;
         refused(&acme, &["bookings is 6"]).await;
-        let without = set(&server, &acme, &["--bookings", "0"]).await;
+        let without = set(&server, &acme, "--bookings 0").await;
         assert_eq!(without["bookings"], json!({"used": 6}));
 
         let bytes = used(&acme, "bytes").await;
-        set(&server, &acme, &["--bytes", &bytes]).await;
+        set(&server, &acme, &format!("--bytes {bytes}")).await;
         refused(&acme, &["bytes of bookings", &bytes]).await;
-        set(&server, &acme, &["--bytes", "1GiB"]).await;
+        set(&server, &acme, "--bytes 1GiB").await;
 
         let events = used(&acme, "eventsPerDay").await;
         assert_eq!(events, "8", "6 bookings, a protection, a resolution");
-        set(&server, &acme, &["--events-per-day", &events]).await;
+        set(&server, &acme, &format!("--events-per-day {events}")).await;
         refused(&acme, &["events a day is 8", "next day begins at"]).await;
         acme.protect(&sixth).await;
         assert_eq!(used(&acme, "eventsPerDay").await, "9");
@@ -141,33 +127,26 @@ async fn beyond_a_quota_only_new_things_are_refused() {
         acme.book().await;
         assert_eq!(used(&acme, "eventsPerDay").await, "1");
 
-        set(&server, &acme, &["--endpoints", "1"]).await;
+        set(&server, &acme, "--endpoints 1").await;
         acme.endpoint("http://127.0.0.1:9/a").await;
         let body = json!({"url": "http://127.0.0.1:9/b"});
-        let reply = acme.caller.post("/v1/webhook-endpoints", &body).await;
-        assert_eq!(
-            (reply.status, reply.code()),
-            (409, "quota_exceeded".to_owned())
-        );
+        let reply = acme.post("/v1/webhook-endpoints", &body).await;
+        reply.refused(409, "quota_exceeded");
 
         for (flag, said, code) in [
             ("--bookings", "many", 2),
             ("--bytes", "lots", 2),
             ("--endpoints", "21", 5),
         ] {
-            let args = ["partners", "quota", &acme.id, flag, said];
+            let args = format!("partners quota {} {flag} {said}", acme.id);
             let ran = server.database().command(args).run().await;
-            assert_eq!(ran.code, Some(code), "{ran:?}");
+            ran.ended(code, &[]);
         }
         server.database().verify(8).await;
         let database = server.database();
         for column in ["bookings", "bytes", "day", "day_events"] {
             database.tamper(&format!("UPDATE partner SET {column} = {column} - 1"));
-            let found = database
-                .command(["ledger", "verify"])
-                .patiently()
-                .run()
-                .await;
+            let found = database.command("ledger verify").patiently().run().await;
             let field = format!("field {column}");
             assert!(found.stdout.contains(&field), "{found:?}");
             database.tamper(&format!("UPDATE partner SET {column} = {column} + 1"));

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 fn ids(page: &Value, name: &str) -> Vec<String> {
-    let rows = page["data"].as_array().unwrap().iter();
+    let rows = page.list("data").iter();
     rows.map(|row| row[name].as_str().unwrap().to_owned())
         .collect()
 }
@@ -17,8 +18,7 @@ fn ids(page: &Value, name: &str) -> Vec<String> {
 #[tokio::test]
 async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let mut expected = Vec::new();
         for _ in 0..23 {
             expected.insert(0, acme.book().await);
@@ -27,7 +27,7 @@ async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
         let mut seen = Vec::new();
         let mut path = "/v1/bookings?limit=7".to_owned();
         loop {
-            let page = acme.caller.get(&path).await.ok(200);
+            let page = acme.get(&path).await.ok(200);
             let rows = ids(&page, "bookingId");
             assert_eq!(page["hasMore"], page["nextCursor"].is_string());
             assert!(rows.len() == 7 || page["hasMore"] == false);
@@ -40,12 +40,12 @@ async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
             }
         }
         assert_eq!(seen, expected);
-        let first = acme.caller.get("/v1/bookings").await.ok(200);
+        let first = acme.get("/v1/bookings").await.ok(200);
         assert_eq!(
             (ids(&first, "bookingId").len(), &first["hasMore"]),
             (25, &json!(true))
         );
-        let all = acme.caller.get("/v1/bookings?limit=100").await.ok(200);
+        let all = acme.get("/v1/bookings?limit=100").await.ok(200);
         assert_eq!(
             (ids(&all, "bookingId").len(), &all["nextCursor"]),
             (27, &Value::Null)
@@ -57,9 +57,8 @@ async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
 #[tokio::test]
 async fn a_page_that_is_just_full_has_no_next() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let empty = acme.caller.get("/v1/bookings").await.ok(200);
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        let empty = acme.get("/v1/bookings").await.ok(200);
         assert_eq!(
             empty,
             json!({"data": [], "hasMore": false, "nextCursor": null})
@@ -67,11 +66,8 @@ async fn a_page_that_is_just_full_has_no_next() {
         for _ in 0..3 {
             acme.book().await;
         }
-        let full = acme.caller.get("/v1/bookings?limit=3").await.ok(200);
-        assert_eq!(
-            (&full["hasMore"], &full["nextCursor"]),
-            (&json!(false), &Value::Null)
-        );
+        let full = acme.get("/v1/bookings?limit=3").await.ok(200);
+        full.holds(json!({"hasMore": false, "nextCursor": null}));
     })
     .await;
 }
@@ -79,8 +75,7 @@ async fn a_page_that_is_just_full_has_no_next() {
 #[tokio::test]
 async fn other_lists_come_in_pages_too() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         for n in 0..4 {
             acme.endpoint(&format!("http://127.0.0.1:9/{n}")).await;
             acme.scoped(&["bookings:read"]).await;
@@ -92,11 +87,7 @@ async fn other_lists_come_in_pages_too() {
             let mut seen = BTreeSet::new();
             let mut cursor = String::new();
             for rest in (0..count).rev() {
-                let page = acme
-                    .caller
-                    .get(&format!("{path}?limit=1{cursor}"))
-                    .await
-                    .ok(200);
+                let page = acme.get(&format!("{path}?limit=1{cursor}")).await.ok(200);
                 assert_eq!(page["hasMore"], rest > 0, "{path}");
                 seen.extend(ids(&page, name));
                 cursor = format!(
@@ -113,14 +104,10 @@ async fn other_lists_come_in_pages_too() {
 #[tokio::test]
 async fn lists_are_narrowed_by_status_and_time_of_the_event() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let book = async |date: &str| {
             let body = samples::booking_with(json!({"eventDate": date}));
-            acme.caller
-                .post("/v1/bookings", &body)
-                .await
-                .string("bookingId")
+            acme.post("/v1/bookings", &body).await.string("bookingId")
         };
         let early = book("2030-01-01T00:00:00Z").await;
         let middle = book("2031-01-01T01:00:00+01:00").await;
@@ -161,23 +148,13 @@ async fn lists_are_narrowed_by_status_and_time_of_the_event() {
 #[tokio::test]
 async fn an_unchanged_booking_is_304_until_it_is_protected() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let id = acme.book().await;
         let path = format!("/v1/bookings/{id}");
-        let tag = acme
-            .caller
-            .get(&path)
-            .await
-            .header("etag")
-            .unwrap()
-            .to_owned();
+        let tag = acme.get(&path).await.header("etag").unwrap().to_owned();
         let ask = async |value: &str| {
-            let request = acme
-                .caller
-                .request("GET", &path)
-                .header("if-none-match", value);
-            acme.caller.send(request).await
+            let request = acme.request("GET", &path).header("if-none-match", value);
+            acme.send(request).await
         };
         server.advance(3_600_000);
         for value in [
@@ -195,11 +172,8 @@ async fn an_unchanged_booking_is_304_until_it_is_protected() {
         assert_ne!(changed.header("etag"), Some(tag.as_str()));
         // Another partner's tag is of no use.
         let other = server.partner("Other").await;
-        let request = other
-            .caller
-            .request("GET", &path)
-            .header("if-none-match", "*");
-        assert_eq!(other.caller.send(request).await.status, 404);
+        let request = other.request("GET", &path).header("if-none-match", "*");
+        assert_eq!(other.send(request).await.status, 404);
     })
     .await;
 }

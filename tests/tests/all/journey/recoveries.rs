@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::load::at_once;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
-
-use crate::journey::webhooks::event_that_is;
 
 const SECOND: i64 = 1000;
 const DAY: i64 = 24 * 3600 * SECOND;
@@ -31,17 +30,13 @@ fn since_ever(more: Value) -> Value {
 }
 
 async fn recover(partner: &Partner, more: Value) -> Value {
-    partner
-        .caller
-        .post(RECOVER, &since_ever(more))
-        .await
-        .ok(202)
+    partner.post(RECOVER, &since_ever(more)).await.ok(202)
 }
 
 async fn shown(partner: &Partner, recovery: &Value) -> Value {
-    let id = recovery["recoveryId"].as_str().unwrap();
+    let id = recovery.text("recoveryId");
     let path = format!("/v1/webhook-recoveries/{id}");
-    partner.caller.get(&path).await.ok(200)
+    partner.get(&path).await.ok(200)
 }
 
 /// The recovery once it has looked at everything.
@@ -77,9 +72,9 @@ async fn count_in(partner: &Partner, status: &str) -> usize {
     let (mut after, mut count) = (0, 0);
     loop {
         let path = format!("/v1/webhook-events?status={status}&limit=100&after={after}");
-        let log = partner.caller.get(&path).await.ok(200);
-        count += log["data"].as_array().unwrap().len();
-        after = log["nextAfter"].as_u64().unwrap();
+        let log = partner.get(&path).await.ok(200);
+        count += log.list("data").len();
+        after = log.number("nextAfter");
         if log["hasMore"] == false {
             return count;
         }
@@ -89,33 +84,28 @@ async fn count_in(partner: &Partner, status: &str) -> usize {
 #[tokio::test]
 async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let early = acme.book().await;
         server.advance(DAY);
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(413));
+        let receiver = Receiver::answering(Answer::Status(413)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let given_up = acme.book().await;
-        let event = event_that_is(&acme, &given_up, "failed").await;
+        let event = acme.event_that_is(&given_up, "failed").await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
         receiver.answer(Answer::Status(200));
         let fine = acme.book().await;
-        event_that_is(&acme, &fine, "delivered").await;
+        acme.event_that_is(&fine, "delivered").await;
         receiver.answer(Answer::Status(500));
         let waiting = acme.book().await;
-        event_that_is(&acme, &waiting, "failed").await;
+        acme.event_that_is(&waiting, "failed").await;
         // Older than any delivery goes on by itself.
         server.advance(30 * DAY);
 
         let counted = recover(&acme, json!({"dryRun": true})).await;
-        assert_eq!(
-            (&counted["dryRun"], &counted["status"]),
-            (&json!(true), &json!("finished"))
-        );
+        counted.holds(json!({"dryRun": true, "status": "finished"}));
         assert_eq!(counts(&counted), [4, 3, 3, 0]);
         for (booking, status) in [(&early, "no_endpoints"), (&given_up, "failed")] {
-            let event = event_that_is(&acme, booking, status).await;
+            let event = acme.event_that_is(booking, status).await;
             assert!(
                 event["nextAttemptAt"].is_null(),
                 "nothing happened: {event}"
@@ -124,10 +114,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
         // Ids of one millisecond are in no order.
         server.advance(1);
         let real = recover(&acme, json!({})).await;
-        assert_eq!(
-            (&real["dryRun"], &real["status"]),
-            (&json!(false), &json!("finished"))
-        );
+        real.holds(json!({"dryRun": false, "status": "finished"}));
         assert_eq!(counts(&real), counts(&counted));
         assert_eq!(shown(&acme, &real).await, real);
         // The receiver is not well yet: the schedule of each begins anew, however old the event.
@@ -137,32 +124,25 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
                 let failed = event["deliveries"][0]["lastStatusCode"] == 500;
                 (failed && event["nextAttemptAt"].is_string()).then_some(event)
             });
-            let next = event.await["nextAttemptAt"].as_str().unwrap().to_owned();
+            let next = event.await.text("nextAttemptAt").to_owned();
             let wait = Timestamp::parse(&next).unwrap().ms() - server.now_ms();
             assert!((4 * SECOND..=6 * SECOND).contains(&wait), "{wait}");
         }
         receiver.answer(Answer::Status(200));
         server.advance(7 * SECOND);
         for booking in [&early, &given_up, &fine, &waiting] {
-            let event = event_that_is(&acme, booking, "delivered").await;
+            let event = acme.event_that_is(booking, "delivered").await;
             assert_eq!(event["retryCount"], 0, "no manual retry");
             assert_eq!(event["deliveries"][0]["endpointId"], endpoint.as_str());
         }
         let nothing = recover(&acme, json!({})).await;
         assert_eq!(counts(&nothing), [4, 0, 0, 0]);
-        let list = acme
-            .caller
-            .get("/v1/webhook-recoveries?limit=2")
-            .await
-            .ok(200);
+        let list = acme.get("/v1/webhook-recoveries?limit=2").await.ok(200);
         assert_eq!(list["data"], json!([nothing, real]));
-        let cursor = list["nextCursor"].as_str().unwrap();
+        let cursor = list.text("nextCursor");
         let path = format!("/v1/webhook-recoveries?limit=2&cursor={cursor}");
-        let rest = acme.caller.get(&path).await.ok(200);
-        assert_eq!(
-            (&rest["data"], &rest["hasMore"]),
-            (&json!([counted]), &json!(false))
-        );
+        let rest = acme.get(&path).await.ok(200);
+        rest.holds(json!({"data": [counted], "hasMore": false}));
         server.close().await.verify(4).await;
     })
     .await;
@@ -171,8 +151,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
 #[tokio::test]
 async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         let mut times = Vec::new();
         let mut bookings = Vec::new();
@@ -199,14 +178,13 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
         second["since"] = time(times[1] - 1).into();
         second["dryRun"] = false.into();
         assert_eq!(counts(&recover(&acme, second).await), [1, 1, 1, 0]);
-        event_that_is(&acme, &bookings[1], "delivered").await;
+        acme.event_that_is(&bookings[1], "delivered").await;
         assert_eq!(receiver.wait_for(1).await[0].string("bookingId"), bookings[1]);
 
         // A further endpoint, for one type: what was delivered elsewhere it has not had.
         let other = Receiver::start().await;
-        let body = json!({"url": other.url(), "events": ["booking.created"]});
-        let made = acme.caller.post("/v1/webhook-endpoints", &body).await;
-        let endpoint = made.string("endpointId");
+        let made = acme.new_endpoint(json!({"url": other.url(), "events": ["booking.created"]})).await;
+ let endpoint = made.text("endpointId");
         acme.protect(&bookings[0]).await;
         let body = json!({"endpointId": endpoint});
         assert_eq!(counts(&recover(&acme, body.clone()).await), [4, 3, 3, 1]);
@@ -227,39 +205,29 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
 #[tokio::test]
 async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(413));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(413)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "failed").await;
-        let path = format!("/v1/webhook-endpoints/{endpoint}");
-        acme.caller
-            .patch(&path, &json!({"enabled": false}))
-            .await
-            .ok(200);
+        acme.event_that_is(&booking, "failed").await;
+        acme.change_endpoint(&endpoint, json!({"enabled": false}))
+            .await;
         let body = since_ever(json!({"endpointId": endpoint}));
-        let refused = acme.caller.post(RECOVER, &body).await;
-        assert_eq!(
-            (refused.status, refused.code().as_str()),
-            (409, "endpoint_disabled")
-        );
+        let refused = acme.post(RECOVER, &body).await;
+        refused.refused(409, "endpoint_disabled");
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 0, 0, 1]);
         // One in its place gets what the other failed to take.
         let heir = Receiver::start().await;
         acme.endpoint(&heir.url()).await;
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 1, 1, 0]);
         assert_eq!(heir.wait_for(1).await[0].string("bookingId"), booking);
-        acme.caller
-            .patch(&path, &json!({"enabled": true}))
-            .await
-            .ok(200);
+        acme.change_endpoint(&endpoint, json!({"enabled": true}))
+            .await;
         receiver.answer(Answer::Status(200));
         assert_eq!(counts(&recover(&acme, body.clone()).await), [1, 1, 1, 0]);
-        event_that_is(&acme, &booking, "delivered").await;
-        acme.caller.delete(&path).await.ok(200);
-        let refused = acme.caller.post(RECOVER, &body).await;
+        acme.event_that_is(&booking, "delivered").await;
+        acme.delete_endpoint(&endpoint).await;
+        let refused = acme.post(RECOVER, &body).await;
         let expected = [("/endpointId".to_owned(), "endpoint_unknown".to_owned())];
         assert_eq!((refused.status, refused.details()), (400, expected.into()));
         server.close().await.verify(1).await;
@@ -270,8 +238,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
 #[tokio::test]
 async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         book_many(&acme, 700).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
@@ -288,10 +255,7 @@ async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
         assert_eq!(real["status"], "running", "{real}");
         let real = finished(&acme, &real).await;
         assert_eq!(counts(&real), counts(&counted));
-        assert_eq!(
-            (&real["throughSeq"], &real["reachedSeq"]),
-            (&json!(700), &json!(700))
-        );
+        real.holds(json!({"throughSeq": 700, "reachedSeq": 700}));
         arrived_once(&receiver, 700).await;
         // A delivery is recorded after it has arrived.
         until("the last delivery to be recorded", async || {
@@ -320,10 +284,7 @@ async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let real = recover(&acme, json!({})).await;
-        let there = Partner {
-            caller: acme.caller.at(&second.url()),
-            ..acme.clone()
-        };
+        let there = acme.on(&second.url());
         let real = finished(&there, &real).await;
         assert_eq!(counts(&real), [600, 600, 600, 0]);
         assert_eq!(shown(&acme, &real).await, real);
@@ -347,13 +308,13 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
         let real = recover(&acme, json!({})).await;
         assert_eq!(counts(&real), [1, 1, 1, 0]);
         ours.wait_for(1).await;
-        event_that_is(&other, &untouched, "no_endpoints").await;
+        other.event_that_is(&untouched, "no_endpoints").await;
 
-        let id = real["recoveryId"].as_str().unwrap();
+        let id = real.text("recoveryId");
         let unknown = format!("rec_{}", id[4..].chars().rev().collect::<String>());
         let get = async |id: &str| {
             let path = format!("/v1/webhook-recoveries/{id}");
-            other.caller.get(&path).await
+            other.get(&path).await
         };
         let answers = [get(id).await, get(&unknown).await, get("x").await];
         assert!(
@@ -361,12 +322,12 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
                 .iter()
                 .all(|reply| reply.status == 404 && reply.body == answers[0].body)
         );
-        let list = other.caller.get("/v1/webhook-recoveries").await.ok(200);
+        let list = other.get("/v1/webhook-recoveries").await.ok(200);
         assert_eq!(list["data"], json!([]));
         let unknown = format!("end_{}", foreign[4..].chars().rev().collect::<String>());
         let named = async |id: &str| -> Reply {
             let body = since_ever(json!({"endpointId": id}));
-            acme.caller.post(RECOVER, &body).await
+            acme.post(RECOVER, &body).await
         };
         let answers = [
             named(&foreign).await,
@@ -379,8 +340,8 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
                 .all(|reply| reply.status == 400 && reply.body == answers[0].body)
         );
         named(&endpoint).await.ok(202);
-        let list = acme.caller.get("/v1/webhook-recoveries").await.ok(200);
-        assert_eq!(list["data"].as_array().unwrap().len(), 2);
+        let list = acme.get("/v1/webhook-recoveries").await.ok(200);
+        assert_eq!(list.list("data").len(), 2);
         server.close().await.verify(2).await;
     })
     .await;
@@ -389,12 +350,11 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
 #[tokio::test]
 async fn a_repeated_request_begins_one_recovery() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         acme.book().await;
         let body = since_ever(json!({}));
-        let first = acme.caller.post_once(RECOVER, "once", &body).await;
-        let again = acme.caller.post_once(RECOVER, "once", &body).await;
+        let first = acme.post_once(RECOVER, "once", &body).await;
+        let again = acme.post_once(RECOVER, "once", &body).await;
         assert_eq!(
             (first.status, again.status, &first.body),
             (202, 202, &again.body)
@@ -402,15 +362,12 @@ async fn a_repeated_request_begins_one_recovery() {
         assert_eq!(again.header("idempotent-replayed"), Some("true"));
         let location = first.header("location").unwrap();
         assert_eq!(again.header("location"), Some(location));
-        assert_eq!(acme.caller.get(location).await.ok(200), first.json());
+        assert_eq!(acme.get(location).await.ok(200), first.json());
         let other = since_ever(json!({"dryRun": true}));
-        let reused = acme.caller.post_once(RECOVER, "once", &other).await;
-        assert_eq!(
-            (reused.status, reused.code().as_str()),
-            (422, "idempotency_key_reused")
-        );
-        let list = acme.caller.get("/v1/webhook-recoveries").await.ok(200);
-        assert_eq!(list["data"].as_array().unwrap().len(), 1);
+        let reused = acme.post_once(RECOVER, "once", &other).await;
+        reused.refused(422, "idempotency_key_reused");
+        let list = acme.get("/v1/webhook-recoveries").await.ok(200);
+        assert_eq!(list.list("data").len(), 1);
     })
     .await;
 }

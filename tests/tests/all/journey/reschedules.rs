@@ -1,7 +1,7 @@
 //! An event is moved: both sides agreed, the terms are compiled anew, what was reached stays, and everybody can recompute it.
 
-use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
@@ -13,42 +13,28 @@ const DAY_MS: i64 = 86_400_000;
 async fn booked(server: &TestServer, acme: &Partner) -> String {
     let zone = json!({"policyId": "firm", "timeZone": "America/New_York"});
     let made = acme
-        .caller
         .post("/v1/bookings", &samples::booking_with(zone))
         .await;
-    server.advance(BETWEEN_MS - server.now_ms());
+    server.set_clock(BETWEEN_MS);
     made.string("bookingId")
-}
-
-/// What verifies from here on is only the packet's bytes and the log's public key.
-async fn packet(server: &TestServer, acme: &Partner, id: &str) -> Value {
-    let vkey = server.caller().get("/v1/ledger/key").await.text();
-    let packet = acme
-        .caller
-        .get(&format!("/v1/bookings/{id}/evidence"))
-        .await;
-    let report = evidence::verify(&packet.body, &vkey);
-    assert!(report.verified(), "{report}");
-    packet.json()
 }
 
 #[tokio::test]
 async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let id = booked(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
-        let before = acme.caller.get(&format!("{path}/policy-evaluation")).await.ok(200);
+        let before = acme.evaluation(&id, "").await;
 
         let mut dry = samples::new_date();
         dry["dryRun"] = json!(true);
-        let mut shown = acme.caller.post(&format!("{path}/reschedule"), &dry).await.ok(200);
+        let mut shown = acme.reschedule(&id, &dry).await.ok(200);
         assert_eq!(shown["dryRun"], true);
-        let untouched = acme.caller.get(&path).await.ok(200);
+        let untouched = acme.booking(&id).await;
         assert_eq!(untouched["eventDate"], "2031-06-20T23:00:00.000Z");
 
-        let once = acme.caller.post_once(&format!("{path}/reschedule"), "once", &samples::new_date()).await;
+        let once = acme.post_once(&format!("{path}/reschedule"), "once", &samples::new_date()).await;
         let moved = once.ok(200);
         shown.as_object_mut().unwrap().remove("dryRun");
         shown["receipt"] = moved["receipt"].clone();
@@ -60,26 +46,26 @@ async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
             "schedule": moved["schedule"], "receipt": moved["receipt"]
         });
         assert_eq!(moved, expected);
-        let again = acme.caller.post_once(&format!("{path}/reschedule"), "once", &samples::new_date()).await;
+        let again = acme.post_once(&format!("{path}/reschedule"), "once", &samples::new_date()).await;
         assert_eq!(again.body, once.body);
 
-        let booking = acme.caller.get(&path).await.ok(200);
+        let booking = acme.booking(&id).await;
         assert_eq!(booking["eventDate"], moved["eventDate"]);
         assert_eq!(booking["rescheduledAt"], moved["rescheduledAt"]);
         assert_eq!(booking["policy"], untouched["policy"]);
-        let list = acme.caller.get("/v1/bookings?eventFrom=2031-10-01T00:00:00Z").await.ok(200);
+        let list = acme.get("/v1/bookings?eventFrom=2031-10-01T00:00:00Z").await.ok(200);
         assert_eq!(list["data"], json!([booking]));
-        let list = acme.caller.get("/v1/bookings?eventTo=2031-10-01T00:00:00Z").await.ok(200);
+        let list = acme.get("/v1/bookings?eventTo=2031-10-01T00:00:00Z").await.ok(200);
         assert_eq!(list["data"], json!([]));
         // No event of the specification tells of it.
         assert_eq!(acme.events(&id).await.len(), 1);
 
-        let after = acme.caller.get(&format!("{path}/policy-evaluation")).await.ok(200);
+        let after = acme.evaluation(&id, "").await;
         assert_eq!(after["explanation"]["code"], "RESCHEDULE_FLOOR");
         assert_eq!(after["refund"], before["refund"]);
         assert_eq!(after["schedule"], moved["schedule"]);
-        let shown = packet(&server, &acme, &id).await;
-        assert_eq!(shown["formerTerms"].as_array().unwrap().len(), 1);
+        let shown = acme.verified_packet(&id).await;
+        assert_eq!(shown.list("formerTerms").len(), 1);
         let kinds = kinds(&shown);
         assert_eq!(kinds, ["booking.created", "booking.rescheduled"]);
     })
@@ -87,44 +73,41 @@ async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
 }
 
 fn kinds(packet: &Value) -> Vec<&str> {
-    let entries = packet["entries"].as_array().unwrap();
+    let entries = packet.list("entries");
     entries
         .iter()
-        .map(|entry| entry["body"]["kind"].as_str().unwrap())
+        .map(|entry| entry["body"].text("kind"))
         .collect()
 }
 
 #[tokio::test]
 async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let id = booked(&server, &acme).await;
-        let path = format!("/v1/bookings/{id}");
-        let reschedule = format!("{path}/reschedule");
-        acme.caller.post(&reschedule, &samples::new_date()).await.ok(200);
+        acme.reschedule(&id, &samples::new_date()).await.ok(200);
         acme.protect(&id).await;
         server.advance(DAY_MS);
         // A local date is read on the booking's clocks, in winter now.
         let winter = json!({"eventDate": "2031-12-20T19:00", "agreedBy": ["talent", "partner", "organizer"]});
-        let moved = acme.caller.post(&reschedule, &winter).await.ok(200);
+        let moved = acme.reschedule(&id, &winter).await.ok(200);
         assert_eq!(moved["eventDate"], "2031-12-21T00:00:00.000Z");
         assert_eq!(moved["reached"]["minorUnits"], 0, "by the schedule in force then");
         assert_eq!(moved["agreedBy"], json!(["organizer", "talent", "partner"]));
         let again = acme.protect(&id).await;
         assert_eq!(again["protectedAt"], "2031-06-01T00:00:00.000Z");
 
-        let open = packet(&server, &acme, &id).await;
-        assert_eq!(open["formerTerms"].as_array().unwrap().len(), 2);
+        let open = acme.verified_packet(&id).await;
+        assert_eq!(open.list("formerTerms").len(), 2);
         let resolution = acme.cancel(&id, &samples::cancellation()).await;
         let evaluation = &resolution["evaluation"];
         assert_eq!(resolution["evidenceGrade"], "ledger_anchored");
         assert_eq!(evaluation["explanation"]["code"], "RESCHEDULE_FLOOR");
         assert_eq!(evaluation["penalty"]["minorUnits"], 62_525);
         assert_eq!(evaluation["anchorUtc"], moved["eventDate"]);
-        let refused = acme.caller.post(&reschedule, &samples::new_date()).await;
-        assert_eq!((refused.status, refused.code().as_str()), (409, "booking_canceled"));
-        let closed = packet(&server, &acme, &id).await;
+        let refused = acme.reschedule(&id, &samples::new_date()).await;
+        refused.refused(409, "booking_canceled");
+        let closed = acme.verified_packet(&id).await;
         let expected = [
             "booking.created",
             "booking.rescheduled",

@@ -1,14 +1,12 @@
 //! Old events lose payload and attempts, and nothing else; what waits to be delivered does not.
 
-use bookguard_core::evidence;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-
-use crate::journey::webhooks::event_that_is;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -16,7 +14,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 async fn pruned(partner: &Partner, event_id: &str) -> Value {
     let path = format!("/v1/webhook-events/{event_id}");
     until("the event to be pruned", async || {
-        let event = partner.caller.get(&path).await.ok(200);
+        let event = partner.get(&path).await.ok(200);
         event["prunedAt"].is_string().then_some(event)
     })
     .await
@@ -26,41 +24,33 @@ async fn pruned(partner: &Partner, event_id: &str) -> Value {
 async fn later(server: &mut TestServer, days: i64, partner: &mut Partner) {
     server.advance(days * DAY);
     server.restart().await;
-    partner.caller = partner.caller.at(&server.running().url());
+    *partner = partner.on(&server.running().url());
 }
 
 fn id(event: &Value) -> &str {
-    event["eventId"].as_str().unwrap()
-}
-
-async fn set_enabled(partner: &Partner, endpoint: &str, enabled: bool) {
-    let path = format!("/v1/webhook-endpoints/{endpoint}");
-    let body = json!({"enabled": enabled});
-    partner.caller.patch(&path, &body).await.ok(200);
+    event.text("eventId")
 }
 
 #[tokio::test]
 async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
     on_every_engine(async |engine| {
-        let mut server = TestServer::open(engine).await;
-        let mut acme = server.partner("Acme").await;
+        let (mut server, mut acme) = TestServer::with_partner(engine).await;
         let quiet = acme.book().await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let told = acme.book().await;
-        let delivered = event_that_is(&acme, &told, "delivered").await;
-        let unheard = event_that_is(&acme, &quiet, "no_endpoints").await;
+        let delivered = acme.event_that_is(&told, "delivered").await;
+        let unheard = acme.event_that_is(&quiet, "no_endpoints").await;
         // Fails, and waits for an endpoint that its partner has switched off.
-        let failing = Receiver::start().await;
-        failing.answer(Answer::Status(500));
+        let failing = Receiver::answering(Answer::Status(500)).await;
         let off = acme.endpoint(&failing.url()).await;
         let open = acme.book().await;
-        let waiting = event_that_is(&acme, &open, "failed").await;
-        set_enabled(&acme, &off, false).await;
+        let waiting = acme.event_that_is(&open, "failed").await;
+        acme.change_endpoint(&off, json!({"enabled": false})).await;
 
         server.advance(60 * DAY);
         let young = acme.book().await;
-        event_that_is(&acme, &young, "delivered").await;
+        acme.event_that_is(&young, "delivered").await;
         later(&mut server, 31, &mut acme).await;
 
         let event = pruned(&acme, id(&delivered)).await;
@@ -84,10 +74,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
             assert_eq!(event[name], delivered[name], "{name}");
         }
         let delivery = &event["deliveries"][0];
-        assert_eq!(
-            (&delivery["status"], &delivery["attempts"]),
-            (&json!("delivered"), &json!(1))
-        );
+        delivery.holds(json!({"status": "delivered", "attempts": 1}));
         pruned(&acme, id(&unheard)).await;
 
         // What waits is whole, and so is what is young.
@@ -97,37 +84,28 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
             assert_eq!(event["signature"].is_string(), kept, "{event}");
             assert_eq!(event.get("prunedAt").is_none(), kept, "{event}");
         }
-        let log = acme.caller.get("/v1/webhook-events").await.ok(200);
-        let log = log["data"].as_array().unwrap().clone();
-        let numbers: Vec<u64> = log.iter().map(|e| e["seq"].as_u64().unwrap()).collect();
+        let log = acme.get("/v1/webhook-events").await.ok(200);
+        let log = log.list("data").clone();
+        let numbers: Vec<u64> = log.iter().map(|e| e.number("seq")).collect();
         assert_eq!(numbers, [1, 2, 3, 4], "no gap");
         let found = acme
-            .caller
             .get("/v1/webhook-events?status=delivered")
             .await
             .ok(200);
         assert_eq!(found["data"][0]["eventId"], delivered["eventId"]);
 
         for event in [&delivered, &unheard] {
-            let path = format!("/v1/webhook-events/{}/retry", id(event));
-            let refused = acme.caller.post_nothing(&path).await;
-            assert_eq!(
-                (refused.status, refused.code().as_str()),
-                (409, "event_pruned")
-            );
-            assert!(
-                refused.text().contains("2026-12-21T14:13:20.000Z"),
-                "{}",
-                refused.text()
-            );
+            let refused = acme.retry(event).await;
+            refused.refused(409, "event_pruned");
+            refused.says(&["2026-12-21T14:13:20.000Z"]);
         }
         proven(&acme, &told).await;
         assert_eq!(receiver.received().len(), 3, "nothing was sent again");
 
         // Once it is delivered nothing keeps it; the next look that goes back finds it.
         failing.answer(Answer::Status(200));
-        set_enabled(&acme, &off, true).await;
-        event_that_is(&acme, &open, "delivered").await;
+        acme.change_endpoint(&off, json!({"enabled": true})).await;
+        acme.event_that_is(&open, "delivered").await;
         later(&mut server, 0, &mut acme).await;
         pruned(&acme, id(&waiting)).await;
         let still = &acme.events(&young).await[0];
@@ -139,39 +117,26 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
 
 /// The packet of a booking whose events were pruned verifies, and says where they were delivered.
 async fn proven(acme: &Partner, booking: &str) {
-    let path = format!("/v1/bookings/{booking}/evidence");
-    let packet = acme.caller.get(&path).await;
-    let vkey = acme.caller.get("/v1/ledger/key").await.text();
-    let report = evidence::verify(&packet.body, &vkey);
-    assert!(report.verified(), "{report:?}");
-    let delivery = &packet.ok(200)["deliveries"][0];
-    assert_eq!(delivery["status"], "delivered");
-    assert_eq!(
-        (&delivery["attempts"], &delivery["history"]),
-        (&json!(1), &json!([]))
-    );
+    let packet = acme.verified_packet(booking).await;
+    packet["deliveries"][0].holds(json!({"status": "delivered", "attempts": 1, "history": []}));
 }
 
 #[tokio::test]
 async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
     on_every_engine(async |engine| {
-        let mut server = TestServer::open(engine).await;
-        let mut acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (mut server, mut acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        let event = event_that_is(&acme, &booking, "failed").await;
-        let path = format!("/v1/webhook-endpoints/{endpoint}");
-        acme.caller.delete(&path).await.ok(200);
+        let event = acme.event_that_is(&booking, "failed").await;
+        acme.delete_endpoint(&endpoint).await;
         later(&mut server, 91, &mut acme).await;
         let event = pruned(&acme, id(&event)).await;
         assert_eq!(event["status"], "failed");
         assert_eq!(event["nextAttemptAt"], Value::Null);
         // Who deletes an endpoint and makes another does not get what is gone.
         acme.endpoint(&receiver.url()).await;
-        let path = format!("/v1/webhook-events/{}/retry", id(&event));
-        assert_eq!(acme.caller.post_nothing(&path).await.code(), "event_pruned");
+        acme.retry(&event).await.refused(409, "event_pruned");
         server.close().await.verify(1).await;
     })
     .await;

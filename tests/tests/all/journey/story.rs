@@ -5,14 +5,13 @@ use bookguard_core::webhook::{StandardHeaders, verify, verify_standard};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::{Received, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
-
-use crate::journey::webhooks::event_that_is;
 
 #[tokio::test]
 async fn from_registration_to_evidence_that_verifies_without_the_service() {
@@ -25,7 +24,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         let acme = registered(&server).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let vkey = server.vkey().await;
         let empty = Mirror::download(&server.caller(), &vkey).await;
         assert_eq!(empty.entries().len(), 0);
 
@@ -33,7 +32,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         let created = Mirror::download(&server.caller(), &vkey).await;
         created.extends(&empty);
         // Recorded, and the partner told of it: so much the log holds before the protection.
-        event_that_is(&acme, &id, "delivered").await;
+        acme.event_that_is(&id, "delivered").await;
         server.advance(60_000);
         let receipt = protected(&acme, &id).await;
 
@@ -50,7 +49,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
             4,
             "two facts, and that each was told"
         );
-        let index = receipt["leafIndex"].as_u64().unwrap() as usize;
+        let index = receipt.number("leafIndex") as usize;
         assert_eq!(receipt["leafHash"], leaf_hex(&mirror.entries()[index]));
         assert_eq!((index, &receipt["treeSize"]), (2, &json!(3)));
         assert_eq!(receipt["rootHash"], mirror.root_hex_at(3));
@@ -66,10 +65,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
             }
         }
 
-        let packet = acme
-            .caller
-            .get(&format!("/v1/bookings/{id}/evidence"))
-            .await;
+        let packet = acme.packet(&id).await;
         server.close().await;
         holds_without_the_service(&packet, &vkey, &id);
     })
@@ -83,7 +79,7 @@ async fn registered(server: &TestServer) -> Partner {
             && acme.key.starts_with("bgk_")
             && acme.secret.starts_with("whsec_")
     );
-    let me = acme.caller.get("/v1/partners/me").await.ok(200);
+    let me = acme.get("/v1/partners/me").await.ok(200);
     let mut expected = samples::partner("Acme Ltd");
     expected["partnerId"] = json!(acme.id);
     expected["status"] = json!("active");
@@ -97,7 +93,7 @@ async fn registered(server: &TestServer) -> Partner {
 }
 
 async fn booked(acme: &Partner) -> String {
-    let made = acme.caller.post("/v1/bookings", &samples::booking()).await;
+    let made = acme.post("/v1/bookings", &samples::booking()).await;
     let id = made.string("bookingId");
     assert_eq!(
         made.header("location"),
@@ -107,7 +103,7 @@ async fn booked(acme: &Partner) -> String {
         "bookingId": id, "partnerId": acme.id, "status": "created", "createdAt": "2026-09-21T14:13:20.000Z"
     });
     assert_eq!(made.ok(201), answered);
-    let shown = acme.caller.get(&format!("/v1/bookings/{id}")).await.ok(200);
+    let shown = acme.booking(&id).await;
     let mut expected = samples::booking();
     expected["bookingId"] = json!(id);
     expected["partnerId"] = json!(acme.id);
@@ -123,18 +119,12 @@ async fn booked(acme: &Partner) -> String {
 
 async fn protected(acme: &Partner, id: &str) -> Value {
     let answer = acme.protect(id).await;
-    assert_eq!(
-        (&answer["bookingId"], &answer["protected"]),
-        (&json!(id), &json!(true))
-    );
+    answer.holds(json!({"bookingId": id, "protected": true}));
     assert_eq!(answer["protectedAt"], "2026-09-21T14:14:20.000Z");
     // Again changes nothing.
     assert_eq!(acme.protect(id).await["protectedAt"], answer["protectedAt"]);
-    let shown = acme.caller.get(&format!("/v1/bookings/{id}")).await.ok(200);
-    assert_eq!(
-        (&shown["status"], &shown["protected"]),
-        (&json!("protected"), &json!(true))
-    );
+    let shown = acme.booking(&id).await;
+    shown.holds(json!({"status": "protected", "protected": true}));
     assert_eq!(shown["protectedAt"], answer["protectedAt"]);
     answer["receipt"].clone()
 }
@@ -187,7 +177,7 @@ fn told(webhooks: &[Received], acme: &Partner, id: &str) {
             "payload": payload, "seq": seq
         });
         assert_eq!(body, expected);
-        assert!(body["eventId"].as_str().unwrap().starts_with("evt_"));
+        assert!(body.text("eventId").starts_with("evt_"));
     }
 }
 
@@ -201,13 +191,10 @@ async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
             .then_some(events)
     });
     let events = events.await;
-    let kinds: Vec<_> = events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap())
-        .collect();
+    let kinds: Vec<_> = events.iter().map(|event| event.text("type")).collect();
     assert_eq!(kinds, ["booking.created", "booking.protected"]);
     for event in &events {
-        let eventid = event["eventId"].as_str().unwrap();
+        let eventid = event.text("eventId");
         let webhook = webhooks
             .iter()
             .find(|w| w.string("eventId") == eventid)
@@ -217,30 +204,20 @@ async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
         for name in ["type", "bookingId", "timestamp", "payload", "seq"] {
             assert_eq!(event[name], body[name], "{name}");
         }
-        assert_eq!(
-            (&event["retryCount"], &event["nextAttemptAt"]),
-            (&json!(0), &Value::Null)
-        );
+        event.holds(json!({"retryCount": 0, "nextAttemptAt": null}));
         let single = acme
-            .caller
             .get(&format!("/v1/webhook-events/{eventid}"))
             .await
             .ok(200);
         let attempt = &single["attempts"][0];
-        assert_eq!(
-            (&attempt["delivered"], &attempt["statusCode"]),
-            (&json!(true), &json!(200))
-        );
-        assert_eq!(
-            (&attempt["number"], &attempt["responseHead"]),
-            (&json!(1), &json!("ok"))
-        );
+        attempt.holds(json!({"delivered": true, "statusCode": 200}));
+        attempt.holds(json!({"number": 1, "responseHead": "ok"}));
     }
 }
 
 async fn evaluated(acme: &Partner, id: &str) {
     let path = format!("/v1/bookings/{id}/policy-evaluation");
-    let evaluation = acme.caller.get(&path).await.ok(200);
+    let evaluation = acme.get(&path).await.ok(200);
     assert_eq!(evaluation["bookingId"], id);
     assert_eq!(evaluation["evaluationStatus"], "evaluated");
     assert_eq!(evaluation["resolutionPath"], "full_refund");
@@ -249,19 +226,12 @@ async fn evaluated(acme: &Partner, id: &str) {
     // A week before: half under this policy's tiers would have been further off.
     let late =
         format!("{path}?asOf=2031-06-20T12:00:00Z&canceledBy=organizer&reason=changed_plans");
-    let late = acme.caller.get(&late).await.ok(200);
-    assert_eq!(
-        (&late["simulated"], &late["resolutionPath"]),
-        (&json!(true), &json!("no_refund"))
-    );
-    let by_talent = acme
-        .caller
-        .get(&format!("{path}?canceledBy=talent"))
-        .await
-        .ok(200);
+    let late = acme.get(&late).await.ok(200);
+    late.holds(json!({"simulated": true, "resolutionPath": "no_refund"}));
+    let by_talent = acme.get(&format!("{path}?canceledBy=talent")).await.ok(200);
     assert_eq!(by_talent["refund"]["minorUnits"], 125_050);
     // Asking changed nothing.
-    assert_eq!(acme.caller.get(&path).await.ok(200), evaluation);
+    assert_eq!(acme.get(&path).await.ok(200), evaluation);
     assert_eq!(acme.events(id).await.len(), 2);
 }
 
@@ -278,8 +248,8 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
     let shown = packet.json();
     assert_eq!(shown["type"], "bookguard.evidence/1");
     assert_eq!(shown["booking"]["status"], "protected");
-    assert_eq!(shown["entries"].as_array().unwrap().len(), 4);
-    for delivery in shown["deliveries"].as_array().unwrap() {
+    assert_eq!(shown.list("entries").len(), 4);
+    for delivery in shown.list("deliveries") {
         assert_eq!(delivery["recorded"][0]["outcome"], "delivered");
     }
     // Somebody would like not to have been told.
@@ -304,17 +274,16 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
     on_every_engine(async |engine| {
-        let mut server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let (mut server, acme) = TestServer::with_partner(engine).await;
+        let vkey = server.vkey().await;
         let booking = acme.book().await;
         let receipt = acme.protect(&booking).await;
         let path = format!("/v1/bookings/{booking}");
-        let shown = acme.caller.get(&path).await;
+        let shown = acme.get(&path).await;
         let events = acme.events(&booking).await;
         let before = Mirror::download(&server.caller(), &vkey).await;
         server.restart().await;
-        let caller = acme.caller.at(&server.running().url());
+        let caller = acme.at(&server.running().url());
         assert_eq!(caller.get(&path).await.body, shown.body);
         assert_eq!(
             caller
@@ -339,9 +308,8 @@ async fn everything_is_there_after_a_restart() {
 #[tokio::test]
 async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let vkey = server.vkey().await;
         let mut earlier = Mirror::download(&server.caller(), &vkey).await;
         for upto in [1, 2, 255, 256, 257, 300] {
             while (earlier.entries().len() as u64) < upto {

@@ -3,12 +3,11 @@
 use bookguard_core::model::Timestamp;
 use bookguard_server::Server;
 use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
-
-use crate::journey::webhooks::event_that_is;
 
 const SECOND: i64 = 1000;
 const HOUR: i64 = 3600 * SECOND;
@@ -49,8 +48,7 @@ impl Fixture {
     }
 
     async fn shown(&self) -> Value {
-        let path = format!("/v1/webhook-endpoints/{}", self.endpoint);
-        self.acme.caller.get(&path).await.ok(200)
+        self.acme.endpoint_shown(&self.endpoint).await
     }
 
     /// The endpoint once it stands there, with so many failures.
@@ -64,8 +62,7 @@ impl Fixture {
     }
 
     async fn change(&self, body: Value) -> Value {
-        let path = format!("/v1/webhook-endpoints/{}", self.endpoint);
-        self.acme.caller.patch(&path, &body).await.ok(200)
+        self.acme.change_endpoint(&self.endpoint, body).await
     }
 
     async fn book(&mut self) -> String {
@@ -106,14 +103,14 @@ impl Fixture {
 
     async fn milliseconds_to_the_next_try(&self) -> i64 {
         let shown = self.shown().await;
-        let at = shown["nextProbeAt"].as_str().unwrap();
+        let at = shown.text("nextProbeAt");
         Timestamp::parse(at).unwrap().ms() - self.server.now_ms()
     }
 
     /// All that waited has arrived, each once since it was `tried` so often altogether.
     async fn end(self, tried: usize) {
         for booking in &self.bookings {
-            event_that_is(&self.acme, booking, "delivered").await;
+            self.acme.event_that_is(booking, "delivered").await;
         }
         assert_eq!(self.receiver.received().len(), tried + self.bookings.len());
         let back = self.that_is("active", 0).await;
@@ -134,16 +131,15 @@ async fn the_first_success_of_a_suspended_endpoint_releases_everything_that_wait
 
         // What happens now waits, and says until when.
         let waiting = fixture.book().await;
-        let event = event_that_is(&fixture.acme, &waiting, "pending").await;
+        let event = fixture.acme.event_that_is(&waiting, "pending").await;
         assert_eq!(event["nextAttemptAt"], fixture.shown().await["nextProbeAt"]);
 
         // Nobody tries before its time: what is due for another endpoint is taken in the same look at the store.
-        let other = Receiver::start().await;
-        other.answer(Answer::Status(500));
+        let other = Receiver::answering(Answer::Status(500)).await;
         fixture.acme.endpoint(&other.url()).await;
         let both = fixture.book().await;
         other.wait_for(1).await;
-        event_that_is(&fixture.acme, &both, "failed").await;
+        fixture.acme.event_that_is(&both, "failed").await;
         other.answer(Answer::Status(200));
         fixture.server.advance(HOUR - 1);
         other.wait_for(2).await;
@@ -170,10 +166,11 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
         fixture.suspend().await;
         fixture.book().await;
         // What is retried by hand is tried all the same.
-        let event = event_that_is(&fixture.acme, &fixture.bookings[0], "failed").await;
-        let id = event["eventId"].as_str().unwrap();
-        let path = format!("/v1/webhook-events/{id}/retry");
-        let retried = fixture.acme.caller.post_nothing(&path).await.ok(200);
+        let event = fixture
+            .acme
+            .event_that_is(&fixture.bookings[0], "failed")
+            .await;
+        let retried = fixture.acme.retry(&event).await.ok(200);
         assert_eq!(retried["retryStatus"], "failed");
         let tried = fixture.tried + 1;
         fixture.that_is("suspended", tried).await;
@@ -183,10 +180,7 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
         fixture.server.advance(HOUR / 2);
         fixture.receiver.answer(Answer::Status(200));
         let back = fixture.change(json!({"enabled": true})).await;
-        assert_eq!(
-            (&back["status"], &back["failures"]),
-            (&json!("active"), &json!(0))
-        );
+        back.holds(json!({"status": "active", "failures": 0}));
         fixture.end(tried).await;
     })
     .await;

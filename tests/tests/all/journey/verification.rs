@@ -8,8 +8,6 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
-use crate::journey::webhooks::event_that_is;
-
 async fn verifying(engine: Engine) -> TestServer {
     TestServer::with(engine, |config| Config {
         verifies_endpoints: true,
@@ -18,15 +16,10 @@ async fn verifying(engine: Engine) -> TestServer {
     .await
 }
 
-async fn shown(acme: &Partner, endpoint: &str) -> Value {
-    let path = format!("/v1/webhook-endpoints/{endpoint}");
-    acme.caller.get(&path).await.ok(200)
-}
-
 /// The endpoint once so many attempts in a row have failed.
 async fn failed(acme: &Partner, endpoint: &str, failures: u64) -> Value {
     until("the failures", async || {
-        let shown = shown(acme, endpoint).await;
+        let shown = acme.endpoint_shown(endpoint).await;
         (shown["failures"] == failures).then_some(shown)
     })
     .await
@@ -37,10 +30,9 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
     on_every_engine(async |engine| {
         let server = verifying(engine).await;
         let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
-        assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_string());
+        assert!(acme.endpoint_shown(&endpoint).await["unverifiedSince"].is_string());
         let mut bookings = Vec::new();
         for _ in 0..12 {
             bookings.push(acme.book().await);
@@ -53,7 +45,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
             let other = server.partner("Witness").await;
             other.endpoint(&witness.url()).await;
             let seen = other.book().await;
-            event_that_is(&other, &seen, "delivered").await;
+            other.event_that_is(&seen, "delivered").await;
             assert_eq!(receiver.count() as u64, attempt);
             server.advance(UNVERIFIED_MS);
         }
@@ -66,17 +58,15 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
             });
             event.await;
         }
-        let after = shown(&acme, &endpoint).await;
+        let after = acme.endpoint_shown(&endpoint).await;
         assert!(after["unverifiedSince"].is_null() && after["nextProbeAt"].is_null());
 
         // At another address it begins anew.
-        let victim = Receiver::start().await;
-        victim.answer(Answer::Status(404));
-        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        let victim = Receiver::answering(Answer::Status(404)).await;
         // What is known of the endpoint is forgotten by then.
         server.advance(4_000);
         let moved = json!({"url": victim.url()});
-        let moved = acme.caller.patch(&path, &moved).await.ok(200);
+        let moved = acme.change_endpoint(&endpoint, moved).await;
         assert!(moved["unverifiedSince"].is_string());
         let mut later = Vec::new();
         for _ in 0..5 {
@@ -89,7 +79,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         let before = receiver.count();
         server.advance(4_000);
         let back = json!({"url": receiver.url()});
-        acme.caller.patch(&path, &back).await.ok(200);
+        acme.change_endpoint(&endpoint, back).await;
         // The pause goes on, whatever address the partner names meanwhile.
         server.advance(9_999);
         assert_eq!(receiver.count(), before);
@@ -98,7 +88,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
             (receiver.count() > before).then_some(())
         })
         .await;
-        assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_string());
+        assert!(acme.endpoint_shown(&endpoint).await["unverifiedSince"].is_string());
         for booking in &later {
             until("a delivery", async || {
                 server.advance(1_000);
@@ -107,7 +97,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
             })
             .await;
         }
-        assert!(shown(&acme, &endpoint).await["unverifiedSince"].is_null());
+        assert!(acme.endpoint_shown(&endpoint).await["unverifiedSince"].is_null());
         assert_eq!(victim.count(), 1);
         server.close().await.verify(17 + 3).await;
     })
@@ -120,69 +110,41 @@ async fn an_address_has_one_endpoint_of_a_partner() {
         let server = TestServer::open(engine).await;
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let first = acme.endpoint("http://127.0.0.1:9/hook?a=b").await;
-        let refused = async |caller: &bookguard_tests::caller::Caller, id: &str, url: &str| {
-            let reply = match id {
-                "" => {
-                    caller
-                        .post("/v1/webhook-endpoints", &json!({"url": url}))
-                        .await
-                }
-                id => {
-                    caller
-                        .patch(&format!("/v1/webhook-endpoints/{id}"), &json!({"url": url}))
-                        .await
-                }
-            };
-            (reply.status == 409).then(|| (reply.code(), reply.text().contains(&first)))
+        let hook = "http://127.0.0.1:9/hook?a=b";
+        let refused = async |url: &str| {
+            let reply = acme
+                .post("/v1/webhook-endpoints", &json!({"url": url}))
+                .await;
+            reply.refused(409, "duplicate_endpoint");
+            reply.says(&[&first]);
         };
-        let duplicate = Some(("duplicate_endpoint".to_owned(), true));
         for same in [
-            "http://127.0.0.1:9/hook?a=b",
+            hook,
             "HTTP://127.1:9/x/../hook?a=b",
             "http://0x7f000001:9/hook?a=b",
         ] {
-            assert_eq!(refused(&acme.caller, "", same).await, duplicate, "{same}");
+            refused(same).await;
         }
         // Another partner's is another, and so is another address.
-        assert_eq!(
-            refused(&other.caller, "", "http://127.0.0.1:9/hook?a=b").await,
-            None
-        );
+        other.endpoint(hook).await;
         let second = acme.endpoint("http://127.0.0.1:9/hook?a=c").await;
-        assert_eq!(
-            refused(&acme.caller, &second, "http://127.0.0.1:9/hook?a=b").await,
-            duplicate
-        );
-        assert_eq!(
-            refused(&acme.caller, &first, "http://127.0.0.1:9/hook?a=b").await,
-            None,
-            "its own"
-        );
-        // One that is disabled can be brought back; one that is deleted cannot.
-        let path = format!("/v1/webhook-endpoints/{first}");
-        acme.caller
-            .patch(&path, &json!({"enabled": false}))
-            .await
-            .ok(200);
-        assert_eq!(
-            refused(&acme.caller, "", "http://127.0.0.1:9/hook?a=b").await,
-            duplicate
-        );
-        acme.caller.delete(&path).await.ok(200);
-        assert_eq!(
-            refused(&acme.caller, "", "http://127.0.0.1:9/hook?a=b").await,
-            None
-        );
+        let path = format!("/v1/webhook-endpoints/{second}");
+        let moved = acme.patch(&path, &json!({"url": hook})).await;
+        moved.refused(409, "duplicate_endpoint");
+        // Its own it may name. One that is disabled can be brought back; one that is deleted cannot.
+        acme.change_endpoint(&first, json!({"url": hook})).await;
+        acme.change_endpoint(&first, json!({"enabled": false}))
+            .await;
+        refused(hook).await;
+        acme.delete_endpoint(&first).await;
+        acme.endpoint(hook).await;
         // Of many at once one is made.
         let url = json!({"url": "http://127.0.0.1:9/once"});
-        let make = || acme.caller.post("/v1/webhook-endpoints", &url);
+        let make = || acme.post("/v1/webhook-endpoints", &url);
         let made = tokio::join!(make(), make(), make(), make());
         let statuses = [made.0.status, made.1.status, made.2.status, made.3.status];
-        assert_eq!(
-            statuses.iter().filter(|status| **status == 201).count(),
-            1,
-            "{statuses:?}"
-        );
+        let made = statuses.iter().filter(|status| **status == 201).count();
+        assert_eq!(made, 1, "{statuses:?}");
         server.close().await;
     })
     .await;

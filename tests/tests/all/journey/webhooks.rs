@@ -3,47 +3,20 @@
 use std::collections::BTreeSet;
 
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const SECOND: i64 = 1000;
 const HOUR: i64 = 3600 * SECOND;
 
-/// The only event of a booking, once its status is this.
-pub(crate) async fn event_that_is(partner: &Partner, booking: &str, status: &str) -> Value {
-    until(&format!("an event that is {status}"), async || {
-        let event = partner.events(booking).await.remove(0);
-        (event["status"] == status).then_some(event)
-    })
-    .await
-}
-
-/// Milliseconds from now until the next automatic attempt.
-pub(crate) fn wait_ms(server: &TestServer, event: &Value) -> i64 {
-    let at = event["nextAttemptAt"].as_str().unwrap();
-    let at = bookguard_core::model::Timestamp::parse(at).unwrap();
-    at.ms() - server.now_ms()
-}
-
-async fn attempts(partner: &Partner, event: &Value) -> Vec<Value> {
-    let id = event["eventId"].as_str().unwrap();
-    let event = partner
-        .caller
-        .get(&format!("/v1/webhook-events/{id}"))
-        .await
-        .ok(200);
-    event["attempts"].as_array().unwrap().clone()
-}
-
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(503));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(503)).await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
         let waits = [
@@ -59,11 +32,11 @@ async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
         ];
         for (made, wait) in (1..).zip(waits) {
             let event = until("the next failure", async || {
-                let event = event_that_is(&acme, &booking, "failed").await;
+                let event = acme.event_that_is(&booking, "failed").await;
                 (event["deliveries"][0]["attempts"] == made).then_some(event)
             });
             let event = event.await;
-            let ms = wait_ms(&server, &event);
+            let ms = server.until_next_attempt(&event);
             let (low, high) = (wait * 800, wait * 1200);
             assert!(
                 (low..=high).contains(&ms),
@@ -74,18 +47,16 @@ async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
         }
         receiver.wait_for(10).await;
         let event = until("the end", async || {
-            let event = event_that_is(&acme, &booking, "failed").await;
+            let event = acme.event_that_is(&booking, "failed").await;
             (event["deliveries"][0]["attempts"] == 10).then_some(event)
         });
         let event = event.await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
-        let records = attempts(&acme, &event).await;
+        let event = acme.event(&event).await;
+        let records = event.list("attempts");
         assert_eq!(records.len(), 10);
-        for (number, record) in (1..).zip(&records) {
-            assert_eq!(
-                (&record["number"], &record["error"]),
-                (&json!(number), &json!("http_5xx"))
-            );
+        for (number, record) in (1..).zip(records) {
+            record.holds(json!({"number": number, "error": "http_5xx"}));
         }
         // The same bytes every time, each under its own time's signature.
         let received = receiver.received();
@@ -110,49 +81,45 @@ async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
 async fn what_a_receiver_answers_decides_what_comes_next() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
+        let later = |status, header| Answer::Headed(status, header);
         for (answer, error, wait) in [
             (Answer::Status(500), "http_5xx", Some((4, 6))),
             (Answer::Status(404), "http_4xx", Some((4, 6))),
             (
-                Answer::Headed(302, "location: http://127.0.0.1:9/\r\n"),
+                later(302, "location: http://127.0.0.1:9/\r\n"),
                 "redirect_refused",
                 Some((4, 6)),
             ),
             (
-                Answer::Headed(429, "retry-after: 120\r\n"),
+                later(429, "retry-after: 120\r\n"),
                 "throttled",
                 Some((120, 120)),
             ),
             (
-                Answer::Headed(503, "retry-after: 7200\r\n"),
+                later(503, "retry-after: 7200\r\n"),
                 "http_5xx",
                 Some((7200, 7200)),
             ),
             (
-                Answer::Headed(503, "retry-after: 999999999\r\n"),
+                later(503, "retry-after: 999999999\r\n"),
                 "http_5xx",
                 Some((86400, 86400)),
             ),
-            (
-                Answer::Headed(500, "retry-after: 120\r\n"),
-                "http_5xx",
-                Some((4, 6)),
-            ),
+            (later(500, "retry-after: 120\r\n"), "http_5xx", Some((4, 6))),
             (Answer::Close, "connection_reset", Some((4, 6))),
             (Answer::Status(413), "payload_too_large", None),
             (Answer::Status(410), "gone", None),
         ] {
             let acme = server.partner("Acme").await;
-            let receiver = Receiver::start().await;
-            receiver.answer(answer.clone());
+            let receiver = Receiver::answering(answer.clone()).await;
             acme.endpoint(&receiver.url()).await;
             let booking = acme.book().await;
-            let event = event_that_is(&acme, &booking, "failed").await;
+            let event = acme.event_that_is(&booking, "failed").await;
             assert_eq!(event["deliveries"][0]["lastError"], error, "{answer:?}");
             match wait {
                 None => assert!(event["nextAttemptAt"].is_null(), "{answer:?}: {event}"),
                 Some((low, high)) => {
-                    let ms = wait_ms(&server, &event);
+                    let ms = server.until_next_attempt(&event);
                     assert!(
                         (low * SECOND..=high * SECOND).contains(&ms),
                         "{answer:?}: {ms} ms"
@@ -166,13 +133,11 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
         let gone = Receiver::start().await.url();
         acme.endpoint(&gone).await;
         let booking = acme.book().await;
-        let event = event_that_is(&acme, &booking, "failed").await;
+        let event = acme.event_that_is(&booking, "failed").await;
         assert_eq!(event["deliveries"][0]["lastError"], "connection_refused");
-        let records = attempts(&acme, &event).await;
-        assert_eq!(
-            (&records[0]["phase"], &records[0]["statusCode"]),
-            (&json!("connect"), &Value::Null)
-        );
+        let event = acme.event(&event).await;
+        let records = event.list("attempts");
+        records[0].holds(json!({"phase": "connect", "statusCode": null}));
     })
     .await;
 }
@@ -180,17 +145,14 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
 #[tokio::test]
 async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(410));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(410)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let first = acme.book().await;
-        event_that_is(&acme, &first, "failed").await;
-        let path = format!("/v1/webhook-endpoints/{endpoint}");
-        assert_eq!(acme.caller.get(&path).await.ok(200)["enabled"], false);
+        acme.event_that_is(&first, "failed").await;
+        assert_eq!(acme.endpoint_shown(&endpoint).await["enabled"], false);
         let second = acme.book().await;
-        event_that_is(&acme, &second, "no_endpoints").await;
+        acme.event_that_is(&second, "no_endpoints").await;
         server.advance(48 * HOUR);
         let third = Receiver::start().await;
         acme.endpoint(&third.url()).await;
@@ -204,30 +166,21 @@ async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
 #[tokio::test]
 async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_status() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let (all, some) = (Receiver::start().await, Receiver::start().await);
         acme.endpoint(&all.url()).await;
         let body =
             json!({"url": some.url(), "events": ["booking.protected"], "description": "second"});
-        let made = acme
-            .caller
-            .post("/v1/webhook-endpoints", &body)
-            .await
-            .ok(201);
-        assert_eq!(
-            (&made["events"], &made["description"]),
-            (&body["events"], &body["description"])
-        );
+        let made = acme.post("/v1/webhook-endpoints", &body).await.ok(201);
+        made.holds(json!({"events": body["events"], "description": body["description"]}));
         some.answer(Answer::Status(500));
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "delivered").await;
+        acme.event_that_is(&booking, "delivered").await;
         acme.protect(&booking).await;
         let protected = until("a delivery and a failure", async || {
             let event = acme.events(&booking).await.remove(1);
-            let mut statuses: Vec<_> = event["deliveries"]
-                .as_array()
-                .unwrap()
+            let mut statuses: Vec<_> = event
+                .list("deliveries")
                 .iter()
                 .map(|d| d["status"].to_string())
                 .collect();
@@ -252,28 +205,23 @@ async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_st
 #[tokio::test]
 async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "failed").await;
+        acme.event_that_is(&booking, "failed").await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
-        let ended = acme.caller.delete(&path).await.ok(200);
-        assert_eq!(
-            (&ended["endpointId"], &ended["enabled"]),
-            (&json!(endpoint), &json!(false))
-        );
-        assert_eq!(acme.caller.get(&path).await.status, 404);
-        assert_eq!(acme.caller.delete(&path).await.status, 404);
-        let list = acme.caller.get("/v1/webhook-endpoints").await.ok(200);
+        let ended = acme.delete(&path).await.ok(200);
+        ended.holds(json!({"endpointId": endpoint, "enabled": false}));
+        assert_eq!(acme.get(&path).await.status, 404);
+        assert_eq!(acme.delete(&path).await.status, 404);
+        let list = acme.get("/v1/webhook-endpoints").await.ok(200);
         assert_eq!(list["data"], json!([]));
-        let event = event_that_is(&acme, &booking, "failed").await;
+        let event = acme.event_that_is(&booking, "failed").await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
         server.advance(HOUR);
         let later = acme.book().await;
-        event_that_is(&acme, &later, "no_endpoints").await;
+        acme.event_that_is(&later, "no_endpoints").await;
         // A further endpoint shows that the courier has been round since.
         let other = Receiver::start().await;
         acme.endpoint(&other.url()).await;
@@ -300,7 +248,7 @@ async fn events_of_a_partner_are_numbered_without_gaps() {
         let received = receiver.wait_for(10).await;
         let numbers: BTreeSet<u64> = received
             .iter()
-            .map(|one| one.json()["seq"].as_u64().unwrap())
+            .map(|one| one.json().number("seq"))
             .collect();
         assert_eq!(numbers, (1..=10).collect());
     })
@@ -336,13 +284,11 @@ async fn a_dead_receiver_does_not_hold_up_a_living_one() {
 #[tokio::test]
 async fn undelivered_events_are_delivered_after_a_restart() {
     on_every_engine(async |engine| {
-        let mut server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (mut server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
-        event_that_is(&acme, &booking, "failed").await;
+        acme.event_that_is(&booking, "failed").await;
         receiver.answer(Answer::Status(200));
         server.restart().await;
         server.advance(6 * SECOND);

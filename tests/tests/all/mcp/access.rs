@@ -2,6 +2,7 @@
 
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
@@ -14,7 +15,7 @@ const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or inva
 
 /// Arguments of a tool: what it requires, and every id it takes.
 fn arguments(tool: &Value, ids: &Map<String, Value>) -> Value {
-    let mut arguments = match tool["name"].as_str().unwrap() {
+    let mut arguments = match tool.text("name") {
         "create_booking" => samples::booking(),
         "cancel_booking" => samples::cancellation(),
         _ => json!({}),
@@ -53,7 +54,7 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
         on_every_way(&server, &other, async |client, way| {
             let mut walked = 0;
             for tool in client.tools.clone() {
-                let name = tool["name"].as_str().unwrap();
+                let name = tool.text("name");
                 let asked = arguments(&tool, &theirs);
                 if asked == arguments(&tool, &nobodys) {
                     continue;
@@ -128,15 +129,14 @@ async fn an_idempotency_key_is_the_partner_s_own_on_every_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
         let event = acme.events(&booking).await[0]["eventId"].clone();
         let reading = ["bookings:read", "evidence:read", "webhooks:read"];
         let reader = acme.scoped(&reading).await;
         let mut client = Client::over_http(&reader).await;
         for tool in client.tools.clone() {
-            let name = tool["name"].as_str().unwrap();
+            let name = tool.text("name");
             let called = client
                 .call(name, arguments(&tool, &ids(&booking, &event)))
                 .await;
@@ -174,18 +174,16 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_key_tools_are_listed_and_a_wrong_key_is_refused() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let stranger = server.caller();
         let revoked = acme
-            .caller
             .post("/v1/api-keys", &json!({"name": "r"}))
             .await
             .ok(201);
-        let gone = stranger.with_key(revoked["apiKey"].as_str().unwrap());
-        let path = format!("/v1/api-keys/{}", revoked["apiKeyId"].as_str().unwrap());
+        let gone = stranger.with_key(revoked.text("apiKey"));
+        let path = format!("/v1/api-keys/{}", revoked.text("apiKeyId"));
         Client::over_http(&gone).await;
-        acme.caller.delete(&path).await.ok(200);
+        acme.delete(&path).await.ok(200);
         let wrong = stranger.with_key("bgk_wrong");
         for (method, params, open) in [
             ("ping", json!({}), true),
@@ -225,7 +223,7 @@ async fn a_bridge_without_a_key_lists_and_says_what_it_lacks() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let url = server.running().url();
-        let line = bookguard_tests::program::bookguard(["mcp"]).env("BOOKGUARD_URL", &url);
+        let line = bookguard_tests::program::bookguard("mcp").env("BOOKGUARD_URL", &url);
         let mut client = Client::over_bridge(line).await;
         let refused = client
             .ask("tools/call", json!({"name": "list_bookings"}))
@@ -234,11 +232,11 @@ async fn a_bridge_without_a_key_lists_and_says_what_it_lacks() {
         client.end().await;
         let lost = server.running().url();
         server.close().await;
-        let line = bookguard_tests::program::bookguard(["mcp"]).env("BOOKGUARD_URL", lost);
+        let line = bookguard_tests::program::bookguard("mcp").env("BOOKGUARD_URL", lost);
         let mut bridge = line.talk();
         bridge.tell(request(1, "ping", json!({})).to_string()).await;
         let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
-        let why = answer["error"]["message"].as_str().unwrap();
+        let why = answer["error"].text("message");
         assert!(
             answer["id"] == 1 && why.contains("cannot be reached"),
             "{answer}"
@@ -264,20 +262,15 @@ async fn pages_of_other_sites_do_not_reach_it() {
             ("origin", "https://evil.example.com", "origin_not_allowed"),
             ("origin", "null", "origin_not_allowed"),
         ] {
-            let ask = acme.caller.request("POST", "/mcp").header(header, value);
+            let ask = acme.request("POST", "/mcp").header(header, value);
             let ask = ask.header("content-type", "application/json");
             let reply = acme
-                .caller
                 .send(ask.body(request(1, "ping", json!({})).to_string()))
                 .await;
             match code {
                 "" => drop(reply.ok(200)),
                 code => {
-                    assert_eq!(
-                        (reply.status, reply.code().as_str()),
-                        (403, code),
-                        "{value}"
-                    );
+                    reply.refused(403, code);
                     assert!(reply.string("message").contains("--public-url"));
                 }
             }

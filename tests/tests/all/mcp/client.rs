@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Ran, Talking};
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ impl Called {
     /// The code of a refusal.
     pub fn code(&self) -> String {
         let refusal = self.refusal();
-        refusal["code"].as_str().unwrap().to_owned()
+        refusal.text("code").to_owned()
     }
 }
 
@@ -90,14 +91,14 @@ impl Client {
         assert_eq!(server["serverInfo"]["name"], "bookguard");
         client.notify("notifications/initialized").await;
         let listed = client.ask("tools/list", json!({})).await;
-        client.tools = listed["result"]["tools"].as_array().unwrap().clone();
+        client.tools = listed["result"].list("tools").clone();
         client.compile();
         client
     }
 
     fn compile(&mut self) {
         for tool in &self.tools {
-            let name = tool["name"].as_str().unwrap();
+            let name = tool.text("name");
             let mut compile = |which: &str| {
                 let mut compiler = Compiler::new();
                 let address = format!("http://test/{name}/{which}");
@@ -123,10 +124,7 @@ impl Client {
                 serde_json::from_str(&bridge.line().await.expect("an answer")).unwrap()
             }
         };
-        assert_eq!(
-            (&answer["jsonrpc"], &answer["id"]),
-            (&json!("2.0"), &json!(self.id))
-        );
+        answer.holds(json!({"jsonrpc": "2.0", "id": self.id}));
         answer
     }
 
@@ -162,11 +160,11 @@ impl Client {
         let answer = self.ask("tools/call", params).await;
         let result = &answer["result"];
         assert!(result.is_object(), "{answer}");
-        let content = result["content"].as_array().unwrap();
+        let content = result.list("content");
         assert_eq!((content.len(), &content[0]["type"]), (1, &json!("text")));
         Called {
             refused: result["isError"] == true,
-            text: content[0]["text"].as_str().unwrap().to_owned(),
+            text: content[0].text("text").to_owned(),
             structured: result["structuredContent"].clone(),
         }
     }

@@ -1,8 +1,9 @@
 //! What no proper client would send: over HTTP, and to the bridge.
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Serving;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::{BOUND, until};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -11,127 +12,31 @@ use tokio::time::timeout;
 use crate::mcp::client::{post, request};
 use crate::mcp::story::{local, remote};
 
-/// Messages, and the id and code of the error each is answered with.
-fn hostile() -> Vec<(String, Value, i64)> {
+/// The lines of a table: what is expected, and a message, in which `DEEP` stands for a bomb.
+fn messages(table: &str) -> Vec<(&str, String)> {
     let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
-    let call = |arguments: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"get_booking","arguments":{arguments}}}}}"#
-        )
-    };
-    vec![
-        ("nonsense".to_owned(), Value::Null, -32700),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"method":"ping""#.to_owned(),
-            Value::Null,
-            -32700,
-        ),
-        (
-            r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#.to_owned(),
-            Value::Null,
-            -32600,
-        ),
-        ("[]".to_owned(), Value::Null, -32600),
-        (r#"{"id":7,"method":"ping"}"#.to_owned(), json!(7), -32600),
-        (
-            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"a":{deep}}}}}"#),
-            json!(7),
-            -32600,
-        ),
-        (
-            request(7, "no/such/method", json!({})).to_string(),
-            json!(7),
-            -32601,
-        ),
-        (
-            request(7, "prompts/get", json!({"name": "x"})).to_string(),
-            json!(7),
-            -32601,
-        ),
-        (
-            request(7, "prompts/list", json!({})).to_string(),
-            json!(7),
-            -32601,
-        ),
-        (
-            request(
-                7,
-                "completion/complete",
-                json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}),
-            )
-            .to_string(),
-            json!(7),
-            -32601,
-        ),
-        (
-            request(7, "initialize", json!({"protocolVersion": 7})).to_string(),
-            json!(7),
-            -32602,
-        ),
-        (
-            request(7, "resources/read", json!({"uri": {}})).to_string(),
-            json!(7),
-            -32602,
-        ),
-        (
-            request(7, "tools/call", json!({})).to_string(),
-            json!(7),
-            -32602,
-        ),
-        (
-            request(7, "tools/call", json!({"name": "no_such_tool"})).to_string(),
-            json!(7),
-            -32602,
-        ),
-        (call("[]"), json!(7), -32602),
-        (call("7"), json!(7), -32602),
-    ]
-}
-
-/// Calls that are refused by what they ask, not by how.
-fn refused() -> Vec<(String, &'static str)> {
-    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
-    let call = |name: &str, arguments: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
-        )
-    };
-    vec![
-        (call("get_booking", "{}"), "missing_field"),
-        (call("get_booking", r#"{"bookingId":null}"#), "null"),
-        (
-            call("get_booking", &format!(r#"{{"bookingId":{deep}}}"#)),
-            "wrong_type",
-        ),
-        (
-            call("get_booking", r#"{"bookingId":"../../partners/me"}"#),
-            "not_found",
-        ),
-        (
-            call("create_booking", &format!(r#"{{"talent":{deep}}}"#)),
-            "invalid_request",
-        ),
-        (
-            call("verify_evidence", &format!(r#"{{"packet":{deep}}}"#)),
-            "wrong_type",
-        ),
-    ]
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    let messages = lines.map(|line| line.split_once(" <- ").unwrap());
+    messages
+        .map(|(expected, message)| (expected, message.replace("DEEP", &deep)))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let mut remote = remote(&server, &acme).talk();
         let mut local = local(&server, &acme).talk();
-        for (message, id, code) in hostile() {
+        for (expected, message) in messages(include_str!("hostile.txt")) {
+            let (id, code) = expected.split_once(' ').unwrap();
+            let [id, code] = [id, code].map(|text| serde_json::from_str::<Value>(text).unwrap());
             let shown = &message[..message.len().min(200)];
             let over_http = post(&acme.caller, message.clone()).await;
             let answer = over_http.json();
             assert_eq!(
                 (&answer["id"], &answer["error"]["code"]),
-                (&id, &json!(code)),
+                (&id, &code),
                 "{shown}"
             );
             for bridge in [&mut remote, &mut local] {
@@ -141,13 +46,12 @@ async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
                 assert_eq!(line, over_http.text(), "{shown}");
             }
         }
-        for (message, code) in refused() {
+        for (code, message) in messages(include_str!("refused.txt")) {
             let shown = &message[..message.len().min(200)];
             let over_http = post(&acme.caller, message.clone()).await;
             let result = &over_http.ok(200)["result"];
             assert_eq!(result["isError"], true, "{shown}");
-            let body: Value =
-                serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+            let body: Value = serde_json::from_str(result["content"][0].text("text")).unwrap();
             assert_eq!(body["code"], code, "{shown}: {body}");
             for bridge in [&mut remote, &mut local] {
                 bridge.tell(&message).await;
@@ -186,7 +90,7 @@ async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
 async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
     let database = TestDatabase::new(Engine::Sqlite);
     let serving = Serving::start(&database, &[]).await;
-    let acme = Partner::register(&serving.caller(), "Acme").await;
+    let acme = serving.partner("Acme").await;
     acme.book().await;
     let broken = Connection::open(database.file()).unwrap();
     broken.execute("UPDATE event SET body = x'7b'", ()).unwrap();
@@ -194,7 +98,7 @@ async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
     let reply = post(&acme.caller, request(1, "tools/call", params).to_string()).await;
     let result = reply.ok(200)["result"].clone();
     assert_eq!(result["isError"], true);
-    let told = result["content"][0]["text"].as_str().unwrap();
+    let told = result["content"][0].text("text");
     assert!(
         told.contains(r#""code":"internal""#) && !told.contains("evt_"),
         "{told}"
@@ -210,12 +114,10 @@ async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_waits_holds_up_no_server_that_stops() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let params = json!({"name": "list_webhook_events", "arguments": {"wait": 30}});
         let call = request(1, "tools/call", params).to_string();
         let ask = acme
-            .caller
             .request("POST", "/mcp")
             .header("content-type", "application/json");
         let waiting = tokio::spawn({
@@ -302,7 +204,7 @@ async fn every_revision_that_is_announced_is_spoken() {
         for name in ["title", "version"] {
             assert_eq!(card[name], server[name], "{name}");
         }
-        let named = card["name"].as_str().unwrap().split_once('/').unwrap().1;
+        let named = card.text("name").split_once('/').unwrap().1;
         assert_eq!(server["name"], named);
     })
     .await;

@@ -3,6 +3,7 @@
 use bookguard_core::limits::{BODY_BYTES, FAULTS, PACKET_BYTES};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::raw::{Raw, exchange};
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
@@ -36,8 +37,7 @@ fn chunked(partner: &Partner, message: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let stranger = server.caller();
         let verify = |size: usize| {
             let packet = json!({"packet": {"filler": "x".repeat(size)}});
@@ -58,10 +58,7 @@ async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
         let small = request(1, "ping", json!({"x": "x".repeat(8000)})).to_string();
         assert_eq!(status(&stranger, small.clone()).await, 200);
         let larger = post(&stranger, small.replace("xx", "xxx")).await;
-        assert_eq!(
-            (larger.status, larger.code().as_str()),
-            (413, "body_too_large")
-        );
+        larger.refused(413, "body_too_large");
         assert!(larger.string("message").contains("x-api-key"));
         // Only what a tool is to verify may be large.
         let padded = request(1, "ping", json!({"x": "x".repeat(BODY_BYTES)})).to_string();
@@ -73,12 +70,11 @@ async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
             .ok(200);
         assert!(answer.to_string().contains("body_too_large"), "{answer}");
         let plain = acme
-            .caller
             .request("POST", "/mcp")
             .header("content-type", "text/plain");
-        assert_eq!(acme.caller.send(plain.body("{}")).await.status, 415);
+        assert_eq!(acme.send(plain.body("{}")).await.status, 415);
         for method in ["GET", "DELETE", "PUT", "OPTIONS"] {
-            let refused = acme.caller.send(acme.caller.request(method, "/mcp")).await;
+            let refused = acme.send(acme.request(method, "/mcp")).await;
             assert_eq!(
                 (refused.status, refused.header("allow")),
                 (405, Some("POST")),
@@ -178,8 +174,7 @@ async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_hold_neither_places_nor_turns() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let wait = call(
             "list_webhook_events",
             &json!({"wait": 30, "after": 1_000_000}),
@@ -211,14 +206,13 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_argument_faults_are_listed_and_only_packets_may_be_large() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let members = (0..4000).map(|n| (format!("m{n}"), json!([])));
         let many = call("get_booking", &Value::Object(members.collect()));
         let answer = post(&acme.caller, many).await.ok(200);
-        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        let text = answer["result"]["content"][0].text("text");
         let refusal: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(refusal["details"].as_array().unwrap().len(), FAULTS);
+        assert_eq!(refusal.list("details").len(), FAULTS);
         let large = "x".repeat(BODY_BYTES);
         for (tool, arguments) in [
             ("get_booking", json!({"bookingId": large})),
@@ -226,16 +220,12 @@ async fn few_argument_faults_are_listed_and_only_packets_may_be_large() {
             ("cancel_booking", json!({"bookingId": "x", "note": large})),
         ] {
             let answer = post(&acme.caller, call(tool, &arguments)).await.ok(200);
-            let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+            let text = answer["result"]["content"][0].text("text");
             let refusal: Value = serde_json::from_str(text).unwrap();
             assert_eq!(refusal["code"], "body_too_large", "{tool}");
         }
         let bad_limit = post(&acme.caller, call("list_bookings", &json!({"limit": 0}))).await;
-        assert!(
-            bad_limit.text().contains(r#"\"pointer\":\"/limit\""#),
-            "{}",
-            bad_limit.text()
-        );
+        bad_limit.says(&[r#"\"pointer\":\"/limit\""#]);
     })
     .await;
 }
@@ -277,8 +267,7 @@ async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_do_not_make_a_bridge_deaf() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         for line in [remote(&server, &acme), local(&server, &acme)] {
             let mut bridge = line.talk();
             for _ in 0..20 {

@@ -3,6 +3,7 @@
 use bookguard_core::clock::Clock;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
@@ -14,14 +15,14 @@ use crate::mcp::client::Client;
 
 /// The bridge to the server's server, as this partner.
 pub fn remote(server: &TestServer, partner: &Partner) -> CommandLine {
-    bookguard(["mcp"])
+    bookguard("mcp")
         .env("BOOKGUARD_URL", server.running().url())
         .env("BOOKGUARD_API_KEY", &partner.key)
 }
 
 /// The bridge to the server's database, for this partner.
 pub fn local(server: &TestServer, partner: &Partner) -> CommandLine {
-    let line = server.database().command(["mcp", "--dev"]);
+    let line = server.database().command("mcp --dev");
     line.arg("--partner").arg(&partner.id)
 }
 
@@ -46,15 +47,14 @@ pub async fn on_every_way(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_booking_goes_from_the_first_call_to_evidence_that_verifies() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         on_every_way(&server, &acme, async |client, way| {
             let mut arguments = samples::booking();
             arguments["idempotencyKey"] = format!("booking-{way}").into();
             let booking = client.call("create_booking", arguments.clone()).await.ok();
             let again = client.call("create_booking", arguments).await.ok();
             assert_eq!(booking, again, "the same key is the same booking");
-            let id = booking["bookingId"].as_str().unwrap();
+            let id = booking.text("bookingId");
             protect_and_read(client, id).await;
             cancel_as_shown(client, id).await;
             evidence(&server, client, id).await;
@@ -79,10 +79,7 @@ async fn protect_and_read(client: &mut Client, id: &str) {
         .call("get_booking", json!({"bookingId": id}))
         .await
         .ok();
-    assert_eq!(
-        (&booking["status"], &booking["bookingId"]),
-        (&json!("protected"), &json!(id))
-    );
+    booking.holds(json!({"status": "protected", "bookingId": id}));
     let arguments = json!({"status": "protected", "limit": 1});
     let list = client.call("list_bookings", arguments).await.ok();
     assert_eq!(list["data"][0]["bookingId"], id, "the newest");
@@ -131,21 +128,18 @@ async fn evidence(server: &TestServer, client: &mut Client, id: &str) {
         .await
         .unwrap();
     assert_eq!(resource["mimeType"], "application/json");
-    let read: Value = serde_json::from_str(resource["text"].as_str().unwrap()).unwrap();
-    assert_eq!(
-        read["entries"].as_array().unwrap().len(),
-        packet["entries"].as_array().unwrap().len()
-    );
+    let read: Value = serde_json::from_str(resource.text("text")).unwrap();
+    assert_eq!(read.list("entries").len(), packet.list("entries").len());
     let verified = async |client: &mut Client, arguments: Value| {
         let report = client.call("verify_evidence", arguments).await.ok();
-        let failed = report["checks"].as_array().unwrap().iter();
+        let failed = report.list("checks").iter();
         let failed = failed.filter(|check| check["passed"] == false).count();
         assert_eq!(report["verified"] == true, failed == 0, "{report}");
         report["verified"] == true
     };
     assert!(verified(client, json!({"bookingId": id})).await);
     assert!(verified(client, json!({"packet": packet})).await);
-    let key = server.caller().get("/v1/ledger/key").await.text();
+    let key = server.vkey().await;
     assert!(verified(client, json!({"packet": packet, "ledgerKey": key})).await);
     let foreign = "example.com/log+7db0e2a1+AeTFbmWP1l9FsVkfX2mEl5ZzIkRtZyEMJvpFgvO7JFEN";
     assert!(!verified(client, json!({"packet": packet, "ledgerKey": foreign})).await);
@@ -168,8 +162,7 @@ async fn evidence(server: &TestServer, client: &mut Client, id: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let mut expected = Vec::new();
         for _ in 0..26 {
             server.advance(1);
@@ -181,8 +174,8 @@ async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
             let mut params = json!({});
             loop {
                 let page = client.ask("resources/list", params).await["result"].clone();
-                for resource in page["resources"].as_array().unwrap() {
-                    found.push(resource["uri"].as_str().unwrap().to_owned());
+                for resource in page.list("resources") {
+                    found.push(resource.text("uri").to_owned());
                 }
                 match page["nextCursor"].as_str() {
                     Some(cursor) => params = json!({"cursor": cursor}),
@@ -217,7 +210,6 @@ async fn events_are_listed_and_delivered_once_more() {
             let events = json!({"bookingId": id, "type": "booking.created", "limit": 5});
             let event = until("the first attempt", async || {
                 let log = acme
-                    .caller
                     .get(&format!("/v1/webhook-events?bookingId={id}"))
                     .await;
                 let event = log.ok(200)["data"][0].clone();
@@ -241,23 +233,19 @@ async fn events_are_listed_and_delivered_once_more() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let first = Client::over_http(&server.caller()).await.tools;
         on_every_way(&server, &acme, async |client, way| {
             assert_eq!(client.tools, first, "{way}");
         })
         .await;
-        let names: Vec<&str> = first
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap())
-            .collect();
+        let names: Vec<&str> = first.iter().map(|tool| tool.text("name")).collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
         let hinted = |hint: &str| -> Vec<&str> {
             let tools = first
                 .iter()
                 .filter(|tool| tool["annotations"][hint] == true);
-            tools.map(|tool| tool["name"].as_str().unwrap()).collect()
+            tools.map(|tool| tool.text("name")).collect()
         };
         assert_eq!(hinted("destructiveHint"), ["cancel_booking"]);
         let writing = [
@@ -275,12 +263,11 @@ async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_the_one_over_http_word_for_word() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let id = acme.book().await;
         // More digits than a double has are refused, not rounded.
         let precise = r#"{"talent":{"id":"t","name":"T"},"organizer":{"id":"o"},"eventType":"x","bookingValue":0.1000000000000000000001,"eventDate":7,"surplus":null}"#;
-        let over_http = acme.caller.post_text("/v1/bookings", precise).await;
+        let over_http = acme.post_text("/v1/bookings", precise).await;
         assert_eq!(over_http.status, 400);
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"create_booking","arguments":{precise}}}}}"#
@@ -291,10 +278,10 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
         let mut client = Client::over_http(&acme.caller).await;
         // What is a parameter of the query there is an argument here.
         let argued = |text: String| text.replace(r#"":"?"#, r#"":"/"#);
-        let refused = acme.caller.get("/v1/bookings?limit=1000&cursor=x").await;
+        let refused = acme.get("/v1/bookings?limit=1000&cursor=x").await;
         let called = client.call_anyhow("list_bookings", json!({"limit": 1000, "cursor": "x"})).await;
         assert_eq!(called.text, argued(refused.text()));
-        let refused = acme.caller.get(&format!("/v1/bookings/{id}?x=1")).await;
+        let refused = acme.get(&format!("/v1/bookings/{id}?x=1")).await;
         let called = client.call_anyhow("get_booking", json!({"bookingId": id, "x": 1})).await;
         assert_eq!(called.text, argued(refused.text()));
         // A key that was used for something else.
@@ -325,7 +312,7 @@ async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
             .call("verify_evidence", json!({"packet": {}}))
             .await
             .ok();
-        acme.caller.get("/v1/bookings").await.ok(200);
+        acme.get("/v1/bookings").await.ok(200);
         let mut calls = 2;
         loop {
             let called = client.call("list_bookings", json!({})).await;
@@ -336,7 +323,7 @@ async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
             calls += 1;
         }
         assert!((3..BURST).contains(&calls), "{calls}");
-        assert_eq!(acme.caller.get("/v1/bookings").await.status, 429);
+        assert_eq!(acme.get("/v1/bookings").await.status, 429);
     })
     .await;
 }

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
 use bookguard_tests::program::Serving;
-use bookguard_tests::test_server::Partner;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
@@ -77,15 +76,15 @@ async fn a_node_speaks_tls_with_the_server_it_was_told_to_trust_and_with_no_othe
     nothing_was_made(&folder);
 
     let node = Serving::of(serve(&trusting("verify-full", &known), &folder)).await;
-    let acme = Partner::register(&node.caller(), "Acme").await;
+    let acme = node.partner("Acme").await;
     acme.book().await;
-    acme.caller.get("/v1/bookings").await.ok(200);
+    acme.get("/v1/bookings").await.ok(200);
     let sessions = "SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) \
                     WHERE application_name LIKE 'bookguard%'";
     let counted = block_in_place(|| postgres.sql(database_of(&url), sessions));
     let (all, encrypted) = counted.split_once('|').unwrap();
     assert!(all == encrypted && all != "0", "{counted}");
-    assert_eq!(node.terminate().await.0, Some(0));
+    node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
 use bookguard_tests::engine::TestDatabase;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
@@ -22,7 +23,7 @@ async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered(
         Serving::start(&database, &[]).await,
     ];
     let acme = Partner::register(&nodes[0].caller(), "Acme").await;
-    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let vkey = acme.get("/v1/ledger/key").await.text();
     let addresses = Addresses::of(nodes.iter().map(Serving::url));
     let mut load = Load::start(8, &acme.caller, &addresses);
     load.answers(100).await;
@@ -35,13 +36,13 @@ async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered(
     load.answers(100).await;
     let told = load.finish().await;
     for node in &nodes {
-        told.check_all(&acme.caller.at(node.url())).await;
+        told.check_all(&acme.at(node.url())).await;
     }
     let after = Mirror::download(&acme.caller, &vkey).await;
     after.extends(&before);
     after.chains();
     for node in nodes {
-        assert_eq!(node.terminate().await.0, Some(0));
+        node.stop().await;
     }
     database.verify(told.bookings.len()).await;
 }
@@ -79,12 +80,7 @@ async fn what_no_standby_has_is_not_answered_as_done() {
     })
     .await;
     let reply = asked.await.unwrap();
-    assert_eq!(
-        (reply.status, reply.code().as_str()),
-        (503, "unavailable"),
-        "{}",
-        reply.text()
-    );
+    reply.refused(503, "unavailable");
     // Nor is it for who asks again, though the primary has it.
     let caller = acme.caller.clone();
     let asked = tokio::spawn(async move {
@@ -103,12 +99,12 @@ async fn what_no_standby_has_is_not_answered_as_done() {
     assert!([201, 503].contains(&reply.status), "{}", reply.text());
     let again = until("the standby to take part again", async || {
         let booking = samples::booking();
-        let reply = acme.caller.post_once("/v1/bookings", "waiting", &booking);
+        let reply = acme.post_once("/v1/bookings", "waiting", &booking);
         let reply = reply.await;
         (reply.status == 201).then_some(reply)
     });
     assert_eq!(again.await.header("idempotent-replayed"), Some("true"));
-    let list = acme.caller.get("/v1/bookings").await.ok(200);
-    assert_eq!(list["data"].as_array().unwrap().len(), 2);
+    let list = acme.get("/v1/bookings").await.ok(200);
+    assert_eq!(list.list("data").len(), 2);
     server.close().await.verify(2).await;
 }

@@ -6,6 +6,7 @@ use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_postgres;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::load::{Addresses, Load, at_once};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::proxy::{Proxy, Rule};
@@ -26,8 +27,7 @@ struct Pair {
 
 impl Pair {
     async fn open(engine: bookguard_tests::engine::Engine) -> Self {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let proxy = Proxy::before(&server.database().url()).await;
         let far = server
             .second_node_with(|config| Config {
@@ -48,12 +48,12 @@ impl Pair {
     }
 
     fn far(&self) -> Caller {
-        self.acme.caller.at(&self.far.url())
+        self.acme.at(&self.far.url())
     }
 
     async fn bookings(&self) -> usize {
         let list = self.near().get("/v1/bookings?limit=100").await.ok(200);
-        list["data"].as_array().unwrap().len()
+        list.list("data").len()
     }
 
     /// Ends both, and looks whether all is well with what they left.
@@ -72,12 +72,7 @@ async fn book(caller: &Caller, key: &str) -> Reply {
 }
 
 fn unavailable(reply: &Reply) {
-    assert_eq!(
-        (reply.status, reply.code().as_str()),
-        (503, "unavailable"),
-        "{}",
-        reply.text()
-    );
+    reply.refused(503, "unavailable");
     assert!(reply.header("retry-after").is_some());
 }
 

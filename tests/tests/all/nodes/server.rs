@@ -2,6 +2,7 @@
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
 use bookguard_tests::engine::TestDatabase;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
@@ -22,7 +23,7 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
         Serving::start(&database, &[]).await,
     ];
     let acme = Partner::register(&nodes[0].caller(), "Acme").await;
-    let vkey = acme.caller.get("/v1/ledger/key").await.text();
+    let vkey = acme.get("/v1/ledger/key").await.text();
     let addresses = Addresses::of(nodes.iter().map(Serving::url));
     let mut mirror = Mirror::download(&acme.caller, &vkey).await;
     let mut load = Load::start(8, &acme.caller, &addresses);
@@ -34,19 +35,19 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
         });
         load.refusals(8).await;
         for path in ["/v1/bookings", "/v1/health"] {
-            let reply = acme.caller.get(path).await;
+            let reply = acme.get(path).await;
             assert_eq!(reply.status, 503, "{path}: {}", reply.text());
         }
         block_in_place(|| postgres.start_again());
         load.answers(40).await;
-        load.told().check(&acme.caller.at(nodes[1].url())).await;
+        load.told().check(&acme.at(nodes[1].url())).await;
         let later = Mirror::download(&acme.caller, &vkey).await;
         later.extends(&mirror);
         mirror = later;
     }
     let told = load.finish().await;
     for node in &nodes {
-        let caller = acme.caller.at(node.url());
+        let caller = acme.at(node.url());
         told.check_all(&caller).await;
         caller.get("/v1/health").await.ok(200);
         // The operator hears of it, and of no password.
@@ -55,7 +56,7 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
     }
     mirror.chains();
     for node in nodes {
-        assert_eq!(node.terminate().await.0, Some(0));
+        node.stop().await;
     }
     database.verify(told.bookings.len()).await;
 }
@@ -74,11 +75,10 @@ async fn sessions_ended_by_an_administrator_are_opened_again() {
         let ended = block_in_place(|| postgres.sql(database_of(&url), end));
         assert_ne!(ended, "0", "round {round}: there were sessions");
         // Reads are simply asked again; a write may have met the end of its session.
-        acme.caller.get("/v1/bookings").await.ok(200);
+        acme.get("/v1/bookings").await.ok(200);
         let key = format!("round-{round}");
         let made = until("a booking", async || {
             let reply = acme
-                .caller
                 .post_once("/v1/bookings", &key, &samples::booking())
                 .await;
             assert!([201, 503].contains(&reply.status), "{}", reply.text());
@@ -86,8 +86,8 @@ async fn sessions_ended_by_an_administrator_are_opened_again() {
         });
         made.await;
     }
-    let list = acme.caller.get("/v1/bookings").await.ok(200);
-    assert_eq!(list["data"].as_array().unwrap().len(), 5);
+    let list = acme.get("/v1/bookings").await.ok(200);
+    assert_eq!(list.list("data").len(), 5);
     let database = server.close().await;
     database.verify(5).await;
     block_in_place(|| postgres.drop_database(&url));

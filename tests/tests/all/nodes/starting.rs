@@ -39,7 +39,7 @@ async fn a_node_waits_for_a_server_that_is_not_there_yet() {
         "{said}"
     );
     node.caller().get("/v1/health").await.ok(200);
-    assert_eq!(node.terminate().await.0, Some(0));
+    node.stop().await;
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn the_wait_for_a_missing_database_server_ends_as_configured() {
     assert!(!ran.stderr.contains("waiting"), "{ran:?}");
     let patient = serve(&url, &folder).env("BOOKGUARD_DATABASE_WAIT_SECONDS", "1");
     let ran = patient.run().await;
-    assert_eq!(ran.code, Some(7), "{ran:?}");
+    ran.ended(7, &[]);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert!(
         lines.len() == 2
@@ -93,24 +93,18 @@ async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_no
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_without_a_free_connection_is_refused_and_the_next_is_answered() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        acme.caller.get("/v1/bookings").await.ok(200);
+        let (server, acme) = TestServer::with_partner(engine).await;
+        acme.get("/v1/bookings").await.ok(200);
         let service = server.running().service();
         // The last waits in vain for one more.
         let held: Vec<_> =
             block_in_place(|| std::iter::from_fn(|| service.reader().ok()).collect());
         assert!(held.len() >= 4, "{}", held.len());
-        let refused = acme.caller.get("/v1/bookings").await;
-        assert_eq!(
-            (refused.status, refused.code().as_str()),
-            (503, "unavailable"),
-            "{}",
-            refused.text()
-        );
+        let refused = acme.get("/v1/bookings").await;
+        refused.refused(503, "unavailable");
         assert_eq!(server.caller().get("/v1/health").await.status, 503);
         drop(held);
-        acme.caller.get("/v1/bookings").await.ok(200);
+        acme.get("/v1/bookings").await.ok(200);
         server.caller().get("/v1/health").await.ok(200);
     })
     .await;

@@ -23,7 +23,7 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
         let server = TestServer::open(engine).await;
         let second = server.second_node().await;
         let acme = server.partner("Acme").await;
-        let made = acme.caller.post("/v1/api-keys", &json!({})).await;
+        let made = acme.post("/v1/api-keys", &json!({})).await;
         let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
         let here = server.caller().with_key(&key);
         let there = here.at(&second.url());
@@ -32,7 +32,7 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
         };
         // Made on one node, good on every other at once; and both remember it now.
         assert_eq!((status(&here).await, status(&there).await), (200, 200));
-        let revoked = acme.caller.delete(&format!("/v1/api-keys/{id}")).await;
+        let revoked = acme.delete(&format!("/v1/api-keys/{id}")).await;
         assert!(revoked.status < 300, "{}", revoked.text());
         assert_eq!(status(&here).await, 401, "where it was revoked, at once");
         server.advance(KEY_CACHE_MS - 1);
@@ -62,7 +62,9 @@ async fn a_partner_approved_on_one_node_is_let_in_on_the_others() {
             .post("/v1/partners/register", &samples::partner("Acme"))
             .await;
         let partner = pending.string("partnerId");
-        let approve = server.database().command(["partners", "approve", &partner]);
+        let approve = server
+            .database()
+            .command(format!("partners approve {partner}"));
         let approved = approve.run().await;
         let key = approved.string("apiKey");
         for caller in [server.caller(), there] {
@@ -79,7 +81,7 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
         let server = TestServer::open(engine).await;
         let second = server.second_node().await;
         let acme = server.partner("Acme").await;
-        let there = acme.caller.at(&second.url());
+        let there = acme.at(&second.url());
         let receiver = Receiver::start().await;
         let book = async || {
             let made = there.post("/v1/bookings", &samples::booking()).await;
@@ -88,7 +90,7 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
             there.get(&events).await.ok(200)["webhookEvents"][0]["status"].clone()
         };
         let endpoint = json!({"url": receiver.url()});
-        let made = acme.caller.post("/v1/webhook-endpoints", &endpoint).await;
+        let made = acme.post("/v1/webhook-endpoints", &endpoint).await;
         let taken = book().await;
         assert!(
             ["pending", "delivered"].map(Value::from).contains(&taken),
@@ -96,7 +98,7 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
         );
         receiver.wait_for(1).await;
         let path = format!("/v1/webhook-endpoints/{}", made.string("endpointId"));
-        acme.caller.delete(&path).await;
+        acme.delete(&path).await;
         assert_eq!(book().await, "no_endpoints");
         second.stop().await;
     })
@@ -108,8 +110,11 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
         let serve = |folder: &TempDir| {
-            bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &database.url()])
-                .in_folder(folder.path())
+            bookguard(format!(
+                "serve --listen 127.0.0.1:0 --db {}",
+                database.url()
+            ))
+            .in_folder(folder.path())
         };
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let one = Serving::of(serve(&first)).await;
@@ -131,13 +136,10 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         // A key that is whole and another's, and one that was cut on its way.
         let other = TempDir::new().unwrap();
         let other_database = TestDatabase::new(engine);
-        let third = bookguard([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--db",
-            &other_database.url(),
-        ]);
+        let third = bookguard(format!(
+            "serve --listen 127.0.0.1:0 --db {}",
+            other_database.url()
+        ));
         Serving::of(third.in_folder(other.path()))
             .await
             .kill()
@@ -170,7 +172,7 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
             let made = std::fs::read(made.unwrap().path()).unwrap();
             assert!(!String::from_utf8_lossy(&made).contains(secret));
         }
-        assert_eq!(one.terminate().await.0, Some(0));
+        one.stop().await;
     })
     .await;
 }
@@ -184,14 +186,14 @@ async fn nodes_that_start_at_once_on_an_empty_database_all_come_up_when_they_hav
     let folder = TempDir::new().unwrap();
     // One key file that none of them finds there yet: on a shared disk, say.
     let serve = || {
-        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &url]);
+        let line = bookguard(format!("serve --listen 127.0.0.1:0 --db {url}"));
         Serving::of(line.in_folder(folder.path()))
     };
     let nodes = tokio::join!(serve(), serve(), serve());
     let mut keys = Vec::new();
     for node in [nodes.0, nodes.1, nodes.2] {
         keys.push(node.caller().get("/v1/ledger/key").await.text());
-        assert_eq!(node.terminate().await.0, Some(0));
+        node.stop().await;
     }
     keys.dedup();
     assert_eq!(keys.len(), 1);
@@ -208,7 +210,7 @@ async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_b
     let url = block_in_place(|| postgres.fresh_database());
     let folder = TempDir::new().unwrap();
     let serve = || {
-        let line = bookguard(["serve", "--listen", "127.0.0.1:0", "--db", &url]);
+        let line = bookguard(format!("serve --listen 127.0.0.1:0 --db {url}"));
         Serving::of(line.in_folder(folder.path()))
     };
     assert_eq!(serve().await.terminate().await.0, Some(0));
@@ -233,6 +235,6 @@ async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_b
         block_in_place(|| drop(held));
     };
     let (node, ()) = tokio::join!(serve(), appears);
-    assert_eq!(node.terminate().await.0, Some(0));
+    node.stop().await;
     block_in_place(|| postgres.drop_database(&url));
 }

@@ -34,8 +34,7 @@ async fn discovery_documents_are_served_to_everybody() {
 #[tokio::test]
 async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let mut answers = std::collections::BTreeSet::new();
         for path in [
             "//",
@@ -61,11 +60,7 @@ async fn unknown_paths_are_404_in_json_with_and_without_a_key() {
             for caller in [&server.caller(), &acme.caller] {
                 for method in ["GET", "POST", "DELETE", "PATCH"] {
                     let reply = caller.send(caller.request(method, path)).await;
-                    assert_eq!(
-                        (reply.status, reply.code().as_str()),
-                        (404, "path_not_found"),
-                        "{path}"
-                    );
+                    reply.refused(404, "path_not_found");
                     answers.insert(reply.body);
                 }
             }

@@ -6,6 +6,7 @@ use bookguard_core::engine::answers::ForgetAnswers;
 use bookguard_core::limits::{INBOX, KEYS_PER_PARTNER};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
@@ -24,13 +25,13 @@ async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do
         let mut keys = Vec::new();
         for _ in 1..KEYS_PER_PARTNER {
             server.advance(60_000);
-            let made = acme.caller.post("/v1/api-keys", &json!({})).await;
+            let made = acme.post("/v1/api-keys", &json!({})).await;
             keys.push(made.string("apiKey"));
         }
         server.advance(60_000);
         let mut remaining = Vec::new();
         for _ in 0..3 {
-            let reply = acme.caller.get("/v1/partners/me").await;
+            let reply = acme.get("/v1/partners/me").await;
             assert_eq!(
                 reply.header("ratelimit-policy"),
                 Some("\"partner\";q=3;w=2")
@@ -45,25 +46,25 @@ async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do
                 "\"partner\";r=0;t=2"
             ]
         );
-        let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
+        let refused = acme.post("/v1/bookings", &samples::booking()).await;
         assert_eq!(
             (refused.status, refused.header("retry-after")),
             (429, Some("1"))
         );
-        other.caller.get("/v1/partners/me").await.ok(200);
+        other.get("/v1/partners/me").await.ok(200);
         for key in &keys {
-            let refused = acme.caller.with_key(key).get("/v1/partners/me").await;
+            let refused = acme.with_key(key).get("/v1/partners/me").await;
             assert_eq!(refused.status, 429, "another key is no other partner");
         }
         // Open routes are not its business.
-        acme.caller.get("/v1/health").await.ok(200);
+        acme.get("/v1/health").await.ok(200);
         server.advance(500);
-        acme.caller.get("/v1/partners/me").await.ok(200);
-        assert_eq!(acme.caller.get("/v1/partners/me").await.status, 429);
+        acme.get("/v1/partners/me").await.ok(200);
+        assert_eq!(acme.get("/v1/partners/me").await.status, 429);
         server.advance(60_000);
-        let bookings = acme.caller.get("/v1/bookings").await.ok(200);
+        let bookings = acme.get("/v1/bookings").await.ok(200);
         assert_eq!(
-            bookings["data"].as_array().unwrap().len(),
+            bookings.list("data").len(),
             0,
             "what was refused was not done"
         );
@@ -103,26 +104,25 @@ async fn registrations_are_rationed_by_address() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         // Whoever holds the write turn keeps the writer from its inbox.
         let turn = server.database().hold_turn();
         let service = Arc::clone(server.running().service());
         assert_eq!(fill(&service), "busy");
-        let refused = acme.caller.post("/v1/bookings", &samples::booking()).await;
-        assert_eq!((refused.status, refused.code().as_str()), (503, "busy"));
+        let refused = acme.post("/v1/bookings", &samples::booking()).await;
+        refused.refused(503, "busy");
         assert_eq!(refused.header("retry-after"), Some("1"));
         // Reads go on.
-        acme.caller.get("/v1/bookings").await.ok(200);
+        acme.get("/v1/bookings").await.ok(200);
         drop(turn);
         drop(service);
         let made = until("room in the inbox", async || {
-            let reply = acme.caller.post("/v1/bookings", &samples::booking()).await;
+            let reply = acme.post("/v1/bookings", &samples::booking()).await;
             (reply.status == 201).then_some(reply)
         });
         made.await;
-        let bookings = acme.caller.get("/v1/bookings").await.ok(200);
-        assert_eq!(bookings["data"].as_array().unwrap().len(), 1);
+        let bookings = acme.get("/v1/bookings").await.ok(200);
+        assert_eq!(bookings.list("data").len(), 1);
     })
     .await;
 }

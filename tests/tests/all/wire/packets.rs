@@ -3,6 +3,7 @@
 use bookguard_core::limits::{ENTRIES_AT_ONCE, PACKET_KEPT_MS};
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
@@ -24,8 +25,7 @@ fn tag(reply: &Reply) -> String {
 #[tokio::test]
 async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
         let first = ask(&acme.caller, &booking, "\"none\"").await;
         let mut last = tag(&first);
@@ -43,7 +43,7 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         let later = ask(&acme.caller, &booking, "\"none\"").await;
         assert_eq!(tag(&later), last);
         assert_ne!(later.json()["createdAt"], first.json()["createdAt"]);
-        assert_eq!(later.json()["entries"].as_array().unwrap().len(), 1);
+        assert_eq!(later.json().list("entries").len(), 1);
         // Each entry counts at once.
         acme.protect(&booking).await;
         let protected = ask(&acme.caller, &booking, &last).await;
@@ -51,9 +51,9 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         assert!(protected.json()["booking"]["protectedAt"].is_string());
         last = tag(&protected);
         let path = format!("/v1/bookings/{booking}/reschedule");
-        acme.caller.post(&path, &samples::new_date()).await.ok(200);
+        acme.post(&path, &samples::new_date()).await.ok(200);
         let moved = ask(&acme.caller, &booking, &last).await;
-        assert_eq!(moved.json()["entries"].as_array().unwrap().len(), 3);
+        assert_eq!(moved.json().list("entries").len(), 3);
         last = tag(&moved);
         // What a cancellation would come to is another thing on another day.
         server.advance(6 * 365 * 86_400_000);
@@ -69,10 +69,8 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(500));
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
         let attempted = |reply: &Reply| reply.json()["deliveries"][0]["attempts"].clone();
@@ -83,18 +81,17 @@ async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
         .await;
         // Nothing but the address changes.
         let moved = json!({"url": format!("{}/elsewhere", receiver.url())});
-        let path = format!("/v1/webhook-endpoints/{endpoint}");
-        acme.caller.patch(&path, &moved).await.ok(200);
+        acme.change_endpoint(&endpoint, moved).await;
         let elsewhere = ask(&acme.caller, &booking, &tag(&failed)).await;
         assert_ne!(tag(&elsewhere), tag(&failed));
         receiver.answer(Answer::Status(200));
         let event = acme.events(&booking).await[0]["eventId"].clone();
         let retry = format!("/v1/webhook-events/{}/retry", event.as_str().unwrap());
-        acme.caller.post_nothing(&retry).await.ok(200);
+        acme.post_nothing(&retry).await.ok(200);
         let delivered = ask(&acme.caller, &booking, &tag(&elsewhere)).await;
         assert_eq!(attempted(&delivered), 2);
         assert_eq!(delivered.json()["deliveries"][0]["status"], "delivered");
-        assert_eq!(delivered.json()["entries"].as_array().unwrap().len(), 2);
+        assert_eq!(delivered.json().list("entries").len(), 2);
     })
     .await;
 }
@@ -102,19 +99,18 @@ async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
 #[tokio::test]
 async fn a_packet_that_takes_long_is_as_whole_and_kept_as_well() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}/reschedule");
         let mut entries = 1;
         while entries <= ENTRIES_AT_ONCE {
             let mut date = samples::new_date();
             date["eventDate"] = json!(format!("2031-10-20T{entries:02}:00:00-04:00"));
-            acme.caller.post(&path, &date).await.ok(200);
+            acme.post(&path, &date).await.ok(200);
             entries += 1;
         }
         let whole = ask(&acme.caller, &booking, "\"none\"").await;
-        let shown = whole.json()["entries"].as_array().unwrap().len();
+        let shown = whole.json().list("entries").len();
         assert_eq!(shown as u64, entries);
         let again = ask(&acme.caller, &booking, "\"none\"").await;
         assert_eq!(again.body, whole.body);

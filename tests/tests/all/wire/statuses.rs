@@ -10,6 +10,7 @@ use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
@@ -51,12 +52,12 @@ impl Seen<'_> {
                 });
             }
             assert_eq!(keys, ["code", "details", "error", "message"], "{place}");
-            let code = error["code"].as_str().unwrap();
+            let code = error.text("code");
             assert!(
                 !code.is_empty() && code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
                 "{place}: {code}"
             );
-            assert!(error["message"].as_str().unwrap().len() > 20, "{error}");
+            assert!(error.text("message").len() > 20, "{error}");
         }
         if status >= 400 {
             assert_eq!(reply.header("content-type"), Some("application/json"));
@@ -224,7 +225,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
         "createApiKey" => {
             // One came with the registration.
             for _ in 1..100 {
-                let made = filler.caller.post("/v1/api-keys", &json!({})).await;
+                let made = filler.post("/v1/api-keys", &json!({})).await;
                 assert_eq!(made.status, 201, "{}", made.text());
             }
             let reply = ask(&filler.caller, operation, path, &[]).await;
@@ -238,7 +239,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             assert_eq!(reply.code(), "last_managing_key");
         }
         "createBooking" => {
-            let quota = ["partners", "quota", &filler.id, "--bookings", "1"];
+            let quota = format!("partners quota {} --bookings 1", filler.id);
             world.server.database().command(quota).run().await.json();
             filler.book().await;
             let reply = ask(&filler.caller, operation, path, &[]).await;
@@ -265,14 +266,13 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let other = filler.endpoint("http://127.0.0.1:9/other").await;
             let path = operation.path.replace("{endpointId}", &other);
             let body = json!({"url": "http://127.0.0.1:9/x/../there"});
-            let reply = filler.caller.patch(&path, &body).await;
+            let reply = filler.patch(&path, &body).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "duplicate_endpoint");
-            assert!(reply.text().contains(&there), "{}", reply.text());
+            reply.says(&[&there]);
         }
         "testWebhookEndpoint" => {
-            let silent = Receiver::start().await;
-            silent.answer(Answer::Silence);
+            let silent = Receiver::answering(Answer::Silence).await;
             let endpoint = filler.endpoint(&silent.url()).await;
             let path = operation.path.replace("{endpointId}", &endpoint);
             let first = ask(&filler.caller, operation, &path, &[]);
@@ -305,7 +305,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
         "retryWebhookEvent" => {
             let booking = filler.book().await;
             let event = filler.events(&booking).await.remove(0);
-            let id = event["eventId"].as_str().unwrap();
+            let id = event.text("eventId");
             let path = operation.path.replace("{eventId}", id);
             let reply = ask(&filler.caller, operation, &path, &[]).await;
             seen.see(&reply, 409);
@@ -314,13 +314,9 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
         "recoverWebhookEvents" => {
             let endpoint = filler.endpoint("http://127.0.0.1:9/").await;
             let off = format!("/v1/webhook-endpoints/{endpoint}");
-            filler
-                .caller
-                .patch(&off, &json!({"enabled": false}))
-                .await
-                .ok(200);
+            filler.patch(&off, &json!({"enabled": false})).await.ok(200);
             let body = json!({"since": "2020-01-01T00:00:00Z", "endpointId": endpoint});
-            let reply = filler.caller.post(path, &body).await;
+            let reply = filler.post(path, &body).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "endpoint_disabled");
         }
@@ -336,7 +332,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let booking = filler.book().await;
             let path = operation.path.replace("{bookingId}", &booking);
             let other = samples::acceptance(&format!("sha256:{}", "00".repeat(32)));
-            let reply = filler.caller.post(&path, &other).await;
+            let reply = filler.post(&path, &other).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "disclosure_changed");
         }
@@ -352,7 +348,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
         "decideResolution" => {
             let booking = filler.book().await;
             let made = filler.cancel(&booking, &samples::cancellation()).await;
-            let id = made["resolutionId"].as_str().unwrap();
+            let id = made.text("resolutionId");
             let path = operation.path.replace("{resolutionId}", id);
             let reply = ask(&filler.caller, operation, &path, &[]).await;
             seen.see(&reply, 409);
@@ -372,7 +368,7 @@ async fn unavailable(world: &World, seen: &mut Seen<'_>, path: &str) {
         return;
     }
     // The key is known from here on for a while, so that it is the operation that meets the store.
-    world.acme.caller.get("/v1/partners/me").await.ok(200);
+    world.acme.get("/v1/partners/me").await.ok(200);
     let caller = match operation.id.as_str() {
         // These ask the store nothing but whose key it is.
         "validatePolicy" | "listPolicyTemplates" => world.acme.scoped(&["policies:*"]).await,
@@ -434,7 +430,7 @@ async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
         });
         let server = server.await;
         let acme = server.partner("Acme").await;
-        acme.caller.get("/v1/partners/me").await.ok(200);
+        acme.get("/v1/partners/me").await.ok(200);
         let mut asked = 0;
         for operation in documented() {
             if !operation.statuses.contains(&429) {
@@ -473,10 +469,7 @@ async fn a_closed_registration_is_403() {
             .caller()
             .post("/v1/partners/register", &samples::partner("Late"))
             .await;
-        assert_eq!(
-            (reply.status, reply.code().as_str()),
-            (403, "registration_closed")
-        );
+        reply.refused(403, "registration_closed");
     })
     .await;
 }
@@ -484,19 +477,15 @@ async fn a_closed_registration_is_403() {
 #[tokio::test]
 async fn a_canceled_booking_is_not_protected() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
         acme.cancel(&booking, &samples::cancellation()).await;
         let path = format!("/v1/bookings/{booking}");
-        let shown = acme.caller.get(&path).await.ok(200);
+        let shown = acme.get(&path).await.ok(200);
         assert_eq!(shown["status"], "canceled");
-        let reply = acme.caller.post_nothing(&format!("{path}/protect")).await;
-        assert_eq!(
-            (reply.status, reply.code().as_str()),
-            (409, "booking_canceled")
-        );
-        assert_eq!(acme.caller.get(&path).await.ok(200), shown);
+        let reply = acme.post_nothing(&format!("{path}/protect")).await;
+        reply.refused(409, "booking_canceled");
+        assert_eq!(acme.get(&path).await.ok(200), shown);
         assert_eq!(acme.events(&booking).await.len(), 2);
     })
     .await;
@@ -505,8 +494,7 @@ async fn a_canceled_booking_is_not_protected() {
 #[tokio::test]
 async fn a_wrong_method_is_405_with_the_right_ones() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
+        let (_server, acme) = TestServer::with_partner(engine).await;
         let mut paths: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for operation in documented() {
             let methods = paths
@@ -532,7 +520,7 @@ async fn a_wrong_method_is_405_with_the_right_ones() {
                 if methods.contains(method) {
                     continue;
                 }
-                let reply = acme.caller.send(acme.caller.request(method, &path)).await;
+                let reply = acme.send(acme.request(method, &path)).await;
                 assert_eq!(reply.status, 405, "{method} {path}");
                 assert_eq!(reply.header("allow"), Some(allow.as_str()), "{path}");
                 if method != "HEAD" {

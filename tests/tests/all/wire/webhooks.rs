@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::interface::assert_schema;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
@@ -12,24 +13,21 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn every_documented_webhook_is_sent_as_it_is_documented() {
     on_every_engine(async |engine| {
-        let server = TestServer::open(engine).await;
-        let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        receiver.answer(Answer::Status(204));
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(204)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}/test");
-        acme.caller.post_nothing(&path).await.ok(200);
+        acme.post_nothing(&path).await.ok(200);
         // Two resolutions: one that a person has to decide, and the one that stands in its place.
         let resolution = acme.leave_open().await;
         let path = format!("/v1/resolutions/{resolution}/decide");
-        acme.caller.post(&path, &samples::decision()).await.ok(201);
+        acme.post(&path, &samples::decision()).await.ok(201);
         let booking = acme.book().await;
         acme.protect(&booking).await;
         acme.cancel(&booking, &samples::cancellation()).await;
         // While a secret is replaced there are two signatures.
         let rotation = json!({"overlapSeconds": 3600});
-        acme.caller
-            .post("/v1/partners/me/rotate-secret", &rotation)
+        acme.post("/v1/partners/me/rotate-secret", &rotation)
             .await
             .ok(200);
         server.advance(4_000);
@@ -40,7 +38,7 @@ async fn every_documented_webhook_is_sent_as_it_is_documented() {
         let mut sent = BTreeSet::new();
         for received in receiver.wait_for(8).await {
             let body = received.json();
-            let event_type = body["type"].as_str().unwrap().to_owned();
+            let event_type = body.text("type").to_owned();
             let place = format!("/webhooks/{event_type}/post");
             assert_schema(
                 &format!("{place}/requestBody/content/application~1json/schema"),
@@ -53,7 +51,7 @@ async fn every_documented_webhook_is_sent_as_it_is_documented() {
                 .unwrap()
             {
                 let shared = parameter["$ref"].as_str().unwrap().trim_start_matches('#');
-                let name = document.pointer(shared).unwrap()["name"].as_str().unwrap();
+                let name = document.pointer(shared).unwrap().text("name");
                 assert_schema(
                     &format!("{shared}/schema"),
                     &Value::from(received.header(name)),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::Engine;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
@@ -17,7 +18,9 @@ pub(crate) struct Documented {
     pub(crate) path: String,
     pub(crate) statuses: BTreeSet<u16>,
     pub(crate) open: bool,
-    body: bool,
+    /// Such a body, if it takes one.
+    pub(crate) body: Option<Value>,
+    pub(crate) body_required: bool,
 }
 
 pub(crate) fn documented() -> Vec<Documented> {
@@ -27,12 +30,15 @@ pub(crate) fn documented() -> Vec<Documented> {
         for (method, operation) in methods.as_object().unwrap() {
             let statuses = operation["responses"].as_object().unwrap();
             operations.push(Documented {
-                id: operation["operationId"].as_str().unwrap().to_owned(),
+                id: operation.text("operationId").to_owned(),
                 method: method.to_uppercase(),
                 path: path.clone(),
                 statuses: statuses.keys().map(|code| code.parse().unwrap()).collect(),
                 open: operation["security"] == json!([]),
-                body: operation["requestBody"].is_object(),
+                body: operation["requestBody"]
+                    .pointer("/content/application~1json/example")
+                    .cloned(),
+                body_required: operation["requestBody"]["required"] == true,
             });
         }
     }
@@ -73,7 +79,7 @@ impl World {
             "bookingId" => partner.book().await,
             "eventId" => self.failed_event(partner).await,
             "apiKeyId" => {
-                let made = partner.caller.post("/v1/api-keys", &json!({})).await;
+                let made = partner.post("/v1/api-keys", &json!({})).await;
                 made.string("apiKeyId")
             }
             "policyId" => {
@@ -86,7 +92,7 @@ impl World {
             "endpointId" if operation.id == "rotateWebhookEndpointSecret" => {
                 let n = self.numbers.fetch_add(1, Ordering::Relaxed);
                 let body = json!({"url": format!("http://127.0.0.1:9/{n}"), "ownSecret": true});
-                let made = partner.caller.post("/v1/webhook-endpoints", &body).await;
+                let made = partner.post("/v1/webhook-endpoints", &body).await;
                 made.string("endpointId")
             }
             "endpointId" => {
@@ -95,10 +101,7 @@ impl World {
             }
             "recoveryId" => {
                 let body = json!({"since": "2020-01-01T00:00:00Z", "dryRun": true});
-                let made = partner
-                    .caller
-                    .post("/v1/webhook-events/recover", &body)
-                    .await;
+                let made = partner.post("/v1/webhook-events/recover", &body).await;
                 made.string("recoveryId")
             }
             "path" => "entries/000.p/1".to_owned(),
@@ -122,19 +125,17 @@ impl World {
         self.receiver.answer(Answer::Status(200));
         // The delivery goes on to its endpoint only while that exists; tests of retries need it.
         if partner.id != self.acme.id {
-            let path = format!("/v1/webhook-endpoints/{endpoint}");
-            partner.caller.delete(&path).await.ok(200);
+            partner.delete_endpoint(&endpoint).await;
         }
-        event["eventId"].as_str().unwrap().to_owned()
+        event.text("eventId").to_owned()
     }
 
     pub(crate) async fn forget_endpoints(&self) {
         for partner in [&self.acme, &self.other] {
-            let list = partner.caller.get("/v1/webhook-endpoints").await.ok(200);
-            for endpoint in list["data"].as_array().unwrap() {
-                let id = endpoint["endpointId"].as_str().unwrap();
-                let path = format!("/v1/webhook-endpoints/{id}");
-                partner.caller.delete(&path).await.ok(200);
+            let list = partner.get("/v1/webhook-endpoints").await.ok(200);
+            for endpoint in list.list("data") {
+                let id = endpoint.text("endpointId");
+                partner.delete_endpoint(&id).await;
             }
         }
     }
@@ -142,22 +143,25 @@ impl World {
 
 /// The body a request of this operation needs, if it takes one.
 fn body(operation: &Documented) -> Option<Value> {
-    operation.body.then(|| match operation.id.as_str() {
-        "registerPartner" => samples::partner("New"),
-        "createApiKey" => json!({"name": "n"}),
-        "createBooking" => samples::booking(),
-        "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
-        "putPolicy" => samples::policy(0),
-        "validatePolicy" => json!({}),
-        "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
-        "rescheduleBooking" => samples::new_date(),
-        "cancelBooking" => samples::cancellation(),
-        "decideResolution" => samples::decision(),
-        "recoverWebhookEvents" => json!({"since": "2020-01-01T00:00:00Z"}),
-        "updateWebhookEndpoint" => json!({"description": "another"}),
-        "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 60}),
-        other => panic!("what is a body of {other}?"),
-    })
+    operation
+        .body
+        .as_ref()
+        .map(|_| match operation.id.as_str() {
+            "registerPartner" => samples::partner("New"),
+            "createApiKey" => json!({"name": "n"}),
+            "createBooking" => samples::booking(),
+            "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
+            "putPolicy" => samples::policy(0),
+            "validatePolicy" => json!({}),
+            "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
+            "rescheduleBooking" => samples::new_date(),
+            "cancelBooking" => samples::cancellation(),
+            "decideResolution" => samples::decision(),
+            "recoverWebhookEvents" => json!({"since": "2020-01-01T00:00:00Z"}),
+            "updateWebhookEndpoint" => json!({"description": "another"}),
+            "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 60}),
+            other => panic!("what is a body of {other}?"),
+        })
 }
 
 /// An acceptance of the booking's own text, or of none where the caller may not see it.

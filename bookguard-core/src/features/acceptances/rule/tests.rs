@@ -47,9 +47,7 @@ fn decided(work: &BatchState, when: &str, command: AcceptTerms) -> Decided {
 
 fn done(work: &mut BatchState, when: &str, ask: AcceptanceRequest) -> Accepted {
     let (changes, accepted) = accept(work, when, ask).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
+    apply_all(work, &changes);
     accepted
 }
 
@@ -66,9 +64,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     let acceptance = &accepted.acceptance;
     assert_eq!(acceptance.accepted_at, at(NOW));
     assert_eq!(acceptance.disclosure_version, told(&work).version);
-    for change in &changes {
-        work.apply(change);
-    }
+    apply_all(&mut work, &changes);
     // Where and with what tell nothing apart.
     let again = AcceptanceRequest {
         ip: None,

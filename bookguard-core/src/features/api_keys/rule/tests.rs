@@ -42,7 +42,7 @@ fn keys_are_limited_and_revoked_once() {
     assert_eq!(refusal(decide(&state, &revoke(id(9)))), "not_found");
     let first = changes(decide(&state, &revoke(id(1))));
     assert_eq!(first.len(), 1);
-    first.iter().for_each(|change| state.apply(change));
+    apply_all(&mut state, &first);
     assert!(
         changes(decide(&state, &revoke(id(1)))).is_empty(),
         "revoking twice changes nothing"

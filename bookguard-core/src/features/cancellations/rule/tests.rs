@@ -79,9 +79,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         assert_eq!(payload["packetUrl"], "https://api.example.com/packet");
         assert!(payload.get("supersedes").is_none());
 
-        for change in &changes {
-            work.apply(change);
-        }
+        apply_all(&mut work, &changes);
         let state = &work.bookings[&booking_id()];
         assert_eq!(state.booking.status, BookingStatus::Canceled);
         assert_eq!(state.booking.protected, status == BookingStatus::Protected);

@@ -108,7 +108,7 @@ fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     });
     let taken = changes(decide(&state, &claim));
     assert_eq!(taken.len(), 1);
-    taken.iter().for_each(|change| state.apply(change));
+    apply_all(&mut state, &taken);
     assert_eq!(state.deliveries[&(id(5), id(7))].lease, Some(42));
 }
 
@@ -144,7 +144,7 @@ fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
             other => panic!("{other:?}"),
         });
         assert!(found.eq(expected), "{since} {wait}: {changes:?}");
-        changes.iter().for_each(|change| state.apply(change));
+        apply_all(&mut state, &changes);
         let again = self::changes(decide(&state, &reclaim(Reclaim::Ahead)));
         assert!(again.is_empty(), "{since} {wait}: {now} {again:?}");
     }

@@ -149,9 +149,7 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
     let [first, second] = ends.try_into().unwrap();
     let mut chain = Vec::new();
     let mut add = |changes: Vec<Change>, work: &mut BatchState| {
-        for change in &changes {
-            work.apply(change);
-        }
+        apply_all(work, &changes);
         chain.extend(entries(&changes).into_iter().cloned());
     };
     add(changes(decide(&work, &first)), &mut work);

@@ -45,7 +45,7 @@ fn attempted(
     settle.attempt.started_at = NOW.ms() + ms;
     match decide(work, &at(ms, settle)).unwrap() {
         Decision::Do { changes, reply } => {
-            changes.iter().for_each(|change| work.apply(change));
+            apply_all(work, &changes);
             reply
         }
         other => panic!("decided {other:?}"),
@@ -158,7 +158,7 @@ fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
             Change::EndpointHealthChanged { health, .. }
         ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
-    taken.iter().for_each(|change| work.apply(change));
+    apply_all(&mut work, &taken);
     assert!(changes(decide(&work, &claim(1_000))).is_empty());
     let lost = 1_000 + 2 * LEASE_MS;
     assert!(changes(decide(&work, &claim(lost - 1))).is_empty());
@@ -251,9 +251,7 @@ fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
             event_id: id(5),
             lease: 99,
         });
-        changes(decide(&work, &retry))
-            .iter()
-            .for_each(|change| work.apply(change));
+        done(&mut work, &retry);
         assert_eq!(work.deliveries[&(id(5), id(7))].lease, Some(99));
     }
 }
@@ -268,7 +266,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
     let mut work = with_health(unverified);
     let taken = |work: &mut BatchState, ms| {
         let changes = changes(decide(work, &claim(ms)));
-        changes.iter().for_each(|change| work.apply(change));
+        apply_all(work, &changes);
         changes.len()
     };
     assert_eq!(
@@ -324,9 +322,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
             endpoint_id: id(7),
             update,
         };
-        changes(decide(&work, &command(ask)))
-            .iter()
-            .for_each(|change| work.apply(change));
+        done(&mut work, &command(ask));
         assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
     }
 }
@@ -386,9 +382,7 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
             endpoint_id: id(7),
             update,
         };
-        changes(decide(&work, &at(5, ask)))
-            .iter()
-            .for_each(|change| work.apply(change));
+        done(&mut work, &at(5, ask));
         let endpoint = &work.partners[&id(1)].endpoints[0];
         assert_eq!(endpoint.health(), after, "{health:?} {enabled:?} {url:?}");
         assert_eq!(endpoint.enabled, after.status != Disabled);
@@ -498,14 +492,12 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     let mut sent = Vec::new();
     for ms in (0..60_000).step_by(700) {
         if work.events[&id(5)].retries < crate::limits::MANUAL_RETRIES {
-            changes(decide(&work, &retry(ms)))
-                .iter()
-                .for_each(|change| work.apply(change));
+            done(&mut work, &retry(ms));
         }
         let state = work.deliveries[&(id(5), id(7))];
         assert_eq!(state.lease, None, "{ms}");
         let claimed = changes(decide(&work, &claim(ms)));
-        claimed.iter().for_each(|change| work.apply(change));
+        apply_all(&mut work, &claimed);
         if !claimed.is_empty() {
             sent.push(ms);
             attempted(&mut work, ms, Some(FailureClass::Http5xx));
@@ -525,9 +517,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     (state.due, state.counted_attempts) = (Some(NOW.plus_ms(3_600_000)), 5);
     for ms in 0..5 {
-        changes(decide(&work, &retry(ms)))
-            .iter()
-            .for_each(|change| work.apply(change));
+        done(&mut work, &retry(ms));
     }
     let state = work.deliveries[&(id(5), id(7))];
     assert_eq!((state.counted_attempts, state.lease), (4, None));
@@ -539,9 +529,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
         });
         work.room.clear();
         for ms in 0..5 {
-            changes(decide(&work, &retry(ms)))
-                .iter()
-                .for_each(|change| work.apply(change));
+            done(&mut work, &retry(ms));
         }
         assert_eq!(work.health[&id(7)].probe_at, Some(NOW.plus_ms(next)));
     }
@@ -551,9 +539,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
 fn a_failed_start_postpones_an_unverified_endpoint_by_seconds_only() {
     let claimed = |health| {
         let mut work = with_health(health);
-        changes(decide(&work, &claim(0)))
-            .iter()
-            .for_each(|change| work.apply(change));
+        done(&mut work, &claim(0));
         work
     };
     let unverified = EndpointHealth {

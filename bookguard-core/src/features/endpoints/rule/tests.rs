@@ -37,17 +37,6 @@ fn rotate(endpoint: Option<u8>, n: u8, overlap_ms: i64) -> RotateSecret {
     }
 }
 
-/// Decides and applies; what changed and what was answered.
-fn done<R: Debug + 'static>(work: &mut BatchState, command: &Envelope<R>) -> (Vec<Change>, R) {
-    match decide(work, command).unwrap() {
-        Decision::Do { changes, reply } => {
-            changes.iter().for_each(|change| work.apply(change));
-            (changes, reply)
-        }
-        other => panic!("decided {other:?}"),
-    }
-}
-
 fn with_endpoint(status: EndpointStatus) -> BatchState {
     let endpoint =
         endpoint(7, &[EventType::BookingCreated]).with_health(EndpointHealth::of(status));

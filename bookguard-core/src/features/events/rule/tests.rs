@@ -92,14 +92,10 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
         ..delivery(DeliveryPhase::Failed, Some(9_000), None)
     });
     for manual in 1..=20 {
-        changes(decide(&state, &retry))
-            .iter()
-            .for_each(|change| state.apply(change));
+        done(&mut state, &retry);
         state.room.insert(id(7), 2);
         let settle = settle(NOW, 99, 1 + manual, Some(FailureClass::Http5xx));
-        changes(decide(&state, &settle))
-            .iter()
-            .for_each(|change| state.apply(change));
+        done(&mut state, &settle);
         let after = state.deliveries[&(id(5), id(7))];
         assert_eq!((after.counted_attempts, after.attempts), (4, 1 + manual));
         assert!(

@@ -128,9 +128,7 @@ fn what_comes_after_an_accepted_loss_is_decided_in_the_new_log() {
         (&head("old", 4), &head("old", 6))
     );
     assert_eq!((said.found.vkey.as_str(), said.at), ("old+key", NOW));
-    for change in &changes {
-        work.apply(change);
-    }
+    apply_all(&mut work, &changes);
     assert_eq!(
         (work.size, work.origin.as_str(), work.vkey.as_str()),
         (5, "new", "new+key")

@@ -150,7 +150,7 @@ fn a_batch_stops_at_exactly_the_limit() {
         let mut work = used(quota, Quota::default());
         let made = (0..50).filter(|_| match decide(&work, &booking(noon(5))) {
             Ok(Decision::Do { changes, .. }) => {
-                changes.iter().for_each(|change| work.apply(change));
+                apply_all(&mut work, &changes);
                 true
             }
             other => {
@@ -222,7 +222,7 @@ fn a_quota_is_changed_where_it_is_named() {
     ] {
         let made = changes(decide(&work, &set(bookings, bytes)));
         assert_eq!(made.len(), usize::from(changed), "{made:?}");
-        made.iter().for_each(|change| work.apply(change));
+        apply_all(&mut work, &made);
         let quota = work.partners[&id(1)].quota;
         assert_eq!((quota.bookings, quota.bytes), expected);
     }

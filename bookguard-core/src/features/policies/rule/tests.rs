@@ -30,9 +30,7 @@ fn applied<R: Debug + 'static>(
     let Decision::Do { changes, reply } = decided else {
         panic!("decided {decided:?}");
     };
-    for change in &changes {
-        work.apply(change);
-    }
+    apply_all(work, &changes);
     Ok((reply, !changes.is_empty()))
 }
 
@@ -167,7 +165,7 @@ fn decisions_are_merged_with_what_was_decided_before() {
     ] {
         let changes = changes(decide(&work, &command));
         assert_eq!(!changes.is_empty(), changed, "{command:?}");
-        changes.iter().for_each(|change| work.apply(change));
+        apply_all(&mut work, &changes);
         let settings = &work.partners[&id(1)].partner.settings;
         let pairs = settings.default_policies.iter();
         let pairs: Vec<String> = pairs.map(|(of, id)| format!("{of}={id}")).collect();

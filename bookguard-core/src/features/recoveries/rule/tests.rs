@@ -86,7 +86,7 @@ fn ask(recovery: Recovery) -> Envelope<Recovery> {
 fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
     match decide(work, &ask(recovery)).unwrap() {
         Decision::Do { mut changes, reply } => {
-            changes.iter().for_each(|change| work.apply(change));
+            apply_all(work, &changes);
             assert!(matches!(changes.pop(), Some(Change::RecoveryAdded { .. })));
             (reply, changes)
         }
@@ -102,7 +102,7 @@ fn step(work: &mut BatchState, recovery: &Recovery, after: u64) -> Vec<Change> {
     };
     let command = Envelope::new(recovery.created_at.plus_ms(1), step);
     let changes = changes(decide(work, &command));
-    changes.iter().for_each(|change| work.apply(change));
+    apply_all(work, &changes);
     changes
 }
 
@@ -117,93 +117,31 @@ fn counts(recovery: &Recovery) -> [u64; 4] {
 
 #[test]
 fn a_recovery_delivers_where_an_event_failed_or_never_went() {
-    use DeliveryPhase::{Delivered, Failed, Pending};
-    use EndpointStatus::{Active, Disabled, Suspended};
-    const GONE: Option<EndpointStatus> = None;
-    let (on, off, waits) = (Some(Active), Some(Disabled), Some(Suspended));
-    // Endpoints 7 and 8 as they stand, where the event was delivered to, whether only endpoint 8 counts: which deliveries
-    // are made due, and whether that is of nobody's concern.
-    for (endpoints, deliveries, only_8, due, nobody) in [
-        ([on, on], vec![], false, vec![7, 8], false),
-        // What is for a suspended endpoint waits for it.
-        ([waits, on], vec![], false, vec![7, 8], false),
-        ([waits, on], vec![(7, Failed)], false, vec![7], false),
-        ([off, on], vec![], false, vec![8], false),
-        ([off, GONE], vec![], false, vec![], true),
-        (
-            [on, on],
-            vec![(7, Delivered), (8, Delivered)],
-            false,
-            vec![],
-            false,
-        ),
-        (
-            [on, on],
-            vec![(7, Delivered), (8, Failed)],
-            false,
-            vec![8],
-            false,
-        ),
-        (
-            [on, on],
-            vec![(7, Failed), (8, Failed)],
-            false,
-            vec![7, 8],
-            false,
-        ),
-        ([on, on], vec![(7, Pending)], false, vec![], false),
-        (
-            [on, on],
-            vec![(7, Pending), (8, Failed)],
-            false,
-            vec![8],
-            false,
-        ),
-        // It failed where nobody is any more.
-        ([GONE, on], vec![(7, Failed)], false, vec![8], false),
-        ([GONE, on], vec![(7, Pending)], false, vec![8], false),
-        ([off, on], vec![(7, Failed)], false, vec![8], false),
-        (
-            [off, on],
-            vec![(7, Failed), (8, Delivered)],
-            false,
-            vec![],
-            true,
-        ),
-        ([GONE, on], vec![(7, Delivered)], false, vec![], false),
-        // Only one endpoint counts: what it never got, it has not received.
-        ([on, on], vec![(7, Delivered)], true, vec![8], false),
-        (
-            [on, on],
-            vec![(7, Failed), (8, Failed)],
-            true,
-            vec![8],
-            false,
-        ),
-        (
-            [on, on],
-            vec![(7, Failed), (8, Delivered)],
-            true,
-            vec![],
-            false,
-        ),
-        (
-            [on, on],
-            vec![(7, Failed), (8, Pending)],
-            true,
-            vec![],
-            false,
-        ),
-    ] {
-        let shown = format!("{endpoints:?} {deliveries:?} {only_8}");
-        let endpoints = [7, 8].into_iter().zip(endpoints);
-        let endpoints = endpoints.filter_map(|(n, status)| {
-            Some(endpoint(n, &[]).with_health(EndpointHealth::of(status?)))
+    let lines = include_str!("tests/events.txt").lines();
+    for shown in lines.filter(|line| !line.starts_with('#')) {
+        let mut columns = shown.split('|').map(str::split_whitespace);
+        let [endpoints, deliveries, counting, due] = [(); 4].map(|()| columns.next().unwrap());
+        let statuses = endpoints.zip([7, 8]).filter(|(status, _)| *status != "-");
+        let endpoints = statuses.map(|(status, n)| {
+            let mut known = EndpointStatus::WORDS.into_iter();
+            let (_, status) = known.find(|(word, _)| *word == status).unwrap();
+            endpoint(n, &[]).with_health(EndpointHealth::of(status))
         });
         let mut work = log(1, endpoints.collect());
-        for (endpoint, phase) in deliveries {
-            deliver(&mut work, 1, endpoint, delivery(phase, None, None));
+        let deliveries: Vec<&str> = deliveries.collect();
+        for pair in deliveries.chunks(2) {
+            let phase = match pair[1] {
+                "delivered" => DeliveryPhase::Delivered,
+                "failed" => DeliveryPhase::Failed,
+                "pending" => DeliveryPhase::Pending,
+                other => panic!("{other}: {shown}"),
+            };
+            let to = pair[0].parse().unwrap();
+            deliver(&mut work, 1, to, delivery(phase, None, None));
         }
+        let only_8 = counting.eq(["8"]);
+        let nobody = due.clone().any(|word| word == "nobody");
+        let due: Vec<u8> = due.filter_map(|n| n.parse().ok()).collect();
         let asked = Recovery {
             endpoint_id: only_8.then(|| id(8)),
             ..everything()
@@ -341,7 +279,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
             };
             let settle = Envelope::new(now, settle);
             let changes = changes(decide(&work, &settle));
-            changes.iter().for_each(|change| work.apply(change));
+            apply_all(&mut work, &changes);
         }
         unreachable!("every schedule ends")
     };
@@ -396,7 +334,7 @@ fn what_a_retry_of_the_same_batch_did_is_not_done_again() {
         lease: 5,
     });
     let added = changes(decide(&work, &retry));
-    added.iter().for_each(|change| work.apply(change));
+    apply_all(&mut work, &added);
     let (recovery, changes) = begin(&mut work, everything());
     assert_eq!(
         (counts(&recovery), changes.len()),

@@ -36,9 +36,7 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         assert_eq!(kept, [0, HALF, HALF, 120_050, 120_050]);
         assert_eq!(answer.receipt.as_ref().unwrap().leaf_index, 10);
 
-        for change in &changes {
-            work.apply(change);
-        }
+        apply_all(&mut work, &changes);
         let state = &work.bookings[&booking_id()];
         assert_eq!(state.booking.status, status);
         assert_eq!(state.booking.event_date, at("2026-10-20T23:00:00Z"));

@@ -107,9 +107,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         let (changes, events) =
             decided(&work, &prune(days, before, sweep(0, None), sweep(0, None)));
         assert_eq!(events, u64::from(pruned), "{name}");
-        for change in &changes {
-            work.apply(change);
-        }
+        apply_all(&mut work, &changes);
         let left = work.deliveries[&(id(5), id(7))];
         let over = DeliveryState {
             due: None,
@@ -189,7 +187,7 @@ fn the_place_moves_on_unless_another_look_came_in_between() {
         });
         assert_eq!(swept, then, "{name}");
         work.sweep = Some(unmoved);
-        changes.iter().for_each(|change| work.apply(change));
+        apply_all(&mut work, &changes);
         assert_eq!(work.sweep, Some(then.unwrap_or(unmoved)), "{name}");
     }
 }

@@ -1,0 +1,161 @@
+//! What is said to a body's members that are wrong, asked of the reader of each declaration.
+//!
+//! | module | asks |
+//! |---|---|
+//! | `limits` | what the declaration says of its members: each type, word and limit, just within it and just beyond |
+//! | `tables` | the faults that only the reader knows, in `fields/<Body>.txt` |
+//!
+//! Each probe is also put to the body's schema, which must refuse what the reader refuses and nothing else. Over HTTP one
+//! test of each kind of fault shows that this is what a caller is told: `wire::bodies`.
+
+mod limits;
+pub(crate) mod tables;
+
+use std::collections::BTreeSet;
+
+use bookguard_core::Error;
+use bookguard_core::features::acceptances::AcceptTerms;
+use bookguard_core::features::api_keys::CreateApiKey;
+use bookguard_core::features::bookings::CreateBooking;
+use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
+use bookguard_core::features::endpoints::CreateEndpoint;
+use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
+use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::features::partners::{RegisterPartner, SetQuota, UpdatePartner};
+use bookguard_core::features::recoveries::RecoverEvents;
+use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::input::Declaration;
+use bookguard_core::operation::Operation;
+use bookguard_tests::interface;
+use serde_json::Value;
+
+/// Policies have a schema of their own: `policy_schema`.
+const POLICIES: [&str; 2] = ["NewPolicy", "PolicyDraft"];
+/// Only the administrator sends it, so the interface document does not have it.
+const NOT_OVER_HTTP: &str = "QuotaChanges";
+
+/// What no schema can know, by the code of the fault: what there is, what a calendar has, what a currency takes.
+const BEYOND_SCHEMAS: [&str; 13] = [
+    "policy_unknown",
+    "time_zone_unknown",
+    "currency_unknown",
+    "currency_has_no_minor_unit",
+    "amount_precision",
+    "amount_too_large",
+    "invalid_date",
+    "invalid_uri",
+    "invalid_string",
+    "hidden_character",
+    "bad_key",
+    "duplicate_key",
+    "invalid_range",
+];
+
+/// Members that a reader leaves to others: to the policies' own reader, to who is asking, to the booking's currency, to
+/// where the operator lets webhooks go, to the cancellation's own rules.
+const JUDGED_LATER: [&str; 8] = [
+    "/policy",
+    "/partnerId",
+    "/endpointId",
+    "/refund",
+    "/agreedRefund",
+    "/canceledBy",
+    "/timeZone",
+    "/url",
+];
+
+fn of<O: Operation>() -> &'static Declaration {
+    let body = O::ROUTE.body.declaration();
+    body.unwrap_or_else(|| panic!("{} takes no body", O::ROUTE.id))
+}
+
+/// Every body that an operation reads field by field.
+fn bodies() -> [&'static Declaration; 13] {
+    [
+        of::<RegisterPartner>(),
+        of::<UpdatePartner>(),
+        of::<SetQuota>(),
+        of::<CreateApiKey>(),
+        of::<CreateBooking>(),
+        of::<RescheduleBooking>(),
+        of::<AcceptTerms>(),
+        of::<CancelBooking>(),
+        of::<DecideResolution>(),
+        of::<RecoverEvents>(),
+        of::<CreateEndpoint>(),
+        of::<UpdateEndpoint>(),
+        of::<RotateEndpointSecret>(),
+    ]
+}
+
+#[test]
+fn every_body_of_the_interface_is_asked_here() {
+    let mut named = BTreeSet::from(POLICIES);
+    named.extend(bodies().map(|body| body.name));
+    assert!(named.remove(NOT_OVER_HTTP));
+    let document = bookguard_server::openapi();
+    let operations = document["paths"].as_object().unwrap().values();
+    let operations = operations.flat_map(|methods| methods.as_object().unwrap().values());
+    let bodies = operations.filter_map(|operation| {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        let name = schema["$ref"].as_str()?;
+        name.strip_prefix("#/components/schemas/")
+    });
+    assert_eq!(bodies.collect::<BTreeSet<_>>(), named);
+}
+
+/// Pointer and code of each fault that a reader found in this text.
+fn faults(read: impl Fn(&[u8]) -> Result<(), Error>, text: &str) -> Vec<(String, String)> {
+    let Err(error) = read(text.as_bytes()) else {
+        return Vec::new();
+    };
+    for fault in &error.details {
+        let helps = fault.message.len() > 5 && fault.fix.len() > 5;
+        assert!(helps, "{text:.300}: {fault:?}");
+    }
+    if let [only] = error.details.as_slice() {
+        assert_eq!(
+            error.code, only.code,
+            "the only fault's code is the error's"
+        );
+    }
+    let details = error.details.into_iter();
+    details.map(|fault| (fault.pointer, fault.code)).collect()
+}
+
+/// Whether others than the reader judge what stands there.
+fn judged_later(pointer: &str) -> bool {
+    JUDGED_LATER
+        .iter()
+        .any(|member| pointer.starts_with(member))
+}
+
+/// Asserts that the schema refuses a body for which its reader has these faults, and no other.
+fn schema_agrees(body: &Declaration, text: &str, faults: &[(String, String)]) {
+    let beyond = |(_, code): &(String, String)| BEYOND_SCHEMAS.contains(&code.as_str());
+    let Ok(value) = serde_json::from_str::<Value>(text) else {
+        // A lone surrogate, or a number that no program holds.
+        return;
+    };
+    if body.name == NOT_OVER_HTTP || value["canceledBy"] == "mutual" {
+        return;
+    }
+    match interface::judge_schema(&format!("/components/schemas/{}", body.name), &value) {
+        Ok(()) => {
+            let agreed = |fault: &(String, String)| beyond(fault) || judged_later(&fault.0);
+            assert!(
+                faults.iter().all(agreed),
+                "{}: only the reader refuses {text:.300}: {faults:?}",
+                body.name
+            );
+        }
+        Err(why) => {
+            let place = JUDGED_LATER.iter().any(|member| why.contains(member));
+            assert!(
+                !faults.is_empty() || place,
+                "{}: only the schema refuses {text:.300}: {why}",
+                body.name
+            );
+        }
+    }
+}

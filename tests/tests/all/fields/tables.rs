@@ -1,0 +1,85 @@
+//! The faults that only the reader knows, in one table for each body.
+//!
+//! A line is the faults, each by pointer and code, then `<-`, then the members that cause them: they take the place of the
+//! example's members of the same names. `fine` stands for no fault.
+
+use std::collections::BTreeMap;
+
+use bookguard_core::policy::Policy;
+use serde_json::value::RawValue;
+
+use crate::fields::{bodies, faults, schema_agrees};
+
+const TABLES: [(&str, &str); 14] = [
+    ("NewPartner", include_str!("NewPartner.txt")),
+    ("PartnerChanges", include_str!("PartnerChanges.txt")),
+    ("QuotaChanges", include_str!("QuotaChanges.txt")),
+    ("KeyRequest", include_str!("KeyRequest.txt")),
+    ("NewBooking", include_str!("NewBooking.txt")),
+    ("NewDate", include_str!("NewDate.txt")),
+    ("NewAcceptance", include_str!("NewAcceptance.txt")),
+    ("NewCancellation", include_str!("NewCancellation.txt")),
+    ("NewDecision", include_str!("NewDecision.txt")),
+    ("NewRecovery", include_str!("NewRecovery.txt")),
+    ("NewEndpoint", include_str!("NewEndpoint.txt")),
+    ("EndpointChanges", include_str!("EndpointChanges.txt")),
+    ("SecretRotation", include_str!("SecretRotation.txt")),
+    ("Policy", include_str!("Policy.txt")),
+];
+
+type Object = BTreeMap<String, Box<RawValue>>;
+
+const POLICY: &str = r#"{"policyId": "p", "organizer": {"late": {"refundBps": 0}}}"#;
+
+/// The rows of a table: the faults that are expected, and the members that cause them.
+pub(crate) fn rows(table: &str) -> impl Iterator<Item = (Vec<(String, String)>, &str)> {
+    let lines = table
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| {
+        let (faults, members) = line
+            .split_once("<-")
+            .unwrap_or_else(|| panic!("no <- in {line}"));
+        let faults = faults
+            .split(',')
+            .map(str::trim)
+            .filter(|fault| *fault != "fine");
+        let faults = faults.map(|fault| {
+            let (pointer, code) = fault.split_once(' ').unwrap_or_else(|| panic!("{line}"));
+            (pointer.to_owned(), code.trim().to_owned())
+        });
+        (faults.collect(), members.trim())
+    })
+}
+
+/// The example with these members in the place of its own of the same names.
+pub(crate) fn with(example: &str, members: &str) -> String {
+    let example: Object = serde_json::from_str(example).unwrap();
+    let named: Object = serde_json::from_str(&format!("{{{members}}}")).unwrap();
+    let kept = example
+        .iter()
+        .filter(|(name, _)| !named.contains_key(*name));
+    let kept = kept.map(|(name, value)| format!("\"{name}\": {value}"));
+    let all: Vec<String> = kept.chain([members.to_owned()]).collect();
+    format!("{{{}}}", all.join(", "))
+}
+
+#[test]
+fn every_fault_of_the_tables_is_named_by_pointer_and_code_with_a_fix() {
+    for (name, table) in TABLES {
+        let body = bodies().into_iter().find(|body| body.name == name);
+        for (expected, members) in rows(table) {
+            let Some(body) = body else {
+                let text = with(POLICY, members);
+                let read =
+                    |text: &[u8]| Policy::from_json(std::str::from_utf8(text).unwrap()).map(drop);
+                assert_eq!(faults(read, &text), expected, "{name}: {members:.300}");
+                continue;
+            };
+            let text = with(body.example, members);
+            let found = faults(|text| body.check(text), &text);
+            assert_eq!(found, expected, "{name}: {members:.300}");
+            schema_agrees(body, &text, &found);
+        }
+    }
+}
