@@ -18,13 +18,13 @@ use sha2::{Digest as _, Sha256};
 use super::acceptance::Acceptance;
 use super::frozen::FrozenTerms;
 use super::notification::Notification;
+use super::state::BookingState;
 use super::summary::Summary;
 use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{
-    self, Actor, Evaluation, Mode, PastReschedule, Policy, Question, Resolution, Standing, Subject,
-    Terms, TermsDisclosure,
+    self, Actor, Evaluation, Mode, Policy, Question, Resolution, Terms, TermsDisclosure,
 };
 
 /// The `type` of every packet this module makes and reads.
@@ -184,19 +184,9 @@ pub fn question(created_at: Timestamp) -> Question {
 }
 
 /// The answer, `None` when the terms give none.
-pub fn evaluate(
-    booking: &Booking,
-    resolution: Option<&Resolution>,
-    (terms, reschedules): (&Terms, &[PastReschedule]),
-    created_at: Timestamp,
-) -> Option<Evaluation> {
-    let recorded = resolution.map(Resolution::recorded);
-    let subject = Subject {
-        booking_id: booking.booking_id,
-        terms,
-        standing: Standing::of(booking.protected, recorded.as_ref()),
-        reschedules,
-    };
+pub fn evaluate(state: &BookingState, terms: &Terms, created_at: Timestamp) -> Option<Evaluation> {
+    let recorded = state.resolution().map(Resolution::recorded);
+    let subject = state.subject(terms, recorded.as_ref());
     policy::evaluate(&subject, &question(created_at)).ok()
 }
 

@@ -16,7 +16,9 @@ use super::frozen::FrozenTerms;
 use super::notification::{Causes, Notification, follows};
 use super::reschedule::{Rescheduled, TermsVersion};
 use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
-use crate::policy::{Cancellation, PastReschedule, Resolution, ResolutionStatus};
+use crate::policy::{
+    self, Cancellation, PastReschedule, Resolution, ResolutionStatus, Standing, Subject, Terms,
+};
 
 /// A booking as its facts say.
 ///
@@ -238,6 +240,20 @@ impl BookingState {
     /// The resolution that counts.
     pub fn resolution(&self) -> Option<&Resolution> {
         self.resolutions.last().map(|latest| &latest.fact)
+    }
+
+    /// What a policy is asked about, under these terms. `recorded` is how it was resolved, where that counts.
+    pub fn subject<'a>(
+        &'a self,
+        terms: &'a Terms,
+        recorded: Option<&'a policy::Recorded>,
+    ) -> Subject<'a> {
+        Subject {
+            booking_id: self.booking.booking_id,
+            terms,
+            standing: Standing::of(self.booking.protected, recorded),
+            reschedules: &self.moves,
+        }
     }
 
     /// How often the event had been moved before the entry at this place.

@@ -12,8 +12,7 @@ use crate::operation::{
     query_fault, query_value, read, whole_number,
 };
 use crate::policy::{
-    self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Refusal, Resolution, Standing,
-    Subject,
+    self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Refusal, Resolution,
 };
 use crate::session::{Access, Session};
 
@@ -181,12 +180,7 @@ fn evaluation(
     matrix: bool,
 ) -> Result<PolicyEvaluation, Error> {
     let recorded = state.resolution().map(Resolution::recorded);
-    let subject = Subject {
-        booking_id: state.booking.booking_id,
-        terms: &state.terms,
-        standing: Standing::of(state.booking.protected, recorded.as_ref()),
-        reschedules: &state.moves,
-    };
+    let subject = state.subject(&state.terms, recorded.as_ref());
     Ok(PolicyEvaluation {
         evaluation: policy::evaluate(&subject, question).map_err(refused)?,
         matrix: match matrix && recorded.is_none() {

@@ -145,9 +145,7 @@ impl Standing {
     /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
     /// they were made and in nothing that follows from anything else.
     fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
-        let (booking, terms) = (&self.state.booking, &self.state.terms);
-        let resolution = self.state.resolution();
-        let evaluation = evaluate(booking, resolution, (terms, &self.state.moves), now);
+        let evaluation = evaluate(&self.state, &self.state.terms, now);
         let outcome = evaluation.map(|evaluation| Evaluation {
             evaluated_at: Timestamp::EPOCH,
             as_of: Timestamp::EPOCH,
@@ -234,8 +232,7 @@ impl Source {
             entries.push(shown(stored, proof)?);
         }
         let resolution = told.state.resolution();
-        let under = (terms, &told.state.moves[..]);
-        let evaluation = evaluate(booking, resolution, under, created_at);
+        let evaluation = evaluate(&told.state, terms, created_at);
         let settled = &told.state.settled;
         let deliveries: Vec<PacketDelivery> = self
             .events

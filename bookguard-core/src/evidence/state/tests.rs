@@ -7,8 +7,7 @@ use crate::evidence::verify::tests::fixture::booking;
 use crate::ledger::{Hash, LeafKind};
 use crate::model::{Amount, Currency, EndpointId, EventId, EventType};
 use crate::policy::{
-    self, Actor, Booked, Decision, EventDate, MissingZone, Policy, PolicySource, Reason, Standing,
-    Subject, Terms,
+    self, Actor, Booked, Decision, EventDate, MissingZone, Policy, PolicySource, Reason, Terms,
 };
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
@@ -115,17 +114,11 @@ fn resolution(state: &BookingState, now: Timestamp) -> Resolved {
         None => {
             let canceled = (state.cancellation.clone()).unwrap_or(cancellation(state, now));
             let Booking {
-                booking_id,
                 partner_id,
                 protected,
                 ..
             } = state.booking;
-            let subject = Subject {
-                booking_id,
-                terms: &terms,
-                standing: Standing::of(protected, None),
-                reschedules: &[],
-            };
+            let subject = state.subject(&terms, None);
             let evaluation = policy::evaluate(&subject, &canceled.question()).unwrap();
             Resolution::of(&canceled, evaluation, partner_id, id, protected)
         }

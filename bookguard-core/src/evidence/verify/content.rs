@@ -132,8 +132,7 @@ fn same_policy(packet: &Packet) -> Outcome {
 
 fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     let resolution = state.resolution();
-    let under = (terms, &state.moves[..]);
-    let anew = evaluate(&state.booking, resolution, under, packet.created_at);
+    let anew = evaluate(state, terms, packet.created_at);
     if anew != packet.evaluation {
         return Err(match resolution {
             Some(_) => "The evaluation shown is not the one that was recorded when the booking was canceled.".to_owned(),

@@ -3,7 +3,7 @@
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
-use crate::policy::{self, Cancellation, Evaluation, Resolution, Standing, Subject, Terms, Zone};
+use crate::policy::{self, Cancellation, Evaluation, Resolution, Terms, Zone};
 
 /// That the packet shows the recorded resolution, and that its amounts are what policy and facts give.
 pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
@@ -30,12 +30,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Out
 
 /// Evaluates the cancellation anew, and repeats what a person decided.
 fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) -> Outcome {
-    let subject = Subject {
-        booking_id: state.booking.booking_id,
-        terms,
-        standing: Standing::of(state.booking.protected, None),
-        reschedules: &state.moves,
-    };
+    let subject = state.subject(terms, None);
     let mut said = String::new();
     for resolution in state.resolutions.iter().map(|logged| &logged.fact) {
         let anew = match &resolution.decision {

@@ -14,7 +14,7 @@ use crate::features::deliveries;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{
     self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionPath,
-    ResolutionStatus, Standing, Subject,
+    ResolutionStatus,
 };
 use crate::webhook::body;
 
@@ -182,12 +182,7 @@ fn evaluate(
     recorded: Option<&Recorded>,
     cancellation: &Cancellation,
 ) -> Result<Evaluation, Refusal> {
-    let subject = Subject {
-        booking_id: state.booking.booking_id,
-        terms: &state.terms,
-        standing: Standing::of(state.booking.protected, recorded),
-        reschedules: &state.moves,
-    };
+    let subject = state.subject(&state.terms, recorded);
     policy::evaluate(&subject, &cancellation.question())
 }
 

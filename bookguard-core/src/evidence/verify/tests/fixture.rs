@@ -23,8 +23,7 @@ use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
     self, Actor, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
-    PastReschedule, Policy, PolicySource, Reason, Resolution, Standing, Subject, Terms,
-    TermsDisclosure,
+    PastReschedule, Policy, PolicySource, Reason, Resolution, Terms, TermsDisclosure,
 };
 
 /// A ledger of a few bookings.
@@ -419,12 +418,7 @@ impl Fixture {
                 }],
             },
         };
-        let subject = Subject {
-            booking_id: booking.booking_id,
-            terms: &kept.terms,
-            standing: Standing::of(booking.protected, None),
-            reschedules: &kept.state.moves,
-        };
+        let subject = kept.state.subject(&kept.terms, None);
         let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
         match self.lie {
             Some(Lie::Refund(refund)) if evaluation.refund.is_some() => {
@@ -578,8 +572,7 @@ impl Fixture {
         let created_at = at("2026-06-01T12:00:00.500Z").max(latest.unwrap());
         let booking = &kept.state.booking;
         let resolution = kept.state.resolution();
-        let under = (&kept.terms, &kept.state.moves[..]);
-        let evaluation = evaluate(booking, resolution, under, created_at);
+        let evaluation = evaluate(&kept.state, &kept.terms, created_at);
         let mut deliveries = kept.deliveries.clone();
         let told = |kind| {
             deliveries
