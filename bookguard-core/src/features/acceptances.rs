@@ -346,8 +346,6 @@ pub struct Accepted {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value as Json;
-
     use super::*;
 
     #[test]
