@@ -287,7 +287,7 @@ async fn protecting_and_canceling_at_once_come_one_after_the_other() {
         for (protected, canceled) in pairs.await {
             let resolution = canceled.ok(201);
             let id = resolution.text("bookingId");
-            let booking = acme.booking(&id).await;
+            let booking = acme.booking(id).await;
             assert_eq!(booking["status"], "canceled");
             let was_protected = match protected.status {
                 200 => true,

@@ -83,7 +83,7 @@ async fn only_reads(acme: &Partner, kept: &str) {
         refused.refused(503, "ledger_rolled_back");
         assert_eq!(refused.header("retry-after"), Some("30"));
     }
-    acme.booking(&kept).await;
+    acme.booking(kept).await;
     let key = vkey(&acme.caller).await;
     assert!(verifies(&packet(acme, kept).await, &key));
 }

@@ -21,7 +21,7 @@ fn digest(bytes: &[u8]) -> String {
 fn recorded(packet: &Value) -> Vec<Value> {
     let entries = packet.list("entries").iter();
     let settled = entries.filter(|entry| entry["body"]["kind"] == "webhook.settled");
-    let value = |entry: &Value| match entry.list("disclosures") {
+    let value = |entry: &Value| match entry.list("disclosures").as_slice() {
         [only] if only["name"] == "notification" => only["value"].clone(),
         other => panic!("{other:?}"),
     };

@@ -123,7 +123,7 @@ async fn protected(acme: &Partner, id: &str) -> Value {
     assert_eq!(answer["protectedAt"], "2026-09-21T14:14:20.000Z");
     // Again changes nothing.
     assert_eq!(acme.protect(id).await["protectedAt"], answer["protectedAt"]);
-    let shown = acme.booking(&id).await;
+    let shown = acme.booking(id).await;
     shown.holds(json!({"status": "protected", "protected": true}));
     assert_eq!(shown["protectedAt"], answer["protectedAt"]);
     answer["receipt"].clone()

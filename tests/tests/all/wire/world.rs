@@ -135,7 +135,7 @@ impl World {
             let list = partner.get("/v1/webhook-endpoints").await.ok(200);
             for endpoint in list.list("data") {
                 let id = endpoint.text("endpointId");
-                partner.delete_endpoint(&id).await;
+                partner.delete_endpoint(id).await;
             }
         }
     }
