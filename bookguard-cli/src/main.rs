@@ -28,7 +28,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let declared = commands::declared();
-    let matches = commands::shape(&declared).get_matches();
+    let words: Vec<_> = std::env::args_os().collect();
+    let matches = commands::shape_for(&declared, &words).get_matches_from(words);
     let place = GlobalArgs::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let errors = output::error_format(place.output);
     let screen = Screen::new(place.output);
