@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
@@ -239,6 +240,19 @@ impl<'a> Reader<'a> {
         rows.rows.first().map(load::booking).transpose()
     }
 
+    /// A booking as GET shows it, after its owner and the tip of its chain.
+    pub fn booking_text(
+        &mut self,
+        booking_id: &BookingId,
+    ) -> Read<Option<(PartnerId, [u8; 32], String)>> {
+        let row = self.first(
+            "SELECT partner_id, tip, body FROM booking WHERE id = $1",
+            vec![booking_id.into()],
+        )?;
+        row.map(|mut row| Ok((row.id(0)?, row.bytes(1)?, row.take_text(2)?)))
+            .transpose()
+    }
+
     /// Whose a booking is, and where its chain stands.
     pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<StoredChain>> {
         let row = self.first(
@@ -264,7 +278,7 @@ impl<'a> Reader<'a> {
         row.map(|row| row.id(0)).transpose()
     }
 
-    /// Bookings, newest first, from below `before`, and where the next page begins if there may be one.
+    /// Bookings as GET shows them, newest first, from below `before`, and where the next page begins if there may be one.
     ///
     /// Rows are examined a piece at a time and at most [`BOOKINGS_EXAMINED`] for a page, so a filter that matches
     /// little costs as much as one that matches all, and its pages come up short.
@@ -273,7 +287,7 @@ impl<'a> Reader<'a> {
         filter: &BookingFilter,
         before: Option<BookingId>,
         limit: u32,
-    ) -> Read<(Vec<LoadedBooking>, Option<BookingId>)> {
+    ) -> Read<(Vec<Box<RawValue>>, Option<BookingId>)> {
         let mut before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
         let mut ids: Vec<BookingId> = Vec::new();
         let mut examined = 0;
@@ -313,19 +327,14 @@ impl<'a> Reader<'a> {
             }
         };
         let keys: Vec<[u8; 16]> = ids.iter().map(|id| *id.as_bytes()).collect();
-        let Some(statement) = select_in(BOOKINGS, &keys) else {
+        let Some(statement) = select_in(BOOKING_TEXTS, &keys) else {
             return Ok((Vec::new(), next));
         };
-        let rows = self.ask(statement)?;
-        let mut found: HashMap<[u8; 16], LoadedBooking> = rows
-            .rows
-            .iter()
-            .map(|row| Ok((row.bytes(0)?, load::booking(row)?)))
+        let mut found: HashMap<[u8; 16], Box<RawValue>> = (self.ask(statement)?.rows.iter())
+            .map(|row| Ok((row.bytes(0)?, row.json(1)?)))
             .collect::<Read<_>>()?;
-        Ok((
-            keys.iter().filter_map(|id| found.remove(id)).collect(),
-            next,
-        ))
+        let texts = keys.iter().filter_map(|id| found.remove(id)).collect();
+        Ok((texts, next))
     }
 
     /// A resolution with its booking's owner; it says what stands in its place, if anything does.
@@ -465,6 +474,7 @@ impl Drop for Reader<'_> {
     }
 }
 
+const BOOKING_TEXTS: &str = "SELECT id, body FROM booking WHERE id IN ({})";
 const BOOKINGS_OF_PARTNER: &str = "SELECT id, status, event_ms FROM booking WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const BOOKINGS_OF_ALL: &str =
     "SELECT id, status, event_ms FROM booking WHERE id < $1 ORDER BY id DESC LIMIT $2";

@@ -301,6 +301,7 @@ async fn prepare<O: Operation>(
             Action::Read(read) | Action::Long(read) => {
                 Prepared::Read(operation::finish::<O>(&read(&session).unwrap()))
             }
+            Action::Stored { read, .. } => Prepared::Read(read(&session).unwrap()),
             Action::Watch(_) | Action::Unchanged(_) => {
                 unreachable!("nothing asked for here waits or is kept")
             }
