@@ -57,7 +57,7 @@ impl Slot {
     fn fill(self, at: Timestamp, fact: Arc<SealedFact>) -> Result<Entry, Error> {
         let at = at.max(self.not_before);
         let leaf = Leaf {
-            commit: fact.sealed.commit,
+            commit: fact.commit,
             prev: self.prev,
             seq: self.seq,
             stream: self.stream,
@@ -87,12 +87,12 @@ pub(crate) struct Addition {
     pub booking: LoadedBooking,
     next: Slot,
     at: Timestamp,
-    salts: ChaCha12Rng,
+    seeds: ChaCha12Rng,
     entries: Vec<Change>,
 }
 
 impl Addition {
-    /// Adds to a booking there is. The salts come from `seed`: rules roll no dice.
+    /// Adds to a booking there is. The facts' seeds come from `seed`: rules roll no dice.
     ///
     /// # Errors
     /// `internal`, when it is not known where the chain stands.
@@ -106,7 +106,7 @@ impl Addition {
             next: Slot::after(batch, booking.booking.booking_id)?,
             booking: booking.clone(),
             at,
-            salts: ChaCha12Rng::from_seed(*seed),
+            seeds: ChaCha12Rng::from_seed(*seed),
             entries: Vec::new(),
         })
     }
@@ -117,7 +117,9 @@ impl Addition {
     /// `internal`, for a value nothing can commit to, or a fact that cannot follow those before it.
     pub fn record(&mut self, fact: impl Into<Fact>) -> Result<LeafPlace, Error> {
         let fact = fact.into();
-        let sealed = fact.seal(|| bytes(&mut self.salts))?;
+        let mut seed = [0; 32];
+        self.seeds.fill_bytes(&mut seed);
+        let sealed = fact.seal(seed)?;
         let entry = self.next.fill(self.at, Arc::new(sealed))?;
         let place = entry.place();
         self.next = Slot {
@@ -152,8 +154,7 @@ pub(crate) fn of_the_log(
     seed: &[u8; 32],
     fact: &impl serde::Serialize,
 ) -> Result<Entry, Error> {
-    let mut salts = ChaCha12Rng::from_seed(*seed);
-    let fact = SealedFact::of(LeafKind::LogContinued, fact, || bytes(&mut salts))?;
+    let fact = SealedFact::of(LeafKind::LogContinued, fact, *seed)?;
     Slot::first(batch, None, stream).fill(at, Arc::new(fact))
 }
 
@@ -182,10 +183,4 @@ pub(crate) fn next(
     fact: &Arc<SealedFact>,
 ) -> Result<Entry, Error> {
     Slot::after(batch, booking_id)?.fill(at, Arc::clone(fact))
-}
-
-fn bytes(dice: &mut ChaCha12Rng) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    dice.fill_bytes(&mut bytes);
-    bytes
 }

@@ -6,6 +6,7 @@
 //! passed over.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use super::acceptance::Acceptance;
 use super::notification::Notification;
 use super::reschedule::Rescheduled;
 use crate::error::Error;
-use crate::ledger::event::{Sealed, seal};
+use crate::ledger::event::{salts, seal};
 use crate::ledger::{Hash, LeafKind};
 use crate::model::{
     Booking, BookingId, BookingStatus, Currency, Decimal, PartnerId, Party, PolicySummary,
@@ -24,27 +25,35 @@ use crate::model::{
 use crate::policy::{Cancellation, Resolution};
 
 /// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SealedFact {
     /// What happened.
     pub kind: LeafKind,
     /// The fact as JSON, its members in order.
     pub members: String,
-    /// What the leaf holds, and what opens it.
-    pub sealed: Sealed,
+    /// What the leaf holds.
+    pub commit: [u8; 32],
+    /// What opens it: the seed of its [`salts`].
+    pub seed: [u8; 32],
+}
+
+/// Shows neither members nor seed, which open the commitment.
+impl fmt::Debug for SealedFact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealedFact")
+            .field("kind", &self.kind)
+            .field("commit", &hex::encode(self.commit))
+            .finish_non_exhaustive()
+    }
 }
 
 impl SealedFact {
-    /// Commits to the members of `fact`. `salt` yields fresh random bytes each time.
+    /// Commits to the members of `fact`. `seed` is random, and no other fact's.
     ///
     /// # Errors
     /// A value that canonical JSON cannot keep exactly (a number beyond 2^53).
-    pub fn of(
-        kind: LeafKind,
-        fact: &impl Serialize,
-        salt: impl FnMut() -> [u8; 32],
-    ) -> Result<Self, Error> {
-        let fault = |e: &dyn std::fmt::Display| {
+    pub fn of(kind: LeafKind, fact: &impl Serialize, seed: [u8; 32]) -> Result<Self, Error> {
+        let fault = |e: &dyn fmt::Display| {
             Error::internal(format!("a {kind} fact cannot be committed to: {e}"))
         };
         let value = serde_json::to_value(fact).map_err(|e| fault(&e))?;
@@ -53,8 +62,9 @@ impl SealedFact {
             .ok_or_else(|| fault(&"it has no members"))?;
         Ok(Self {
             kind,
-            sealed: seal(kind, members, salt).map_err(|e| fault(&e))?,
-            members: value.to_string(),
+            commit: (seal(kind, members, salts(&seed)).map_err(|e| fault(&e))?).commit,
+            seed,
+            members: serde_json::to_string(&value).map_err(|e| fault(&e))?,
         })
     }
 }
@@ -136,8 +146,8 @@ macro_rules! facts {
             ///
             /// # Errors
             /// As there.
-            pub fn seal(&self, salt: impl FnMut() -> [u8; 32]) -> Result<SealedFact, Error> {
-                match self { $(Self::$kind(fact) => SealedFact::of(LeafKind::$kind, fact, salt)),* }
+            pub fn seal(&self, seed: [u8; 32]) -> Result<SealedFact, Error> {
+                match self { $(Self::$kind(fact) => SealedFact::of(LeafKind::$kind, fact, seed)),* }
             }
 
             /// When it happened, by the clock of the service. Its entry is never older.

@@ -357,7 +357,7 @@ fn new_booking(
     };
     let terms_body = terms::write(&terms);
     let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
-    let fact = Fact::from(Created::of(&booking, terms_hash)).seal(entropy::bytes)?;
+    let fact = Fact::from(Created::of(&booking, terms_hash)).seal(entropy::bytes())?;
     let event_id = EventId::new(at, entropy::bytes());
     Ok(NewBooking {
         body: projection::snapshot(&booking),
@@ -551,7 +551,7 @@ pub struct ProtectBooking {
     pub(crate) event_id: EventId,
     /// Names the leases of that event's deliveries.
     pub(crate) lease: i64,
-    /// Seed of the salts.
+    /// Seed of the fact's seed.
     pub(crate) seed: [u8; 32],
     /// The evidence address for the event's payload.
     pub(crate) evidence_url: String,

@@ -302,7 +302,7 @@ impl SettleDelivery {
         };
         let number = delivery.attempts + 1;
         let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
-        let fact = Fact::from(Settled { notification }).seal(entropy::bytes)?;
+        let fact = Fact::from(Settled { notification }).seal(entropy::bytes())?;
         Ok(Self {
             event_id: delivery.event_id,
             endpoint_id: delivery.endpoint_id,

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Value};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
 use super::jcs::{compare_names, write_string, write_value};
 use super::leaf::Leaf;
@@ -200,6 +200,21 @@ pub fn seal(
         salt,
         salts,
     })
+}
+
+/// The salts of an event that is kept by one seed instead of by each of them: the n-th, counted from 0, is SHA-256(seed, n as four
+/// bytes, the highest first). The fields come first, in their order, then the body.
+///
+/// A salt that is disclosed says nothing of the seed or of another salt. To forget one field alone, the other salts are kept
+/// one by one and the seed is forgotten.
+pub fn salts(seed: &[u8; SALT_BYTES]) -> impl FnMut() -> [u8; SALT_BYTES] + use<> {
+    let seeded = Sha256::new_with_prefix(seed);
+    let mut n = 0_u32;
+    move || {
+        let salt = seeded.clone().chain_update(n.to_be_bytes()).finalize();
+        n += 1;
+        salt.into()
+    }
 }
 
 /// The digest of one field, as an event's body holds it.

@@ -376,7 +376,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
     );
     insert(
         statements,
-        "INSERT INTO entry (idx, booking_id, seq, leaf, kind, salt, facts, salts) VALUES {}",
+        "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) VALUES {}",
         &writes.entries,
         |entry, args| {
             args.extend([
@@ -385,9 +385,8 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 int(entry.seq),
                 (&entry.leaf).into(),
                 entry.fact.kind.as_str().into(),
-                (&entry.fact.sealed.salt).into(),
+                (&entry.fact.seed).into(),
                 entry.fact.members.as_str().into(),
-                (&entry.fact.sealed.salts).into(),
             ]);
         },
     );

@@ -15,6 +15,7 @@ use crate::engine::lease::Node;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::Resolved;
 use crate::ledger::Disclosure;
+use crate::ledger::event::salts;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED};
 use crate::log::Log;
@@ -380,7 +381,7 @@ impl<'a> Reader<'a> {
              SELECT w.endpoint_id, n.partner_id, n.failures, CASE WHEN (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3) AND \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
               ORDER BY d.due_ms LIMIT 1) <= $3 THEN 1 ELSE 0 END \
-             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id ORDER BY w.place",
+             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id",
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_EXAMINED).into(),
@@ -388,16 +389,16 @@ impl<'a> Reader<'a> {
             ],
         )?;
         let mut due = Vec::new();
+        let mut last = after;
         for row in &rows {
+            let endpoint_id = row.id(0)?;
+            last = last.max(endpoint_id);
             if row.int(3)? > 0 {
-                due.push((row.id(0)?, row.id(1)?, row.int(2)? > 0));
+                due.push((endpoint_id, row.id(1)?, row.int(2)? > 0));
             }
         }
-        let last = rows.last().map(|row| row.id(0)).transpose()?;
-        Ok((
-            due,
-            last.filter(|_| rows.len() == ENDPOINTS_EXAMINED as usize),
-        ))
+        let is_full = rows.len() == ENDPOINTS_EXAMINED as usize;
+        Ok((due, is_full.then_some(last)))
     }
 
     /// Whether a delivery is held beyond the end of its lease at `now`.
@@ -444,7 +445,7 @@ impl<'a> Reader<'a> {
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(
-            "SELECT idx, booking_id, seq, leaf, kind, salt, facts, salts FROM entry WHERE booking_id = $1 ORDER BY seq",
+            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE booking_id = $1 ORDER BY seq",
             vec![booking_id.into()],
         )?;
         rows.iter().map(entry).collect()
@@ -500,7 +501,7 @@ pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
 /// As [`continuations`], not yet read.
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
     let mut rows = conn.one(Statement::new(
-        "SELECT idx, booking_id, seq, leaf, kind, salt, facts, salts FROM entry WHERE booking_id IS NULL LIMIT $1",
+        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE booking_id IS NULL LIMIT $1",
         vec![CONTINUATIONS.into()],
     ))?;
     // They are few, and no index has them in this order.
@@ -509,12 +510,15 @@ pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
 }
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
-    let disclosures = fields(row.text(6)?, row.blob(7)?).ok_or_else(|| {
-        StoreError::Corrupt(format!(
-            "the fields of entry {} cannot be read",
-            row.size(0).unwrap_or(0)
-        ))
-    })?;
+    let members: Map<String, Value> = row.json(6)?;
+    let mut salts = salts(&row.bytes(5)?);
+    let disclosures = (members.into_iter())
+        .map(|(name, value)| Disclosure {
+            name,
+            salt: salts(),
+            value,
+        })
+        .collect();
     Ok(StoredEntry {
         index: row.size(0)?,
         booking_id: match row.0.get(1) {
@@ -524,25 +528,9 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
         seq: row.size(2)?,
         leaf: row.blob(3)?.to_vec(),
         kind: row.text(4)?.to_owned(),
-        salt: row.bytes(5)?,
+        salt: salts(),
         disclosures,
     })
-}
-
-/// The members of a fact and the salt of each.
-fn fields(facts: &str, salts: &[u8]) -> Option<Vec<Disclosure>> {
-    let members: Map<String, Value> = serde_json::from_str(facts).ok()?;
-    let (salts, rest) = salts.as_chunks::<32>();
-    if !rest.is_empty() || salts.len() != members.len() {
-        return None;
-    }
-    let fields = members.into_iter().zip(salts);
-    let fields = fields.map(|((name, value), salt)| Disclosure {
-        name,
-        salt: *salt,
-        value,
-    });
-    Some(fields.collect())
 }
 
 #[cfg(test)]

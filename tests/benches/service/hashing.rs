@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use bookguard_core::ledger::event::salts;
 use ed25519_dalek::{Signer as _, SigningKey};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Value};
@@ -57,8 +58,8 @@ fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
 struct Entry {
     leaf: Vec<u8>,
     /// Salt and `[name, value]` of every field.
-    fields: Vec<(Vec<u8>, Vec<u8>)>,
-    salt: Vec<u8>,
+    fields: Vec<([u8; 32], Vec<u8>)>,
+    salt: [u8; 32],
     /// As long as the canonical body that the leaf commits to.
     body: Vec<u8>,
 }
@@ -70,24 +71,24 @@ impl LedgerHashing {
     /// Takes the messages of every entry.
     pub fn of(db: &Path) -> Fallible<Self> {
         let connection = rows::open(db)?;
-        let mut select =
-            connection.prepare("SELECT leaf, facts, salts, salt FROM entry ORDER BY idx")?;
-        type Stored = (Vec<u8>, String, Vec<u8>, Vec<u8>);
+        let mut select = connection.prepare("SELECT leaf, facts, seed FROM entry ORDER BY idx")?;
+        type Stored = (Vec<u8>, String, [u8; 32]);
         let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Stored> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         };
         let mut entries = Vec::new();
         for row in select.query_map([], read)? {
-            let (leaf, facts, salts, salt) = row?;
+            let (leaf, facts, seed) = row?;
             let members: Map<String, Value> = serde_json::from_str(&facts)?;
             let pair = |(name, value)| serde_json::json!([name, value]).to_string().into_bytes();
             let texts = members.iter().map(pair);
-            let fields: Vec<_> = salts.chunks(32).map(<[u8]>::to_vec).zip(texts).collect();
+            let mut salts = salts(&seed);
+            let fields = texts.map(|text| (salts(), text)).collect();
             let digests: usize = members.keys().map(|name| name.len() + 49).sum();
             entries.push(Entry {
                 leaf: [&[0], leaf.as_slice()].concat(),
                 fields,
-                salt,
+                salt: salts(),
                 body: vec![b'x'; digests + 62],
             });
         }

@@ -89,6 +89,18 @@ fn by_definition(kind: &str, fields: &[(&str, Value)], salts: &[[u8; 32]]) -> (S
 }
 
 #[test]
+fn salts_are_what_anybody_makes_of_their_seed() {
+    // (head -c 32 /dev/zero; printf '\0\0\0\1') | openssl dgst -sha256
+    let mut salts = salts(&[0; 32]);
+    for expected in [
+        "6db65fd59fd356f6729140571b5bcd6bb3b83492a16e1bf0a3884442fc3c8a0e",
+        "2158a8906d5e2c2be001bac943ab9cab4063536e1c546b40221fdf8db031a4bb",
+    ] {
+        assert_eq!(hex::encode(salts()), expected);
+    }
+}
+
+#[test]
 fn hmac_is_that_of_rfc_4231() {
     let mut key = [0; 32];
     key[..4].copy_from_slice(b"Jefe");

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::evidence::facts::{Fact, LeafPlace, Logged};
-use crate::ledger::event::seal;
+use crate::ledger::event::{salts, seal};
 use crate::ledger::{Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
 use crate::store::conn::{Row, StoreError};
@@ -15,7 +15,7 @@ pub(super) struct Opened {
     pub logged: Logged<Fact>,
 }
 
-/// Opens a row of idx, booking_id, seq, leaf, kind, salt, facts, salts.
+/// Opens a row of idx, booking_id, seq, leaf, kind, seed, facts.
 ///
 /// # Errors
 /// Why the entry does not hold.
@@ -36,28 +36,25 @@ pub(super) fn open(row: &Row) -> Result<Opened, String> {
     })
 }
 
-/// The leaf of such a row, and the fact that it commits to under the salts stored, which is spelled as the program does.
+/// The leaf of such a row, and the fact that it commits to under the seed stored, which is spelled as the program does.
 ///
 /// # Errors
 /// Why it does not.
 pub(super) fn committed(row: &Row) -> Result<(Leaf, LeafKind, Map<String, Value>), String> {
     let leaf = Leaf::parse(row.blob(3).map_err(unreadable)?).map_err(|e| e.to_string())?;
     let kind = row.text(4).map_err(unreadable)?;
-    let salt: [u8; 32] = row.bytes(5).map_err(unreadable)?;
+    let seed = row.bytes(5).map_err(unreadable)?;
     let members: Map<String, Value> = row.json(6).map_err(unreadable)?;
-    let (salts, rest) = row.blob(7).map_err(unreadable)?.as_chunks::<32>();
     let kind = kind
         .parse()
         .map_err(|_| format!("\"{kind}\" is not a kind of entry"))?;
     if serde_json::to_string(&members).ok().as_deref() != row.text(6).ok() {
         return Err("Bookguard does not spell its values this way".to_owned());
     }
-    let mut stored = salts.iter().copied().chain([salt]);
-    let anew = seal(kind, &members, || stored.next().unwrap_or_default());
-    let anew = anew.map_err(|e| e.to_string())?;
-    if (salts.len(), rest) != (members.len(), &[]) || anew.commit != leaf.commit {
+    let anew = seal(kind, &members, salts(&seed)).map_err(|e| e.to_string())?;
+    if anew.commit != leaf.commit {
         return Err(
-            "the ledger does not commit to what is stored for it; kind, salt, facts or salts were changed"
+            "the ledger does not commit to what is stored for it; kind, seed or facts were changed"
                 .to_owned(),
         );
     }

@@ -230,7 +230,7 @@ fn read_page(
     let last = last.blob(0)?.to_vec();
     let range = || vec![after.as_slice().into(), last.as_slice().into()];
     let entries = ask(
-        "SELECT idx, booking_id, seq, leaf, kind, salt, facts, salts FROM entry \
+        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
         range(),
     )?;

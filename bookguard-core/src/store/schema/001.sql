@@ -85,7 +85,7 @@ CREATE TABLE booking (
 ) STRICT;
 CREATE INDEX booking_by_partner ON booking (partner_id, id);
 
--- The log, one row per leaf, and what its commitment opens to: the fact as JSON, and each member's 32 bytes of salt.
+-- The log, one row per leaf, and what its commitment opens to: the fact as JSON, and the seed of its salts.
 -- An entry that is of no booking is of the log itself: how it went on after a loss.
 CREATE TABLE entry (
     idx          INTEGER NOT NULL PRIMARY KEY,
@@ -93,9 +93,8 @@ CREATE TABLE entry (
     seq          INTEGER NOT NULL,
     leaf         BLOB    NOT NULL,
     kind         TEXT    NOT NULL,
-    salt         BLOB    NOT NULL,
-    facts        TEXT    NOT NULL,
-    salts        BLOB    NOT NULL
+    seed         BLOB    NOT NULL,
+    facts        TEXT    NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX entry_by_booking ON entry (booking_id, seq);
 

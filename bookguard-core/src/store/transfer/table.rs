@@ -73,7 +73,7 @@ pub(super) const TABLES: [Table; 18] = [
         stream entries tip policy_hash body terms),
     Table {
         leaf: Some(3),
-        ..table!(entry (idx) booking_id seq leaf kind salt facts salts)
+        ..table!(entry (idx) booking_id seq leaf kind seed facts)
     },
     table!(resolution (id) booking_id leaf_idx),
     table!(tile (level idx) hashes),

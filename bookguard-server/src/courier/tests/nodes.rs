@@ -2,7 +2,9 @@
 
 use bookguard_core::engine::command::{Command, HeldDelivery, Reclaim};
 use bookguard_core::features::endpoints::DeleteEndpoint;
-use bookguard_core::limits::IN_FLIGHT_PER_NEW_ENDPOINT;
+use bookguard_core::limits::{
+    ENDPOINTS_EXAMINED, ENDPOINTS_PER_PARTNER, IN_FLIGHT_PER_NEW_ENDPOINT,
+};
 
 use super::bench::{Place, waiting};
 use super::*;
@@ -148,6 +150,29 @@ async fn nodes_that_claim_at_once_share_what_is_due_and_nothing_goes_out_twice()
         for receiver in &receivers {
             assert_eq!(receiver.surplus().await, 0);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_endpoints_than_are_looked_at_together_are_all_served() {
+    const PARTNERS: usize = ENDPOINTS_EXAMINED as usize / ENDPOINTS_PER_PARTNER + 1;
+    on_every_engine(async |bench| {
+        let receiver = Receiver::start(&[OK]).await;
+        for _ in 0..PARTNERS {
+            let partner = bench.other_partner().await;
+            for number in 0..ENDPOINTS_PER_PARTNER {
+                endpoint_of(&partner, &format!("{}{number}", receiver.url)).await;
+            }
+            book(&partner, 1).await;
+        }
+        // The node that has them never sends.
+        bench.advance(LEASE_MS);
+        let mut other = bench.other_node(&bench.clock).await;
+        let _courier = other.courier(true);
+        let sent = events(&receiver, PARTNERS * ENDPOINTS_PER_PARTNER).await;
+        assert_eq!(distinct(&sent).len(), PARTNERS);
+        assert_eq!(receiver.surplus().await, 0);
     })
     .await;
 }

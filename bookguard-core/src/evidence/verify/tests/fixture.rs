@@ -6,16 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use crate::evidence::facts::{
-    Created, Fact, LeafPlace, Logged, Protected, Resolved, SealedFact, Settled,
-};
+use crate::evidence::facts::{Created, Fact, LeafPlace, Logged, Protected, Resolved, Settled};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{Material, summarize};
 use crate::evidence::{
     Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet, Rescheduled,
 };
-use crate::ledger::event::field_digest;
+use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::{Checkpoint, Disclosure, EventBody, Leaf, Signer, TlogProof, Tree, leaf_hash};
@@ -471,21 +469,14 @@ impl Fixture {
     fn append(&mut self, kept: &mut Kept, now: Timestamp, fact: impl Into<Fact>) {
         let fact = fact.into();
         let index = self.tree.size();
-        let mut count = 0_u8;
-        let salts = || {
-            count += 1;
-            Sha256::digest([index as u8, count]).into()
-        };
-        let SealedFact {
-            members, sealed, ..
-        } = fact.seal(salts).unwrap();
-        let (salts, _) = sealed.salts.as_chunks::<32>();
+        let sealed = fact.seal(Sha256::digest([index as u8]).into()).unwrap();
+        let mut salts = salts(&sealed.seed);
         let members: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(&members).unwrap();
-        let disclosures: Vec<Disclosure> = (members.into_iter().zip(salts))
-            .map(|((name, value), salt)| Disclosure {
+            serde_json::from_str(&sealed.members).unwrap();
+        let disclosures: Vec<Disclosure> = (members.into_iter())
+            .map(|(name, value)| Disclosure {
                 name,
-                salt: *salt,
+                salt: salts(),
                 value,
             })
             .collect();
@@ -538,7 +529,7 @@ impl Fixture {
             index,
             leaf,
             body,
-            salt: sealed.salt,
+            salt: salts(),
             disclosures,
             logged,
         });

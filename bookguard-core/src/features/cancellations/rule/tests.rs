@@ -54,7 +54,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         assert_eq!(resolved.fact.kind, LeafKind::ResolutionCreated);
         assert_eq!((canceled.index, resolved.index), (10, 11));
         assert_eq!((canceled.seq, resolved.seq), (1, 2));
-        assert_ne!(canceled.fact.sealed.salt, resolved.fact.sealed.salt);
+        assert_ne!(canceled.fact.seed, resolved.fact.seed);
         let leaf = Leaf::parse(&resolved.leaf).unwrap();
         assert_eq!((leaf.prev, leaf.t), (canceled.hash, at(TERM_TIME).ms()));
         assert_eq!(Leaf::parse(&canceled.leaf).unwrap().prev, Hash([7; 32]));

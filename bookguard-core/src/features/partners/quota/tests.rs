@@ -20,7 +20,7 @@ fn booking(at: Timestamp) -> Envelope<BookingCreated> {
     let fact = Fact::from(Created::of(&made.booking, made.terms_hash.clone()));
     let fact = SealedFact {
         members: "f".repeat(60),
-        ..fact.seal(entropy::bytes).unwrap()
+        ..fact.seal(entropy::bytes()).unwrap()
     };
     let new = NewBooking {
         policy_set: None,
