@@ -16,7 +16,7 @@ use crate::evidence::StoredEntry;
 use crate::evidence::facts::Resolved;
 use crate::ledger::Disclosure;
 use crate::ledger::rollback::{PublishedHead, Rollback};
-use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
+use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED};
 use crate::log::Log;
 use crate::model::{
     ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
@@ -357,28 +357,47 @@ impl<'a> Reader<'a> {
         Ok(Some((row.id(0)?, resolution)))
     }
 
-    /// Enabled endpoints that have a delivery due at `now` which is in nobody's hands.
+    /// Enabled endpoints beyond `after` that have a delivery due at `now` which is in nobody's hands, and where to go on:
+    /// [`ENDPOINTS_EXAMINED`] are looked at.
     ///
     /// Asked by every node several times a second, so it costs two steps in an index per endpoint for which something
     /// waits, due or not, and nothing for all the others and for what is under way: from one endpoint in the index to
     /// the next, instead of from all endpoints.
-    pub fn endpoints_with_due(&mut self, now: Timestamp) -> Read<Vec<Due>> {
+    pub fn endpoints_with_due(
+        &mut self,
+        now: Timestamp,
+        after: Option<EndpointId>,
+    ) -> Read<(Vec<Due>, Option<EndpointId>)> {
+        let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
         let rows = self.all(
-            "WITH RECURSIVE waiting (endpoint_id) AS ( \
-             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL ORDER BY endpoint_id LIMIT 1) \
+            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
+             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
+                     ORDER BY endpoint_id LIMIT 1), 1 \
              UNION ALL \
              SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
-                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1) \
-             FROM waiting w WHERE w.endpoint_id IS NOT NULL) \
-             SELECT w.endpoint_id, n.partner_id, n.failures FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE \
-             (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $1) AND \
+                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
+             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
+             SELECT w.endpoint_id, n.partner_id, n.failures, CASE WHEN (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3) AND \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
-              ORDER BY d.due_ms LIMIT 1) <= $1",
-            vec![now.ms().into()],
+              ORDER BY d.due_ms LIMIT 1) <= $3 THEN 1 ELSE 0 END \
+             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id ORDER BY w.place",
+            vec![
+                (&after).into(),
+                i64::from(ENDPOINTS_EXAMINED).into(),
+                now.ms().into(),
+            ],
         )?;
-        rows.iter()
-            .map(|row| Ok((row.id(0)?, row.id(1)?, row.int(2)? > 0)))
-            .collect()
+        let mut due = Vec::new();
+        for row in &rows {
+            if row.int(3)? > 0 {
+                due.push((row.id(0)?, row.id(1)?, row.int(2)? > 0));
+            }
+        }
+        let last = rows.last().map(|row| row.id(0)).transpose()?;
+        Ok((
+            due,
+            last.filter(|_| rows.len() == ENDPOINTS_EXAMINED as usize),
+        ))
     }
 
     /// Whether a delivery is held beyond the end of its lease at `now`.

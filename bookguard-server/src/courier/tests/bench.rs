@@ -224,7 +224,7 @@ impl Bench {
     /// Endpoints that have something due then which is in nobody's hands.
     pub(super) fn due(&self, now: Timestamp) -> Vec<EndpointId> {
         let mut reader = self.node.service.reader().unwrap();
-        let due = reader.endpoints_with_due(now).unwrap();
+        let (due, _) = reader.endpoints_with_due(now, None).unwrap();
         due.into_iter()
             .map(|(endpoint_id, ..)| endpoint_id)
             .collect()
