@@ -111,13 +111,6 @@ impl Notification {
         (self.event_id, self.endpoint_id) == (event_id, endpoint_id)
     }
 
-    /// Whether this is what came of that attempt.
-    pub fn tells_of(&self, attempt: &Attempt) -> bool {
-        self.error.as_deref() == attempt.class.map(FailureClass::as_str)
-            && self.status_code == attempt.status_code
-            && self.response_sha256 == attempt.response_sha256
-    }
-
     /// What in it cannot be true together.
     fn contradiction(&self) -> Option<&'static str> {
         let class = match &self.error {

@@ -428,18 +428,11 @@ fn push_resolutions<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<
 fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
     insert(
         statements,
-        "INSERT INTO event (id, partner_id, seq, booking_id, type, retries, body) VALUES {}",
+        "INSERT INTO event (id, partner_id, seq, booking_id, type, body, retries) VALUES {}",
         &writes.events,
         |event, args| {
-            args.extend([
-                (&event.event_id).into(),
-                (&event.partner_id).into(),
-                int(event.seq),
-                (&event.booking_id).into(),
-                (event.event_type as i64).into(),
-                Arg::Int(0),
-                (&*event.body).into(),
-            ]);
+            args.extend(projection::event(event));
+            args.push(Arg::Int(0));
         },
     );
     update(
@@ -490,14 +483,11 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     update(
         statements,
         "UPDATE event SET body = NULL, {} WHERE id IN ({})",
-        &["pruned_ms", "digest"],
+        projection::PRUNED,
         &writes.pruned,
         |(event_id, pruned), args| {
-            args.extend([
-                event_id.into(),
-                pruned.at.ms().into(),
-                (&pruned.digest).into(),
-            ]);
+            args.push(event_id.into());
+            args.extend(projection::pruned(pruned));
         },
     );
     // After those that this batch adds: the last may have ended in it.
@@ -513,18 +503,7 @@ fn push_delivery<'a>(
     (event_id, endpoint_id, state): &'a (EventId, EndpointId, DeliveryState),
     args: &mut Vec<Arg<'a>>,
 ) {
-    args.extend([
-        event_id.into(),
-        endpoint_id.into(),
-        (state.phase as i64).into(),
-        i64::from(state.attempts).into(),
-        i64::from(state.counted_attempts).into(),
-        state.due.map(|due| due.ms()).into(),
-        state.lease.into(),
-        state.settled_leaf.map_or(Arg::Null, int),
-        state.begun.map(|begun| begun.ms()).into(),
-        state.since.map(|since| since.ms()).into(),
-    ]);
+    args.extend(projection::delivery(event_id, endpoint_id, state));
 }
 
 /// Of the rows with the same key the last, in the order of the keys: no statement may meet a row twice.

@@ -33,10 +33,12 @@ use serde_json::{Map, Value};
 
 use super::Store;
 use super::conn::{Arg, Conn, Row, Statement, StoreError};
+use super::load::event_type;
+use crate::engine::change::DeliveryPhase;
 use crate::ledger::jcs::differences;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
-use crate::model::{BookingStatus, EndpointId, EventId, Timestamp};
+use crate::model::{BookingStatus, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::seal::Seal;
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
@@ -355,14 +357,20 @@ impl Check<'_> {
 
 /// A value as people read it.
 fn word(column: &str, value: &Arg<'_>) -> String {
+    let known = |n: i64| match column {
+        "status" => Some(BookingStatus::WORDS.get(usize::try_from(n).ok()?)?.0),
+        "type" => event_type(n).ok().map(EventType::word),
+        "phase" => DeliveryPhase::from_number(n).map(|phase| DeliveryStatus::from(phase).word()),
+        _ => None,
+    };
     match value {
         Arg::Null => "nothing".to_owned(),
-        Arg::Int(n) => match usize::try_from(*n).map(|n| BookingStatus::WORDS.get(n)) {
-            Ok(Some((word, _))) if column == "status" => (*word).to_owned(),
-            _ => n.to_string(),
-        },
+        Arg::Int(n) => known(*n).map_or_else(|| n.to_string(), str::to_owned),
         Arg::Text(text) => text.to_string(),
-        Arg::Blob(bytes) => hex::encode(bytes),
+        Arg::Blob(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if text.starts_with('{') => text.to_owned(),
+            _ => hex::encode(bytes),
+        },
     }
 }
 
@@ -370,6 +378,7 @@ fn word(column: &str, value: &Arg<'_>) -> String {
 fn document(value: &Arg<'_>) -> Option<Map<String, Value>> {
     match value {
         Arg::Text(text) => serde_json::from_str(text).ok(),
+        Arg::Blob(bytes) => serde_json::from_slice(bytes).ok(),
         _ => None,
     }
 }

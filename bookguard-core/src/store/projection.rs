@@ -1,12 +1,13 @@
-//! How a booking is stored, as far as facts say it: the only place that knows. The writer writes these columns, and the check of
-//! the database compares them with those that are there.
+//! How a booking, what it came to, its events and their deliveries are stored: the only place that knows. The writer writes
+//! these columns, and the check of the database compares them with those that are there.
 
 use super::commit::{int, json};
 use super::conn::Arg;
+use crate::engine::change::{DeliveryState, EventRow, Pruned};
 use crate::evidence::BookingState;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::ledger::Hash;
-use crate::model::Booking;
+use crate::model::{Booking, EndpointId, EventId, Timestamp};
 use crate::policy::Resolution;
 
 /// A booking exactly as `GET /v1/bookings/{bookingId}` answers it.
@@ -80,5 +81,72 @@ pub(super) fn resolution(resolution: &Logged<Resolution>) -> [Arg<'_>; 3] {
         (&fact.resolution_id).into(),
         (&fact.booking_id).into(),
         int(place.index),
+    ]
+}
+
+/// The columns of `event`, but how often it was retried: those it is born with, then [`PRUNED`].
+pub(super) const EVENT: [&str; 8] = [
+    "id",
+    "partner_id",
+    "seq",
+    "booking_id",
+    "type",
+    "body",
+    "pruned_ms",
+    "digest",
+];
+
+/// What stands in those it is born with.
+pub(super) fn event(event: &EventRow) -> [Arg<'_>; 6] {
+    [
+        (&event.event_id).into(),
+        (&event.partner_id).into(),
+        int(event.seq),
+        (&event.booking_id).into(),
+        (event.event_type as i64).into(),
+        (&*event.body).into(),
+    ]
+}
+
+/// The columns of `event` that tell of its body when there is none any more.
+pub(super) const PRUNED: &[&str] = EVENT.split_at(6).1;
+
+/// What stands in them.
+pub(super) fn pruned(pruned: &Pruned) -> [Arg<'_>; 2] {
+    [pruned.at.ms().into(), (&pruned.digest).into()]
+}
+
+/// The columns of `delivery`.
+pub(super) const DELIVERY: [&str; 10] = [
+    "event_id",
+    "endpoint_id",
+    "phase",
+    "attempts",
+    "charged",
+    "due_ms",
+    "lease",
+    "settled_leaf",
+    "begun_ms",
+    "since_ms",
+];
+
+/// What stands in them.
+pub(super) fn delivery<'a>(
+    event_id: &'a EventId,
+    endpoint_id: &'a EndpointId,
+    state: &DeliveryState,
+) -> [Arg<'a>; 10] {
+    let time = |at: Option<Timestamp>| Arg::from(at.map(Timestamp::ms));
+    [
+        event_id.into(),
+        endpoint_id.into(),
+        (state.phase as i64).into(),
+        i64::from(state.attempts).into(),
+        i64::from(state.counted_attempts).into(),
+        time(state.due),
+        state.lease.into(),
+        state.settled_leaf.map_or(Arg::Null, int),
+        time(state.begun),
+        time(state.since),
     ]
 }

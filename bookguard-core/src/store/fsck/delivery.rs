@@ -12,7 +12,7 @@ use crate::evidence::facts::Logged;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
 use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
 use crate::store::conn::{Row, StoreError};
-use crate::store::load;
+use crate::store::{load, projection};
 use crate::webhook::{Attempt, FailureClass, Schedule};
 
 /// Checks that an event goes where it must, and each delivery against its attempts.
@@ -23,27 +23,95 @@ pub(super) fn check_all(
     belongings: &Belongings<'_>,
     findings: &mut Findings,
 ) {
-    let receivers = belongings.receivers(&event.partner_id);
     let mut met: Vec<EndpointId> = Vec::new();
     for row in belongings.deliveries(&event.event_id) {
-        let (endpoint_id, state) = match read(row) {
-            Ok(read) => read,
+        match read(row) {
+            Ok((endpoint_id, state)) => {
+                met.push(endpoint_id);
+                let of_it = |n: &&&Logged<Notification>| n.fact.endpoint_id == endpoint_id;
+                let settled = settled.iter().filter(of_it).copied().collect();
+                let delivery = CheckedDelivery {
+                    event,
+                    endpoint_id,
+                    state,
+                    settled,
+                };
+                delivery.check(row, belongings, findings);
+            }
             Err(why) => {
                 let place = format!("a delivery of event {}", event.event_id);
                 findings.add("delivery", place, format!("its row cannot be read: {why}"));
-                continue;
             }
-        };
-        met.push(endpoint_id);
-        let place = format!(
-            "delivery of event {} to endpoint {endpoint_id}",
-            event.event_id
-        );
+        }
+    }
+    for Logged { place, fact } in settled {
+        if !met.contains(&fact.endpoint_id) {
+            let index = place.index;
+            let detail = format!("entry {index} says how it ended; it is not there");
+            let place = named(&event.event_id, &fact.endpoint_id);
+            findings.add("delivery", place, detail);
+        }
+    }
+    for receiver in belongings.receivers(&event.partner_id) {
+        if receiver.must_have(event) && !met.contains(&receiver.endpoint_id) {
+            findings.not_sent(event, receiver);
+        }
+    }
+    for row in belongings.attempts(&event.event_id) {
+        if row
+            .id(1)
+            .is_ok_and(|endpoint_id| !met.contains(&endpoint_id))
+        {
+            let place = format!("an attempt to deliver event {}", event.event_id);
+            findings.add("attempt", place, "there is no delivery it belongs to");
+        }
+    }
+}
+
+/// A delivery as people name it.
+fn named(event_id: &EventId, endpoint_id: &EndpointId) -> String {
+    format!("delivery of event {event_id} to endpoint {endpoint_id}")
+}
+
+/// A delivery as stored, with what the ledger says of how it ended.
+struct CheckedDelivery<'a> {
+    event: &'a CheckedEvent,
+    endpoint_id: EndpointId,
+    state: DeliveryState,
+    settled: Vec<&'a Logged<Notification>>,
+}
+
+impl CheckedDelivery<'_> {
+    fn check(&self, row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
+        let Self { event, state, .. } = self;
+        let place = named(&event.event_id, &self.endpoint_id);
+        let said = settled::state(*state, self.settled.last().copied());
+        let said = projection::delivery(&event.event_id, &self.endpoint_id, &said);
+        findings.compare("delivery", &place, row, &projection::DELIVERY, &said);
         let mut notes = findings.of("delivery", place);
-        let Some(receiver) = receivers.iter().find(|r| r.endpoint_id == endpoint_id) else {
-            notes.fault("the endpoint is not one of the event's partner".to_owned());
-            continue;
+        let mut receivers = belongings.receivers(&event.partner_id).iter();
+        let Some(receiver) = receivers.find(|r| r.endpoint_id == self.endpoint_id) else {
+            return notes.fault("the endpoint is not one of the event's partner");
         };
+        self.goes_there(receiver, &mut notes);
+        let attempts = attempts(belongings, event, &self.endpoint_id, &mut notes);
+        self.begins_anew(receiver, &attempts, belongings, &mut notes);
+        match &event.content {
+            Content::Whole(_) => judge(event, state, &attempts, belongings.now, &mut notes),
+            Content::Pruned(_) => judge_pruned(state, &attempts, &mut notes),
+        }
+        settled::compare(event, &attempts, &self.settled, &mut notes);
+        let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
+        // What waited for an endpoint that is deleted ends with its event, and has no outcome.
+        let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
+        if over && self.settled.is_empty() && !ended {
+            notes.fault("it is over, and the ledger does not say how it ended");
+        }
+    }
+
+    /// Whether the endpoint is one to which the event could go.
+    fn goes_there(&self, receiver: &Receiver, notes: &mut Notes<'_>) {
+        let Self { event, state, .. } = self;
         // What it took before that was changed is not known any more.
         let known = receiver.since.is_none_or(|at| event.clearly_after(at));
         if known && !receiver.subscribes(event.event_type) {
@@ -53,8 +121,8 @@ pub(super) fn check_all(
                 Some(_) => notes.doubt(detail),
             }
         }
-        if event.clearly_before(receiver.created_at) && event.retries == 0 && state.begun.is_none()
-        {
+        let by_itself = event.retries == 0;
+        if event.clearly_before(receiver.created_at) && by_itself && state.begun.is_none() {
             notes.doubt(
                 "the endpoint was made after the event, and nobody retried or recovered the event",
             );
@@ -65,76 +133,38 @@ pub(super) fn check_all(
         {
             notes.doubt("the endpoint was deleted before the event");
         }
-        if receiver.is_off_since_then(event) && event.retries == 0 {
+        if receiver.is_off_since_then(event) && by_itself {
             notes.doubt("the endpoint was disabled before the event");
         }
-        if let Some(begun) = state.begun {
-            let detail = format!(
-                "its schedule restarts at {begun}, when nobody retried or recovered the event"
-            );
-            match event.may_begin_anew(begun, &endpoint_id, belongings) {
-                Some(true) => {}
-                Some(false) => notes.doubt(detail),
-                None => notes.fault(detail),
-            }
-        }
-        let attempts = attempts(belongings, event, &endpoint_id, &mut notes);
-        let untried = |begun: i64| {
-            let first = attempts.first();
-            first.is_none_or(|first| first.started_at.saturating_sub(CLOCK_SLACK_MS) > begun)
+    }
+
+    /// Whether its schedule could begin anew, where it says so.
+    fn begins_anew(
+        &self,
+        receiver: &Receiver,
+        attempts: &[Attempt],
+        belongings: &Belongings<'_>,
+        notes: &mut Notes<'_>,
+    ) {
+        let Some(begun) = self.state.begun else {
+            return;
         };
-        if state.begun.is_some_and(|at| untried(at.ms()))
-            && event.content.body().is_some()
-            && receiver.must_have(event)
+        let detail =
+            format!("its schedule restarts at {begun}, when nobody retried or recovered the event");
+        match self
+            .event
+            .may_begin_anew(begun, &self.endpoint_id, belongings)
+        {
+            Some(true) => {}
+            Some(false) => notes.doubt(detail),
+            None => notes.fault(detail),
+        }
+        let tried = |first: &Attempt| first.started_at.saturating_sub(CLOCK_SLACK_MS) <= begun.ms();
+        if !attempts.first().is_some_and(tried)
+            && self.event.content.body().is_some()
+            && receiver.must_have(self.event)
         {
             notes.doubt("its schedule restarts, but it had not failed before");
-        }
-        match &event.content {
-            Content::Whole(_) => judge(event, &state, &attempts, belongings.now, &mut notes),
-            Content::Pruned(_) => judge_pruned(&state, &attempts, &mut notes),
-        }
-        let own: Vec<_> = (settled.iter().copied())
-            .filter(|n| n.fact.endpoint_id == endpoint_id)
-            .collect();
-        settled::compare(event, &state, &attempts, &own, &mut notes);
-        let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
-        // What waited for an endpoint that is deleted ends with its event, and has no outcome.
-        let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
-        if over && own.is_empty() && !ended {
-            notes.fault("it is over, and the ledger does not say how it ended".to_owned());
-        }
-    }
-    for Logged { place, fact: n } in settled {
-        let index = place.index;
-        if !met.contains(&n.endpoint_id) {
-            let place = format!(
-                "delivery of event {} to endpoint {}",
-                n.event_id, n.endpoint_id
-            );
-            let detail = format!("entry {index} says how it ended; it is not there");
-            findings.add("delivery", place, detail);
-        }
-    }
-    for receiver in receivers {
-        if !receiver.must_have(event) || met.contains(&receiver.endpoint_id) {
-            continue;
-        }
-        if receiver.status.takes_events() {
-            findings.missing_delivery(event.event_id, receiver.endpoint_id);
-        } else if receiver.deleted_at.is_some() && receiver.since.is_none() {
-            findings
-                .absent
-                .entry(receiver.endpoint_id)
-                .or_insert(event.event_id);
-        }
-    }
-    for row in belongings.attempts(&event.event_id) {
-        if row
-            .id(1)
-            .is_ok_and(|endpoint_id| !met.contains(&endpoint_id))
-        {
-            let place = format!("an attempt to deliver event {}", event.event_id);
-            findings.add("attempt", place, "there is no delivery it belongs to");
         }
     }
 }
@@ -184,11 +214,21 @@ impl CheckedEvent {
 }
 
 impl Findings {
+    /// The event should have gone there, and did not.
+    fn not_sent(&mut self, event: &CheckedEvent, receiver: &Receiver) {
+        let (event_id, endpoint_id) = (event.event_id, receiver.endpoint_id);
+        if receiver.status.takes_events() {
+            self.missing_delivery(event_id, endpoint_id);
+        } else if receiver.deleted_at.is_some() && receiver.since.is_none() {
+            self.absent.entry(endpoint_id).or_insert(event_id);
+        }
+    }
+
     /// The endpoint takes such events and was there when this one happened.
     pub(super) fn missing_delivery(&mut self, event_id: EventId, endpoint_id: EndpointId) {
         self.doubt(
             "delivery",
-            format!("delivery of event {event_id} to endpoint {endpoint_id}"),
+            named(&event_id, &endpoint_id),
             "it is missing: the endpoint takes such events and was there when this one happened",
         );
     }
@@ -413,8 +453,8 @@ fn wrong_due(
     }
     let due = match (state.due, state.lease) {
         (None, Some(_)) => return anyway("it is under a lease that has no end"),
-        (Some(_), _) if over => return anyway("it is over, and due all the same"),
-        (None, None) if over => return None,
+        // That nothing is due any more, the ledger says.
+        _ if over => return None,
         (Some(due), Some(_)) => {
             // Taken by a courier, at some time after the event, or under way when its schedule began anew.
             let early = due.ms() < event.at.ms() + LEASE_MS

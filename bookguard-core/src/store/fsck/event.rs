@@ -1,19 +1,20 @@
 //! The events of a booking: exactly those its facts cause, byte for byte.
 
-use std::iter::repeat;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::page::Belongings;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
-use crate::engine::change::{Content, Pruned};
+use crate::engine::change::{Content, EventRow, Pruned};
+use crate::evidence::BookingState;
 use crate::evidence::facts::Logged;
-use crate::evidence::{BookingState, Notification};
 use crate::limits::RETENTION_MS;
 use crate::model::{EventId, EventType, PartnerId, Timestamp};
 use crate::policy::Resolution;
-use crate::store::conn::{Row, StoreError};
+use crate::store::conn::{Arg, Row, StoreError};
 use crate::store::load::{content, event_type};
+use crate::store::projection;
 use crate::webhook::body;
 
 /// An event as stored.
@@ -29,16 +30,26 @@ pub(super) struct CheckedEvent {
 }
 
 /// What a fact causes: an event of this type, at this instant, which tells of this resolution if of any.
-type Caused<'a> = (EventType, Timestamp, Option<&'a Resolution>);
+struct Cause<'a> {
+    event_type: EventType,
+    at: Timestamp,
+    resolution: Option<&'a Resolution>,
+}
 
 /// The events that the facts of a booking cause, in their order.
-fn caused(state: &BookingState) -> Vec<Caused<'_>> {
+fn causes(state: &BookingState) -> Vec<Cause<'_>> {
+    let cause = |event_type, at, resolution| Cause {
+        event_type,
+        at,
+        resolution,
+    };
     let booking = &state.booking;
-    let mut caused = vec![(EventType::BookingCreated, booking.created_at, None)];
-    caused.extend((booking.protected_at).map(|at| (EventType::BookingProtected, at, None)));
+    let mut causes = vec![cause(EventType::BookingCreated, booking.created_at, None)];
+    let protected = booking.protected_at;
+    causes.extend(protected.map(|at| cause(EventType::BookingProtected, at, None)));
     let resolutions = state.resolutions.iter().map(|logged| &logged.fact);
-    caused.extend(resolutions.map(|r| (EventType::ResolutionCreated, r.made_at(), Some(r))));
-    caused
+    causes.extend(resolutions.map(|r| cause(EventType::ResolutionCreated, r.made_at(), Some(r))));
+    causes
 }
 
 /// Checks a booking's events and their deliveries.
@@ -48,14 +59,18 @@ pub(super) fn check_all(
     findings: &mut Findings,
 ) {
     let booking_id = state.booking.booking_id;
-    let (mut types, mut told) = (Vec::new(), Vec::new());
-    let expected = caused(state);
-    for (row, cause) in belongings
-        .events
-        .iter()
-        .zip(expected.iter().map(Some).chain(repeat(None)))
-    {
-        let event = match read(row, state, cause) {
+    let (rows, causes) = (belongings.events, causes(state));
+    if rows.len() != causes.len() {
+        let detail = format!(
+            "{} are stored, the ledger says {}",
+            rows.len(),
+            causes.len()
+        );
+        findings.add("event", format!("events of booking {booking_id}"), detail);
+    }
+    let mut told = Vec::new();
+    for (row, cause) in rows.iter().zip(&causes) {
+        let event = match read(row, cause) {
             Ok(event) => event,
             Err(why) => {
                 let place = format!("an event of booking {booking_id}");
@@ -63,13 +78,9 @@ pub(super) fn check_all(
                 continue;
             }
         };
-        types.push(event.event_type);
-        check(&event, state, cause.and_then(|cause| cause.2), findings);
-        if let Content::Pruned(pruned) = &event.content {
-            check_pruned(&event, pruned, state, findings);
-        }
+        compare(row, &event, state, cause, findings);
         let settled = (state.settled.iter()).filter(|n| n.fact.event_id == event.event_id);
-        let settled: Vec<&Logged<Notification>> = settled.collect();
+        let settled: Vec<_> = settled.collect();
         delivery::check_all(&event, &settled, belongings, findings);
         told.push(event.event_id);
     }
@@ -81,126 +92,102 @@ pub(super) fn check_all(
             findings.add("event", place, detail);
         }
     }
-    let expected: Vec<EventType> = expected.iter().map(|cause| cause.0).collect();
-    if types != expected {
-        let words = |types: &[EventType]| {
-            let words: Vec<&str> = types.iter().map(|kind| kind.word()).collect();
-            words.join(", ")
-        };
-        findings.add(
-            "event",
-            format!("events of booking {booking_id}"),
-            format!(
-                "stored: {}; the ledger says: {}",
-                words(&types),
-                words(&expected)
-            ),
-        );
-    }
 }
 
-fn read(
-    row: &Row,
-    state: &BookingState,
-    cause: Option<&Caused<'_>>,
-) -> Result<CheckedEvent, StoreError> {
-    let event_type = event_type(row.int(4)?)?;
-    // One that should not be is reported with the list of them.
-    let cause = cause.filter(|cause| cause.0 == event_type);
+/// Reads an event's row, in the columns of [`projection::EVENT`] and how often it was retried.
+fn read(row: &Row, cause: &Cause<'_>) -> Result<CheckedEvent, StoreError> {
     Ok(CheckedEvent {
-        event_id: row.id(1)?,
-        partner_id: row.id(2)?,
-        seq: row.size(3)?,
-        event_type,
-        retries: row.size(5)?,
-        content: content(row, 6)?,
-        at: cause.map_or(state.booking.created_at, |cause| cause.1),
+        event_id: row.id(0)?,
+        partner_id: row.id(1)?,
+        seq: row.size(2)?,
+        event_type: event_type(row.int(4)?)?,
+        content: content(row, 5)?,
+        retries: row.size(8)?,
+        at: cause.at,
     })
 }
 
-fn check(
+/// Compares an event's row with what its cause makes of it.
+fn compare(
+    row: &Row,
     event: &CheckedEvent,
     state: &BookingState,
-    resolution: Option<&Resolution>,
+    cause: &Cause<'_>,
     findings: &mut Findings,
 ) {
-    let place = |field: &str| format!("event {} field {field}", event.event_id);
-    findings.same(
-        "event",
-        || place("partner_id"),
-        &event.partner_id,
-        &state.booking.partner_id,
-    );
-    if event.event_id.made_at() != event.at {
-        findings.add(
-            "event",
-            place("id"),
-            format!(
-                "it was made at {}, the ledger says {}",
-                event.event_id.made_at(),
-                event.at
-            ),
-        );
+    let thing = format!("event {}", event.event_id);
+    let made_at = event.event_id.made_at();
+    if made_at != event.at {
+        let detail = format!("it was made at {made_at}, the ledger says {}", event.at);
+        findings.add("event", format!("{thing} field id"), detail);
     }
-    let Some(body) = event.content.body() else {
-        return;
+    let told = told(event, state, cause);
+    let mut said = projection::event(&told).to_vec();
+    match &event.content {
+        Content::Whole(_) => {
+            said.extend([Arg::Null, Arg::Null]);
+            findings.compare("event", &thing, row, &projection::EVENT, &said);
+        }
+        Content::Pruned(pruned) => {
+            let left = left(pruned, &told);
+            if let Some(body) = said.last_mut() {
+                *body = Arg::Null;
+            }
+            said.extend(projection::pruned(&left));
+            findings.compare("event", &thing, row, &projection::EVENT, &said);
+            if pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
+                let detail = format!("{} is too soon after the event, {}", pruned.at, event.at);
+                findings.doubt("event", format!("{thing} field pruned_ms"), detail);
+            }
+        }
+    }
+}
+
+/// The event as its cause has it, under the id and the number stored, and with the address of the evidence as it was told.
+fn told(event: &CheckedEvent, state: &BookingState, cause: &Cause<'_>) -> EventRow {
+    let (event_id, booking) = (event.event_id, &state.booking);
+    let url = |member| evidence_url(event, state, member);
+    let head = match (cause.event_type, cause.resolution) {
+        (EventType::BookingProtected, _) => {
+            body::protected(event_id, booking, cause.at, &url("evidencePacketUrl"))
+        }
+        (EventType::ResolutionCreated, Some(r)) => body::resolved(event_id, r, &url("packetUrl")),
+        _ => body::created(event_id, booking),
     };
-    let url = |member| evidence_url(body, state, member);
-    let expected = match event.event_type {
-        EventType::BookingCreated => Some(body::created(event.event_id, &state.booking)),
-        EventType::BookingProtected => url("evidencePacketUrl")
-            .map(|url| body::protected(event.event_id, &state.booking, event.at, &url)),
-        EventType::ResolutionCreated => resolution
-            .zip(url("packetUrl"))
-            .map(|(resolution, url)| body::resolved(event.event_id, resolution, &url)),
-    };
-    let expected = expected.map(|head| body::finish(&head, event.seq));
-    if expected.as_ref().map(String::as_bytes) != Some(&**body) {
-        findings.add(
-            "event",
-            place("body"),
-            format!(
-                "row says {}, ledger says {}",
-                String::from_utf8_lossy(body),
-                expected.as_deref().unwrap_or("that there is no such event")
-            ),
-        );
+    EventRow {
+        event_id,
+        partner_id: booking.partner_id,
+        seq: event.seq,
+        booking_id: booking.booking_id,
+        event_type: cause.event_type,
+        body: Arc::from(body::finish(&head, event.seq).into_bytes()),
     }
 }
 
 /// What is left of a body: its hash, where the ledger alone says what the body was. The other types told an address, under a
 /// name that went with the body.
-fn check_pruned(
-    event: &CheckedEvent,
-    pruned: &Pruned,
-    state: &BookingState,
-    findings: &mut Findings,
-) {
-    let place = |field: &str| format!("event {} field {field}", event.event_id);
-    if event.event_type == EventType::BookingCreated {
-        let body = body::finish(&body::created(event.event_id, &state.booking), event.seq);
-        let (row, ledger) = (
-            hex::encode(pruned.digest),
-            hex::encode(Sha256::digest(body)),
-        );
-        findings.same("event", || place("digest"), &row, &ledger);
-    }
-    if pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
-        let detail = format!("{} is too soon after the event, {}", pruned.at, event.at);
-        findings.doubt("event", place("pruned_ms"), detail);
+fn left(pruned: &Pruned, told: &EventRow) -> Pruned {
+    match told.event_type {
+        EventType::BookingCreated => Pruned {
+            digest: Sha256::digest(&told.body).into(),
+            ..*pruned
+        },
+        _ => *pruned,
     }
 }
 
 /// The address of the evidence, as the event tells it: under which name the service was reached then is nobody's
 /// knowledge, but the path is.
-fn evidence_url(body: &[u8], state: &BookingState, member: &str) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_slice(body).ok()?;
-    let url = body.get("payload")?.get(member)?.as_str()?;
-    url.ends_with(&format!(
-        "/v1/bookings/{}/evidence",
-        state.booking.booking_id
-    ))
-    .then(|| url.to_owned())
+fn evidence_url(event: &CheckedEvent, state: &BookingState, member: &str) -> String {
+    let path = format!("/v1/bookings/{}/evidence", state.booking.booking_id);
+    let body = event.content.body().map(|body| &**body);
+    let body = body.and_then(|body| serde_json::from_slice::<serde_json::Value>(body).ok());
+    let url = body
+        .as_ref()
+        .and_then(|body| body["payload"][member].as_str());
+    url.filter(|url| url.ends_with(&path))
+        .unwrap_or(&path)
+        .to_owned()
 }
 
 impl CheckedEvent {

@@ -235,7 +235,7 @@ fn read_page(
         range(),
     )?;
     let events = ask(
-        "SELECT booking_id, id, partner_id, seq, type, retries, body, pruned_ms, digest FROM event \
+        "SELECT id, partner_id, seq, booking_id, type, body, pruned_ms, digest, retries FROM event \
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
         range(),
     )?;
@@ -270,7 +270,7 @@ fn read_page(
     let mut partners = Partners::new();
     for row in &events {
         // An id that is none is reported with the event.
-        let Ok(partner_id) = row.id(2) else { continue };
+        let Ok(partner_id) = row.id(1) else { continue };
         if let Entry::Vacant(place) = partners.entry(partner_id) {
             place.insert(theirs(conn, cache, partner_id)?);
         }
@@ -348,7 +348,7 @@ impl Page {
             let id = row.blob(0).unwrap_or_default();
             let belongings = Belongings {
                 entries: of_booking(&mut entries, 1, id),
-                events: of_booking(&mut events, 0, id),
+                events: of_booking(&mut events, 3, id),
                 resolutions: of_booking(&mut resolutions, 1, id),
                 page: self,
                 now,
@@ -377,8 +377,8 @@ impl Page {
     /// Endpoints at which attempts failed that are not kept any more: one may have said that it is gone.
     fn forgotten(&self) -> HashSet<EndpointId> {
         let pruned: HashSet<&[u8]> = (self.events.iter())
-            .filter(|row| !row.is_null(7))
-            .filter_map(|row| row.blob(1).ok())
+            .filter(|row| !row.is_null(6))
+            .filter_map(|row| row.blob(0).ok())
             .collect();
         let failed = self.deliveries.iter().filter(|row| {
             let failed = row.int(2) == Ok(DeliveryPhase::Failed as i64);

@@ -3,88 +3,104 @@
 //! The leaf holds the SHA-256 of what was sent and what came of the last attempt, so a row of a delivery that is over, its last
 //! attempt and the event's body, or what is left of it, are attested by it.
 
-use sha2::{Digest as _, Sha256};
+use serde_json::{Map, Value};
 
 use super::Notes;
 use super::event::CheckedEvent;
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
-use crate::evidence::Notification;
 use crate::evidence::facts::Logged;
+use crate::evidence::notification::{Notification, Sent};
+use crate::ledger::jcs::differences;
 use crate::webhook::Attempt;
 
-/// Compares a delivery with what the ledger says of it; `own` is that, each with the place of its entry.
+/// A delivery as its last fact has it: what that says, in place of what is stored of it.
+pub(super) fn state(stored: DeliveryState, last: Option<&Logged<Notification>>) -> DeliveryState {
+    let settled_leaf = last.map(|last| last.place.index);
+    let said = last.map_or(0, |last| last.fact.attempts);
+    match last.is_some_and(|last| last.fact.delivered()) {
+        true => DeliveryState {
+            phase: DeliveryPhase::Delivered,
+            attempts: said,
+            due: None,
+            lease: None,
+            since: None,
+            settled_leaf,
+            ..stored
+        },
+        // One that was given up may have been tried again.
+        false => DeliveryState {
+            phase: match stored.phase {
+                DeliveryPhase::Delivered => DeliveryPhase::Failed,
+                other => other,
+            },
+            attempts: stored.attempts.max(said),
+            settled_leaf,
+            ..stored
+        },
+    }
+}
+
+/// Compares what the entries say of the event and of the attempts at one delivery of it with those that are stored.
 pub(super) fn compare(
     event: &CheckedEvent,
-    state: &DeliveryState,
     attempts: &[Attempt],
     own: &[&Logged<Notification>],
     notes: &mut Notes<'_>,
 ) {
-    let last = own.last().map(|last| last.place.index);
-    if state.settled_leaf != last {
-        let word = |leaf: Option<u64>| leaf.map_or_else(|| "none".to_owned(), |n| n.to_string());
-        notes.fault(format!(
-            "row says that entry {} tells how it ended, the ledger says {}",
-            word(state.settled_leaf),
-            word(last)
-        ));
-    }
     for Logged { place, fact } in own {
-        if let Some(why) = differs(event, state, attempts, fact) {
-            let index = place.index;
-            notes.fault(format!("entry {index} says how it ended: {why}"));
+        let index = place.index;
+        match stored(event, attempts, fact) {
+            Err(why) => notes.fault(format!("entry {index} says how it ended: {why}")),
+            Ok(stored) if stored == *fact => {}
+            Ok(stored) => {
+                for (member, row, ledger) in differing(fact, &stored) {
+                    notes.fault(format!(
+                        "entry {index} says how it ended: rows say {member} {row}, ledger says {ledger}"
+                    ));
+                }
+            }
         }
-    }
-    let accepted = own.last().is_some_and(|last| last.fact.delivered());
-    if accepted != (state.phase == DeliveryPhase::Delivered) {
-        notes.fault(format!(
-            "row says {:?}, the ledger says that it was {}",
-            state.phase,
-            if accepted { "accepted" } else { "not accepted" }
-        ));
     }
 }
 
-/// What of one record is not so in the tables.
-fn differs(
+/// What the rows have to say where an entry says this.
+fn stored(
     event: &CheckedEvent,
-    state: &DeliveryState,
     attempts: &[Attempt],
     said: &Notification,
-) -> Option<String> {
-    if (said.event_type, said.seq) != (event.event_type, event.seq) {
-        return Some(format!(
-            "event {} is {}, row says event {}, {}",
-            said.seq,
-            said.event_type.word(),
-            event.seq,
-            event.event_type.word()
-        ));
-    }
-    let digest = match &event.content {
-        Content::Whole(body) => hex::encode(Sha256::digest(body)),
-        Content::Pruned(pruned) => hex::encode(pruned.digest),
-    };
-    if said.body_sha256 != digest {
-        let sent = &said.body_sha256;
-        return Some(format!(
-            "a body with the SHA-256 {sent} was sent, the event's has {digest}"
-        ));
-    }
-    if state.attempts < said.attempts || (said.delivered() && state.attempts != said.attempts) {
-        return Some(format!(
-            "{} attempts were made, row says {}",
-            said.attempts, state.attempts
-        ));
-    }
-    // What was attempted went with the body.
-    event.content.body()?;
-    let number = said.attempts as usize;
-    match number.checked_sub(1).and_then(|place| attempts.get(place)) {
-        None => Some(format!("attempt {number} is not there")),
-        Some(attempt) if !said.tells_of(attempt) => {
-            Some(format!("attempt {number} has another outcome"))
+) -> Result<Notification, String> {
+    let body = match &event.content {
+        Content::Whole(body) => body,
+        // What was attempted went with the body.
+        Content::Pruned(pruned) => {
+            return Ok(Notification {
+                event_type: event.event_type,
+                seq: event.seq,
+                body_sha256: hex::encode(pruned.digest),
+                ..said.clone()
+            });
         }
-        Some(_) => None,
-    }
+    };
+    let number = said.attempts;
+    let attempt = (number as usize)
+        .checked_sub(1)
+        .and_then(|at| attempts.get(at));
+    let attempt = attempt.ok_or_else(|| format!("attempt {number} is not there"))?;
+    let sent = Sent {
+        event_id: event.event_id,
+        event_type: event.event_type,
+        seq: event.seq,
+        body,
+    };
+    let stored = Notification::of(&sent, said.endpoint_id, attempt, number, said.settled_at);
+    Ok(stored)
+}
+
+/// The members in which they differ, as the rows have them and as the ledger has them.
+fn differing(said: &Notification, stored: &Notification) -> Vec<(String, Value, Value)> {
+    let members = |one: &Notification| match serde_json::to_value(one) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    differences(members(said), members(stored))
 }
