@@ -123,7 +123,7 @@ impl KeyRequest {
 }
 
 fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
-    let words = v.at_least(1).reborrow().array(limits::SCOPES, |mut item| {
+    let words = v.at_least(1).array(limits::SCOPES, |item| {
         let word = item.known_as("Scope")?.string()?;
         if Scopes::parse(&[&word]).is_ok() {
             return Some(word);

@@ -200,13 +200,13 @@ impl BookingRequest {
         let inline = form
             .about("A cancellation policy for this booking; excludes `policyId`.")
             .optional("policy", |v| {
-                v.known_as(POLICY_SCHEMA)?.reborrow().object(Policy::read)
+                v.known_as(POLICY_SCHEMA)?.object(Policy::read)
             });
         let named = form
             .about("A policy of your own, in its latest version, or of the library, such as \"moderate\"; excludes `policy`.")
             .optional("policyId", |v| named_policy(v, policy_set));
         let metadata = form.about("Your own pairs.").optional("metadata", |v| {
-            v.reborrow().text_map(
+            v.text_map(
                 limits::METADATA_PAIRS,
                 limits::METADATA_KEY_CHARS,
                 limits::METADATA_VALUE_CHARS,

@@ -253,7 +253,7 @@ impl CancelRequest {
         let evidence = form
             .about("What is said to prove it: documents, of which the digests are kept.")
             .optional("evidence", |v| {
-                v.reborrow().array(limits::CANCELLATION_EVIDENCE, |item| {
+                v.array(limits::CANCELLATION_EVIDENCE, |item| {
                     item.object(evidence_item)
                 })
             });

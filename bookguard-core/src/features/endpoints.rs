@@ -188,7 +188,7 @@ pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
 
 pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
     let most = EventType::WORDS.len();
-    let types = v.at_least(1).reborrow().array(most, |mut item| {
+    let types = v.at_least(1).array(most, |item| {
         item.named("EventType").choice(&EventType::WORDS)
     })?;
     if types.is_empty() {

@@ -479,7 +479,6 @@ impl PartnerUpdate {
 fn default_policies(v: &mut Value<'_, '_>) -> Option<Vec<DefaultPolicy>> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     v.example(json!({"concert": "house", "*": "firm", "dj": null}))
-        .reborrow()
         .pairs(limits::DEFAULT_POLICIES, limits::NAME_CHARS, |said, v| {
             let policy_id = v.or_null(policy_id);
             let event_type = event_type(said, &mut seen, v)?;

@@ -170,7 +170,7 @@ impl Asked {
 
 fn statuses(v: &mut Value<'_, '_>) -> Option<Vec<Unreceived>> {
     let most = Unreceived::WORDS.len();
-    let mut statuses = v.at_least(1).reborrow().array(most, |mut item| {
+    let mut statuses = v.at_least(1).array(most, |item| {
         item.named("Unreceived").choice(&Unreceived::WORDS)
     })?;
     statuses.sort_unstable();

@@ -137,8 +137,7 @@ fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
             let contains = |side: &Actor| json!({"contains": {"const": side.word()}});
             draft.set("allOf", Node::array(BOTH.iter().map(contains)));
         })
-        .reborrow()
-        .array(sides().len(), |mut item| item.choice(sides()))?;
+        .array(sides().len(), |item| item.choice(sides()))?;
     let mut agreed = Vec::with_capacity(named.len());
     agreed.extend(
         sides()

@@ -24,7 +24,7 @@ pub struct Declaration {
     /// Such a body, as JSON.
     pub example: &'static str,
     /// Its reader.
-    pub reader: fn(Value<'_, '_>),
+    pub reader: fn(&mut Value<'_, '_>),
 }
 
 impl Declaration {
@@ -43,7 +43,7 @@ impl Declaration {
     pub fn schemas(&self) -> Vec<(String, Node)> {
         let mut draft = Draft::default();
         draft.run(|v| {
-            (self.reader)(v.reborrow());
+            (self.reader)(v);
             None::<()>
         });
         let mut schemas = std::mem::take(&mut draft.named);
@@ -285,14 +285,11 @@ mod tests {
                     .required("word", |v| v.choice(&[("a", 1), ("b", 2)]));
                 let digest = form.optional("digest", |v| v.pattern("^[0-9a-f]+$").text(64));
                 let count = form.nullable("count", |v| v.integer(1, 9));
-                let list = form.optional("list", |v| {
-                    v.at_least(1).reborrow().array(2, |v| v.object(inner))
-                });
+                let list = form.optional("list", |v| v.at_least(1).array(2, |v| v.object(inner)));
                 let inner = form.about("One.").required_object("inner", inner);
                 let kind = form.optional("kind", |v| v.known_as("Kind")?.string());
-                let pairs = form.optional("pairs", |v| {
-                    v.reborrow().pairs(3, 8, |_, v| v.or_null(|v| v.number()))
-                });
+                let pairs =
+                    form.optional("pairs", |v| v.pairs(3, 8, |_, v| v.or_null(|v| v.number())));
                 form.not_both("digest", "kind", "one_of");
                 Some((word?, digest, count, list, inner?, kind, pairs))
             });

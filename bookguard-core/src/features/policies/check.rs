@@ -72,7 +72,7 @@ const DRAFT: Declaration = Declaration {
     name: "PolicyDraft",
     about: "What is to be a policy, right or wrong.",
     example: EXAMPLE,
-    reader: |mut v| {
+    reader: |v| {
         v.describe(|draft| {
             let policy = draft.part(None, |v| v.known_as(POLICY_SCHEMA).map(drop));
             let about = "Anything: the answer says what is wrong with it.";
