@@ -10,7 +10,7 @@
 
 mod describe;
 mod form;
-mod node;
+mod json;
 mod value;
 mod whole;
 
@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 pub use self::describe::Declaration;
 pub use self::describe::Draft;
 pub use self::form::Form;
-pub use self::node::Node;
+pub use self::json::Json;
 pub use self::value::Value;
 use crate::error::Error;
 

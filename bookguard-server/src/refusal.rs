@@ -433,12 +433,7 @@ mod tests {
 
     #[tokio::test]
     async fn details_name_every_field() {
-        let fault = FieldError {
-            pointer: "/name".to_owned(),
-            code: "empty".to_owned(),
-            message: "is empty".to_owned(),
-            fix: "Send one.".to_owned(),
-        };
+        let fault = FieldError::new("/name", "empty", "is empty", "Send one.");
         let expected = r#"{"error":"Bad Request","message":"/name: is empty","code":"empty","details":[{"pointer":"/name","code":"empty","message":"is empty","fix":"Send one."}]}"#;
         assert_eq!(text(response(Error::faults(vec![fault]))).await, expected);
     }

@@ -16,7 +16,7 @@ use crate::entropy;
 use crate::error::Error;
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{Acceptance, BookingState, FrozenTerms, StoredEntry, TermsVersion};
-use crate::input::{self, Declaration, Draft, Form, Node, Value};
+use crate::input::{self, Declaration, Draft, Form, Json, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{
@@ -238,7 +238,7 @@ impl AcceptanceRequest {
 fn address(v: &mut Value<'_, '_>) -> Option<String> {
     let formats = |draft: &mut Draft| {
         let formats = ["ipv4", "ipv6"].map(|format| json!({"format": format}));
-        draft.set("anyOf", Node::array(formats));
+        draft.set("anyOf", Json::array(formats));
     };
     let text = v.describe(formats).string()?;
     match text.parse::<IpAddr>() {

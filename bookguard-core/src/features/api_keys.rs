@@ -59,12 +59,12 @@ impl Operation for CreateApiKey {
         let beyond = own.lacks(&scopes);
         if !beyond.is_empty() {
             return Err(Error {
-                details: vec![FieldError {
-                    pointer: "/scopes".to_owned(),
-                    code: "insufficient_scope".to_owned(),
-                    message: format!("names scopes this key does not hold: {}", beyond.join(", ")),
-                    fix: format!("Ask for at most: {}.", own.words().join(", ")),
-                }],
+                details: vec![FieldError::new(
+                    "/scopes",
+                    "insufficient_scope",
+                    format!("names scopes this key does not hold: {}", beyond.join(", ")),
+                    format!("Ask for at most: {}.", own.words().join(", ")),
+                )],
                 ..Error::new(
                     Kind::Forbidden,
                     "insufficient_scope",

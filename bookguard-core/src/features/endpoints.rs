@@ -66,8 +66,8 @@ impl Operation for CreateEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let partner_id = session.partner_id()?;
-        let judge = session.service.endpoint_rule();
-        let new = NewEndpoint::read(&request.body, judge.as_ref())?;
+        let judge = session.service.endpoint_rule().as_ref();
+        let new = input::read(&request.body, |form| NewEndpoint::form(form, judge))?;
         let at = session.service.clock().now();
         let endpoint_id = EndpointId::new(at, entropy::bytes());
         let own_secret = new.own_secret == Some(true);
@@ -116,22 +116,11 @@ impl NewEndpoint {
             "ownSecret": true
         }"#,
         reader: |v| {
-            v.object(|form| Self::form(form, &|url| Ok(url.to_owned())));
+            v.object(|form| Self::form(form, &ANYWHERE));
         },
     };
 
-    /// Reads the body of an endpoint's creation; `judge` says where webhooks may go.
-    pub fn read(
-        body: &[u8],
-        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Result<Self, Error> {
-        input::read(body, |form| Self::form(form, judge))
-    }
-
-    fn form(
-        form: &mut Form<'_, '_>,
-        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
         let url = form
             .about("Where events are posted: an https address on the public internet, unless the operator allows others.")
             .required("url", |v| address(v, judge));
@@ -167,10 +156,13 @@ pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
     NewSecret { secret, sealed }
 }
 
-pub(super) fn address(
-    v: &mut Value<'_, '_>,
-    judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-) -> Option<String> {
+/// Says where webhooks may go, as [`EndpointRule`](crate::service::EndpointRule).
+pub(super) type Judge<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
+
+/// For a body that is only described or checked for its form.
+pub(super) const ANYWHERE: fn(&str) -> Result<String, AddressRefused> = |url| Ok(url.to_owned());
+
+pub(super) fn address(v: &mut Value<'_, '_>, judge: Judge<'_>) -> Option<String> {
     let pattern = |draft: &mut Draft| {
         draft.set("pattern", format!(r"^https?://[^\s@#{HIDDEN}]+$"));
     };
@@ -340,25 +332,6 @@ pub struct EndpointKept {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub switches_at: Option<Timestamp>,
-}
-
-/// What becomes of an endpoint; what is `None` stays.
-#[derive(Debug, Clone, Default)]
-pub struct EndpointUpdate {
-    /// Another address, which webhooks may go to.
-    pub url: Option<String>,
-    /// The types it receives from now on; all of them when empty.
-    pub events: Option<Vec<EventType>>,
-    /// Other words, or none.
-    pub description: Option<Option<String>>,
-    /// Another limit, or none.
-    pub rate_limit_per_second: Option<Option<u32>>,
-    /// Whether events that happen from now on go there.
-    pub enabled: Option<bool>,
-    /// A secret of its own, used if it has none, or `None` within for the partner's.
-    pub own_secret: Option<Option<NewSecret>>,
-    /// Whether another address is to be verified.
-    pub verifies: bool,
 }
 
 /// A signing secret that nobody has seen yet.

@@ -148,15 +148,15 @@ impl Operation for PutPolicy {
     fn prepare(session: &Session, request: &Request) -> Result<Action<PolicyVersion>, Error> {
         let policy_id = addressed(request);
         if !is_policy_id(policy_id) {
-            return Err(Error::faults(vec![FieldError {
-                pointer: "policyId".to_owned(),
-                code: "bad_policy_id".to_owned(),
-                message: format!(
+            return Err(Error::fault(
+                "policyId",
+                "bad_policy_id",
+                format!(
                     "\"{}\" in the path is not a policy id",
                     input::shorten(policy_id)
                 ),
-                fix: POLICY_ID_FIX.to_owned(),
-            }]));
+                POLICY_ID_FIX,
+            ));
         }
         let (policy, version_said) = input::read(&request.body, |form| {
             let said = form.has("version");

@@ -12,7 +12,7 @@ use super::bookings::{event_date, owner_of};
 use super::cancellations::instant;
 use crate::entropy;
 use crate::error::Error;
-use crate::input::{self, Declaration, Form, Node, Value};
+use crate::input::{self, Declaration, Form, Json, Value};
 use crate::limits;
 use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
@@ -135,7 +135,7 @@ fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
         .at_least(BOTH.len())
         .describe(|draft| {
             let contains = |side: &Actor| json!({"contains": {"const": side.word()}});
-            draft.set("allOf", Node::array(BOTH.iter().map(contains)));
+            draft.set("allOf", Json::array(BOTH.iter().map(contains)));
         })
         .array(sides().len(), |item| item.choice(sides()))?;
     let mut agreed = Vec::with_capacity(named.len());

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::describe::Draft;
 use super::form::{Fields, Form};
-use super::node::Node;
+use super::json::Json;
 use super::{Path, nearest, shorten, whole};
 use crate::error::FieldError;
 use crate::limits::FAULTS;
@@ -30,12 +30,8 @@ impl<'a> Value<'a, '_> {
         if self.faults.len() >= FAULTS || self.draft.is_some() {
             return None;
         }
-        self.faults.push(FieldError {
-            pointer: self.path.to_string(),
-            code: code.to_owned(),
-            message: message.into(),
-            fix: fix.into(),
-        });
+        self.faults
+            .push(FieldError::new(self.path.to_string(), code, message, fix));
         None
     }
 
@@ -129,7 +125,7 @@ impl<'a> Value<'a, '_> {
     /// One of a closed set of words.
     pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
         self.describe(|draft| {
-            draft.set("enum", Node::array(choices.iter().map(|(word, _)| *word)));
+            draft.set("enum", Json::array(choices.iter().map(|(word, _)| *word)));
         });
         let text = self.string()?;
         if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
@@ -281,7 +277,7 @@ impl<'a> Value<'a, '_> {
     ) -> Option<Vec<T>> {
         if let Some(draft) = &mut self.draft {
             let pair = draft.part(None, |v| read("", v));
-            let name = Node::object([
+            let name = Json::object([
                 ("minLength", 1.into()),
                 ("maxLength", key_chars.into()),
                 ("pattern", text::key_pattern().into()),

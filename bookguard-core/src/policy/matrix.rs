@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::evaluate::evaluate;
 use super::evaluation::{Evaluation, Explanation};
 use super::question::{Question, Standing, Subject};
-use super::refusal::Refusal;
 use super::rule::Rule;
 use super::words::{Actor, EvaluationStatus, ResolutionPath, ReviewReason};
+use crate::error::Error;
 use crate::model::Amount;
 
 /// What a cancellation by one actor would mean.
@@ -49,7 +49,7 @@ pub struct MatrixRow {
 /// A row per actor, in the order of the vocabulary.
 ///
 /// Refusals: those of [`evaluate`] that do not hang on the actor.
-pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Refusal> {
+pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Error> {
     let mut rows = Vec::with_capacity(Actor::WORDS.len());
     for (_, actor) in Actor::WORDS {
         let mutual = *actor == Actor::Mutual;

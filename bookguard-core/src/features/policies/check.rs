@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::error::{Error, FieldError};
-use crate::input::{self, Declaration, Node};
+use crate::input::{self, Declaration, Json};
 use crate::model::{Page, Scope};
 use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
 use crate::policy::{POLICY_SCHEMA, Policy};
@@ -77,7 +77,7 @@ const DRAFT: Declaration = Declaration {
             let policy = draft.part(None, |v| v.known_as(POLICY_SCHEMA).map(drop));
             let about = "Anything: the answer says what is wrong with it.";
             let faulty = json!({"title": "FaultyPolicy", "description": about});
-            draft.set("anyOf", Node::array([policy, faulty.into()]));
+            draft.set("anyOf", Json::array([policy, faulty.into()]));
         });
     },
 };

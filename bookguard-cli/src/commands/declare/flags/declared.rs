@@ -1,6 +1,6 @@
 //! What an operation declares, as fields that can be typed: what they are called, what help says of them, how they are typed.
 
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 use bookguard_core::operation::{QueryForm, Route};
 use bookguard_core::policy::POLICY_SCHEMA;
 
@@ -35,16 +35,16 @@ fn of_path(name: &'static str) -> Field {
 /// The fields of an object's members, and of those of an object within it. `outer` is what the object stands in: its path there,
 /// what is said of it, and whether it must be there.
 fn members(
-    object: &Node,
-    named: &[(String, Node)],
+    object: &Json,
+    named: &[(String, Json)],
     outer: (&str, &str, bool),
     fields: &mut Vec<Field>,
 ) {
     let required = words(object.get("required"));
-    let properties = object.get("properties").map(Node::members);
+    let properties = object.get("properties").map(Json::members);
     for (name, member) in properties.unwrap_or_default() {
         let (reference, schema) = followed(member, named);
-        let about = member.get("description").and_then(Node::as_str);
+        let about = member.get("description").and_then(Json::as_str);
         let about = about.unwrap_or(outer.1);
         let is_required = required.contains(&name.as_str()) && outer.2;
         let path = format!("{}{name}", outer.0);
@@ -72,8 +72,8 @@ fn members(
 }
 
 /// How null is typed, where the value or those of its pairs may be null.
-fn opposite(schema: &Node) -> Option<Form> {
-    let nullable = |schema: &Node| words(schema.get("type")).contains(&"null");
+fn opposite(schema: &Json) -> Option<Form> {
+    let nullable = |schema: &Json| words(schema.get("type")).contains(&"null");
     match schema.get("additionalProperties").is_some_and(nullable) {
         true => Some(Form::Nulls),
         false => nullable(schema).then_some(Form::Says("null")),
@@ -81,15 +81,15 @@ fn opposite(schema: &Node) -> Option<Form> {
 }
 
 /// The name that a schema refers to, and what that is if it is known.
-fn followed<'n>(schema: &'n Node, named: &'n [(String, Node)]) -> (Option<&'n str>, &'n Node) {
-    let reference = schema.get("$ref").and_then(Node::as_str);
+fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n str>, &'n Json) {
+    let reference = schema.get("$ref").and_then(Json::as_str);
     let reference = reference.map(|path| path.trim_start_matches(SCHEMAS));
     let found = named.iter().find(|(known, _)| Some(&**known) == reference);
     (reference, found.map_or(schema, |(_, found)| found))
 }
 
 /// What a field is about, with its words, limits and default.
-fn limited(about: &str, schema: &Node, named: &[(String, Node)]) -> String {
+fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     let mut about = about.trim_end_matches('.').to_owned();
     let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);
     let choices = words(choices.get("enum"));
@@ -110,9 +110,9 @@ fn limited(about: &str, schema: &Node, named: &[(String, Node)]) -> String {
     }
 }
 
-fn form(schema: &Node) -> Form {
+fn form(schema: &Json) -> Form {
     let ty = schema.get("type");
-    let kind = ty.and_then(Node::as_str);
+    let kind = ty.and_then(Json::as_str);
     match kind.or_else(|| words(ty).first().copied()) {
         Some("boolean") => Form::Says("true"),
         Some("integer") => Form::Whole,
@@ -123,9 +123,9 @@ fn form(schema: &Node) -> Form {
     }
 }
 
-fn words(list: Option<&Node>) -> Vec<&str> {
+fn words(list: Option<&Json>) -> Vec<&str> {
     match list {
-        Some(Node::Array(items)) => items.iter().filter_map(Node::as_str).collect(),
+        Some(Json::Array(items)) => items.iter().filter_map(Json::as_str).collect(),
         _ => Vec::new(),
     }
 }
