@@ -128,97 +128,77 @@ fn whole(schema: &MetaSchema) -> Json {
     {
         return named_anew(part(named), schema);
     }
-    let mut node = Json::object(Vec::<(String, Json)>::new());
-    let mut say = |word: &str, value: Option<Json>| {
-        if let Some(value) = value {
-            node.set(word, value);
-        }
-    };
-    say("type", types(schema));
-    say("format", format(schema));
-    say("title", schema.title.as_deref().map(Into::into));
-    say("description", schema.description.map(one_line));
-    say("default", schema.default.clone().map(Into::into));
-    say(
-        "examples",
-        schema.example.clone().map(|example| Json::array([example])),
-    );
+    let what = [
+        ("type", types(schema)),
+        ("format", format(schema)),
+        ("title", schema.title.as_deref().map(Into::into)),
+        ("description", schema.description.map(one_line)),
+        ("default", schema.default.clone().map(Into::into)),
+        (
+            "examples",
+            schema.example.clone().map(|one| Json::array([one])),
+        ),
+    ];
+    let deprecated = schema.deprecated.then(|| true.into());
+    let words = what.into_iter().chain(limits(schema)).chain(parts(schema));
+    let words = words.chain([("deprecated", deprecated)]);
+    Json::object(words.filter_map(|(word, value)| Some((word, value?))))
+}
+
+type Words<const N: usize> = [(&'static str, Option<Json>); N];
+
+/// Which values of its type it takes.
+fn limits(schema: &MetaSchema) -> Words<12> {
     let (minimum, maximum) = bounds(schema);
-    let (exclusive_minimum, exclusive_maximum) = (
-        schema.exclusive_minimum == Some(true),
-        schema.exclusive_maximum == Some(true),
-    );
-    say(
-        if exclusive_minimum {
-            "exclusiveMinimum"
-        } else {
-            "minimum"
-        },
-        minimum.map(number),
-    );
-    say(
-        if exclusive_maximum {
-            "exclusiveMaximum"
-        } else {
-            "maximum"
-        },
-        maximum.map(number),
-    );
-    say("multipleOf", schema.multiple_of.map(number));
-    say("minLength", schema.min_length.map(Into::into));
-    say("maxLength", schema.max_length.map(Into::into));
-    say("pattern", schema.pattern.as_deref().map(Into::into));
-    say("minItems", schema.min_items.map(Into::into));
-    say("maxItems", schema.max_items.map(Into::into));
-    say("uniqueItems", schema.unique_items.map(Into::into));
-    say("minProperties", schema.min_properties.map(Into::into));
-    say("maxProperties", schema.max_properties.map(Into::into));
-    if !schema.enum_items.is_empty() {
-        let null = schema.nullable.then_some(Value::Null);
-        say(
+    let null = schema.nullable.then_some(Value::Null);
+    let choices = Some(&schema.enum_items).filter(|items| !items.is_empty());
+    let exclusive = |is: Option<bool>, word, other| if is == Some(true) { word } else { other };
+    let least = exclusive(schema.exclusive_minimum, "exclusiveMinimum", "minimum");
+    let most = exclusive(schema.exclusive_maximum, "exclusiveMaximum", "maximum");
+    [
+        (least, minimum.map(number)),
+        (most, maximum.map(number)),
+        ("multipleOf", schema.multiple_of.map(number)),
+        ("minLength", schema.min_length.map(Into::into)),
+        ("maxLength", schema.max_length.map(Into::into)),
+        ("pattern", schema.pattern.as_deref().map(Into::into)),
+        ("minItems", schema.min_items.map(Into::into)),
+        ("maxItems", schema.max_items.map(Into::into)),
+        ("uniqueItems", schema.unique_items.map(Into::into)),
+        ("minProperties", schema.min_properties.map(Into::into)),
+        ("maxProperties", schema.max_properties.map(Into::into)),
+        (
             "enum",
-            Some(Json::array(schema.enum_items.iter().cloned().chain(null))),
-        );
-    }
-    say("items", schema.items.as_deref().map(part));
-    let properties = schema.properties.iter();
-    let properties: Vec<(String, Json)> = properties
-        .map(|(name, schema)| {
-            let mut member = part(schema);
-            members::say(name, &mut member);
-            ((*name).to_owned(), member)
-        })
-        .collect();
-    let required = required(schema);
-    say(
-        "required",
-        Some(required)
-            .filter(|names| !names.is_empty())
-            .map(Json::array),
-    );
-    say(
-        "properties",
-        Some(properties)
-            .filter(|all| !all.is_empty())
-            .map(Json::object),
-    );
-    let additional = schema.additional_properties.as_deref();
-    say("additionalProperties", additional.map(part));
-    for (word, schemas) in [
-        ("allOf", &schema.all_of),
-        ("anyOf", &schema.any_of),
-        ("oneOf", &schema.one_of),
-    ] {
-        let parts: Vec<Json> = schemas.iter().map(part).collect();
-        say(
-            word,
-            Some(parts)
-                .filter(|parts| !parts.is_empty())
-                .map(Json::array),
-        );
-    }
-    say("deprecated", schema.deprecated.then(|| true.into()));
-    node
+            choices.map(|items| Json::array(items.iter().cloned().chain(null))),
+        ),
+    ]
+}
+
+/// The schemas within it.
+fn parts(schema: &MetaSchema) -> Words<7> {
+    let properties = schema.properties.iter().map(|(name, schema)| {
+        let mut member = part(schema);
+        members::say(name, &mut member);
+        ((*name).to_owned(), member)
+    });
+    let properties: Vec<(String, Json)> = properties.collect();
+    let required = Some(required(schema)).filter(|names| !names.is_empty());
+    let properties = Some(properties).filter(|all| !all.is_empty());
+    let several = |schemas: &[MetaSchemaRef]| {
+        (!schemas.is_empty()).then(|| Json::array(schemas.iter().map(part)))
+    };
+    [
+        ("items", schema.items.as_deref().map(part)),
+        ("required", required.map(Json::array)),
+        ("properties", properties.map(Json::object)),
+        (
+            "additionalProperties",
+            schema.additional_properties.as_deref().map(part),
+        ),
+        ("allOf", several(&schema.all_of)),
+        ("anyOf", several(&schema.any_of)),
+        ("oneOf", several(&schema.one_of)),
+    ]
 }
 
 /// A named schema with the description it has here, or null.
