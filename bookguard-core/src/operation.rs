@@ -350,7 +350,7 @@ pub fn to_json<T: Serialize>(output: &T) -> Vec<u8> {
 pub struct Finished {
     /// The JSON body.
     pub body: Vec<u8>,
-    /// The address of what was made.
+    /// The address of the new object.
     pub location: Option<String>,
     /// What it says, where that has a name of its own.
     pub tag: Option<String>,

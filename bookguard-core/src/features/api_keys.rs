@@ -44,7 +44,7 @@ impl Operation for CreateApiKey {
         refusals: &[409],
         tag: "API keys",
         summary: "Create an API key",
-        description: "The key is shown this once. A key can create only keys whose scopes it holds.",
+        description: "The key is shown only once. A key can create only keys whose scopes it holds.",
     };
     type Output = NewApiKey;
 

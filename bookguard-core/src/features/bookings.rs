@@ -205,13 +205,15 @@ impl BookingRequest {
         let named = form
             .about("A policy of your own, in its latest version, or of the library, such as \"moderate\"; excludes `policy`.")
             .optional("policyId", |v| named_policy(v, policy_set));
-        let metadata = form.about("Your own pairs.").optional("metadata", |v| {
-            v.text_map(
-                limits::METADATA_PAIRS,
-                limits::METADATA_KEY_CHARS,
-                limits::METADATA_VALUE_CHARS,
-            )
-        });
+        let metadata = form
+            .about("Your own key-value pairs.")
+            .optional("metadata", |v| {
+                v.text_map(
+                    limits::METADATA_PAIRS,
+                    limits::METADATA_KEY_CHARS,
+                    limits::METADATA_VALUE_CHARS,
+                )
+            });
         form.not_both("policy", "policyId", "policy_ambiguous");
         let policy = inline
             .map(|policy| (policy, PolicySource::Booking))
@@ -470,8 +472,8 @@ impl Operation for ListBookings {
         refusals: &[],
         tag: "Bookings",
         summary: "List bookings",
-        description: "Newest first. Stable while bookings are added. With a filter that matches little, a page may hold fewer \
-                      rows than asked for, or none; continue while `hasMore` is true.",
+        description: "Newest first. Pages stay stable while bookings are added. With a filter that matches little, a page may \
+                      hold fewer rows than asked for, or none; continue while `hasMore` is true.",
     };
     type Output = Page<Booking>;
 
@@ -555,8 +557,8 @@ impl Operation for ProtectBooking {
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Protect a booking",
-        description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and answers the first \
-                      `protectedAt`. The receipt says where the record stands in the log.",
+        description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and \
+                      returns the first `protectedAt`. The receipt says where the record stands in the log.",
     };
     type Output = Protected;
 

@@ -56,7 +56,7 @@ impl Operation for CreateEndpoint {
         refusals: &[409],
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
-        description: "Every later event of a type it takes is posted there, signed. The address must be https and not in a \
+        description: "Every later event of a type it takes is posted to it, signed. The address must be https and not in a \
                       private or special-purpose network, unless the operator allows it, and none of your other endpoints may \
                       have it. Until its receiver has accepted a delivery, the endpoint gets one at a time, at most six a \
                       minute: see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own \
@@ -131,10 +131,10 @@ impl NewEndpoint {
             .about("Your own words.")
             .optional("description", |v| v.text(limits::TEXT_CHARS));
         let rate_limit_per_second = form
-            .about("Deliveries begun per second at most, on each node; as many as it takes when not given.")
+            .about("Deliveries begun per second at most, on each node; unlimited when not given.")
             .optional("rateLimitPerSecond", rate_limit);
         let own_secret = form
-            .about("Whether it gets a signing secret of its own, shown this once; else deliveries are signed with the partner's.")
+            .about("Whether it gets a signing secret of its own, shown only once; else deliveries are signed with the partner's.")
             .optional("ownSecret", |v| v.boolean());
         Some(Self {
             url: url?,
@@ -258,7 +258,7 @@ impl Operation for GetEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
-        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which. \
+        description: "`enabled` is false after you disabled it or its receiver answered 410 Gone; `status` says which. \
                       `status` is `failing` after ten failures in a row, and `suspended` after five days of nothing but \
                       failures: then its deliveries wait, and from `nextProbeAt` on a single delivery tests whether it is \
                       back. The first one that succeeds, or `\"enabled\": true`, resumes it.",
@@ -324,7 +324,7 @@ pub struct EndpointKept {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub endpoint: Endpoint,
-    /// The secret it got of its own. Shown once.
+    /// Its new secret of its own. Shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub secret: Option<String>,

@@ -17,7 +17,7 @@ use crate::session::{Access, Session};
 /// `GET /v1/bookings/{bookingId}/policy-evaluation`
 pub struct EvaluatePolicy;
 
-/// Answer of [`EvaluatePolicy`].
+/// What a cancellation would mean, or meant, and on request for every actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct PolicyEvaluation {
@@ -25,7 +25,7 @@ pub struct PolicyEvaluation {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub evaluation: Evaluation,
-    /// With `matrix=true`: the same for every actor. Absent once canceled: then one thing happened, and nothing else can.
+    /// With `matrix=true`: the same for every actor. Absent once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matrix: Option<Vec<MatrixRow>>,

@@ -31,7 +31,7 @@ pub struct TermsDisclosure {
     pub disclosure_hash: String,
     /// The version of the wording.
     pub version: String,
-    /// The text: lines that end with a line feed, all but the last.
+    /// The text, its lines separated by line feeds.
     pub text: String,
 }
 

@@ -85,7 +85,8 @@ fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Error>
         Mode::Cancel => Err(Error::conflict(
             "booking_already_canceled",
             format!(
-                "The booking was canceled by {} already, and a booking is canceled once. Read its resolution; the same canceledBy, reason and effectiveAt repeat it.",
+                "The booking was already canceled by {}, and a booking can be canceled only once. Read its resolution; the \
+                 same canceledBy, reason and effectiveAt repeat it.",
                 recorded.canceled_by
             ),
         )),
@@ -97,7 +98,7 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
     if question.mode == Mode::Cancel {
         return Err(Error::invalid(
             "policy_missing",
-            "The booking has no cancellation policy, so nothing can be resolved by one. Create bookings with \"policy\" or \"policyId\", or set a default.",
+            "The booking has no cancellation policy, so a policy cannot resolve it. Create bookings with \"policy\" or \"policyId\", or set a default.",
         ));
     }
     let at = question

@@ -27,13 +27,13 @@ pub struct MatrixRow {
     /// What would go back; null when undecided, or to be agreed on.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
-    /// What would be kept of the value, or owed; null as the refund.
+    /// What would be kept of the value, or owed; null when the refund is.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
-    /// What the organizer would still owe; null as the refund.
+    /// What the organizer would still owe; null when the refund is.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub balance_due: Option<Amount>,
-    /// What the organizer would be owed on top; null as the refund.
+    /// What the organizer would be owed on top; null when the refund is.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
     /// The rule that would decide.

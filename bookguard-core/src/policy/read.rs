@@ -413,7 +413,7 @@ fn only_true(value: &mut Value<'_, '_>) -> Option<()> {
     }
     value.fault(
         "not_allowed",
-        "is false; this word can only be said, not denied",
+        "is false; only true has a meaning here",
         "Send true, or another outcome instead.",
     )
 }

@@ -20,7 +20,7 @@ use crate::model::{Amount, Timestamp};
 pub struct PastReschedule {
     /// When it was changed, whole seconds.
     pub at: Timestamp,
-    /// The date it had until then, as it was said.
+    /// The date it had until then, as it was given.
     pub previous_event_date: EventDate,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided.
     pub reached: Option<Amount>,

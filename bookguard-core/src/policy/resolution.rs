@@ -29,25 +29,25 @@ pub struct Resolution {
     pub partner_id: PartnerId,
     /// How far the booking is settled.
     pub status: ResolutionStatus,
-    /// What stands behind it.
+    /// What evidence stands behind it.
     pub evidence_grade: EvidenceGrade,
     /// Who canceled.
     pub canceled_by: Actor,
-    /// Why, when it was said.
+    /// Why, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reason: Option<Reason>,
-    /// From when it was to count, when that was said.
+    /// When it was to take effect, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub effective_at: Option<Timestamp>,
     /// When the cancellation was received.
     pub canceled_at: Timestamp,
-    /// The pending resolution in whose place this one stands.
+    /// The pending resolution that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub supersedes: Option<ResolutionId>,
-    /// The decided resolution that stands in its place; never in the ledger, which only grows.
+    /// The decided resolution that replaces it; never in the ledger, which only grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub superseded_by: Option<ResolutionId>,
@@ -57,7 +57,7 @@ pub struct Resolution {
     pub decision: Option<ResolutionDecision>,
     /// The resolution in one line of at most 300 characters, without personal data.
     pub summary: String,
-    /// What it was computed to, and how; `final`, or `review_required` while a person has to decide.
+    /// The computed result, and how it came about; `final`, or `review_required` while a person has to decide.
     pub evaluation: Evaluation,
 }
 

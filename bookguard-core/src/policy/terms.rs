@@ -23,7 +23,7 @@ pub struct Terms {
     /// The policy; none when nobody chose one and the library's defaults are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Adopted>,
-    /// The event's date as it was said.
+    /// The event's date as it was given.
     pub event_date: EventDate,
     /// The wall clock that counts: an IANA zone or a fixed offset.
     pub time_zone: Zone,

@@ -94,8 +94,8 @@ impl Command for DecideResolution {
             return Err(Error::conflict(
                 "resolution_final",
                 format!(
-                    "Resolution {} is final: the policy alone gave it, and there is nothing to decide. Only resolutions with \
-                     status pending_review can be decided.",
+                    "Resolution {} is final: it follows from the policy alone, and there is nothing to decide. Only \
+                     resolutions with status pending_review can be decided.",
                     latest.resolution_id
                 ),
             )

@@ -55,11 +55,10 @@ impl Operation for UpdateEndpoint {
         description: "A field that is left out stays as it is; null removes it. A new address takes effect on every node \
                       within three seconds, also for deliveries that already wait; its receiver must accept a delivery first \
                       (`unverifiedSince`), and no other endpoint of yours may have it. A disabled endpoint gets no new events, \
-                      and its waiting deliveries keep waiting; `\"enabled\": true` brings it back, also after an answer 410 or \
-                      a suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
-                      to send it again. \
-                      `\"ownSecret\": true` answers the endpoint's own secret, which takes over from the partner's after a day: see \
-                      `switchesAt` and the rotation of secrets.",
+                      and its waiting deliveries keep waiting; `\"enabled\": true` brings it back, also after a 410 or a \
+                      suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
+                      to send it again. `\"ownSecret\": true` returns the endpoint's own secret, which takes over from the \
+                      partner's after a day: see `switchesAt` and the rotation of secrets.",
     };
     type Output = EndpointKept;
 
@@ -88,7 +87,7 @@ impl EndpointChanges {
     /// Its declaration.
     pub const BODY: Declaration = Declaration {
         name: "EndpointChanges",
-        about: "What changes of a webhook endpoint; what is left out stays.",
+        about: "Changes to a webhook endpoint; what is left out stays.",
         example: r#"{"description": "Production, Frankfurt", "rateLimitPerSecond": null, "enabled": true}"#,
         reader: |v| {
             v.object(|form| Self::form(form, &ANYWHERE));
@@ -97,7 +96,7 @@ impl EndpointChanges {
 
     fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
         let url = form
-            .about("Where events are posted from now on, those included that still wait.")
+            .about("Where events are posted from now on, including those that still wait.")
             .optional("url", |v| address(v, judge));
         let events = form
             .about("The types to receive from now on; null for all of them.")
@@ -106,17 +105,16 @@ impl EndpointChanges {
             .about("Your own words; null removes them.")
             .nullable("description", |v| v.text(limits::TEXT_CHARS));
         let rate_limit_per_second = form
-            .about(
-                "Deliveries begun per second at most, on each node; null for as many as it takes.",
-            )
+            .about("Deliveries begun per second at most, on each node; null for no limit.")
             .nullable("rateLimitPerSecond", rate_limit);
         let enabled = form
             .about(
-                "Whether events that happen from now on go there. True brings back what was disabled, by you or by an answer 410.",
+                "Whether events that happen from now on go there. True brings back an endpoint that was disabled, by you or by \
+                 a 410.",
             )
             .optional("enabled", |v| v.boolean());
         let own_secret = form
-            .about("True gives it a signing secret of its own, shown this once; false goes back to the partner's, at once.")
+            .about("True gives it a signing secret of its own, shown only once; false goes back to the partner's, at once.")
             .optional("ownSecret", |v| v.boolean());
         Some(Self {
             url,

@@ -108,7 +108,7 @@ fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Res
             "too_many_recoveries",
             format!(
                 "The partner began {begun} recoveries in the last 24 hours, the most allowed. One recovery examines any number \
-                 of events: ask for a longer time at once."
+                 of events: ask for a longer period in one request."
             ),
         ));
     }

@@ -84,7 +84,7 @@ pub(super) fn components(table: &[Offered]) -> Json {
             json!({
                 "name": "If-None-Match",
                 "in": "header",
-                "description": "An ETag from before: 304 while nothing changed.",
+                "description": "An earlier ETag: 304 while nothing has changed.",
                 "schema": {"type": "string"},
             }),
         ),
