@@ -31,6 +31,8 @@ mod trigger;
 mod verify;
 mod verify_ledger;
 
+use std::ffi::OsString;
+
 use bookguard_core::features::health::{GetHealth, Health};
 use clap::{ArgMatches, Args as _};
 
@@ -77,6 +79,15 @@ pub fn declared() -> Vec<Declared> {
 
 /// The whole command line, as clap reads it.
 pub fn shape(declared: &[Declared]) -> clap::Command {
+    shape_of(declared, &|_| true)
+}
+
+/// As much of it as clap needs to read these words: the flags of a command that was not typed would cost every start.
+pub fn shape_for(declared: &[Declared], words: &[OsString]) -> clap::Command {
+    shape_of(declared, &|name| words.iter().any(|word| word == name))
+}
+
+fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Command {
     let command = clap::Command::new("bookguard")
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(
@@ -87,7 +98,7 @@ pub fn shape(declared: &[Declared]) -> clap::Command {
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands(declared.iter().map(Declared::shape));
+        .subcommands(declared.iter().map(|command| command.shape(typed)));
     // A doc comment of the arguments is not the program's.
     GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
 }
@@ -133,7 +144,8 @@ mod tests {
 
     fn parse(line: &str) -> Result<ArgMatches, clap::Error> {
         let words = std::iter::once("bookguard").chain(line.split_whitespace());
-        shape(&declared()).try_get_matches_from(words)
+        let words: Vec<OsString> = words.map(OsString::from).collect();
+        shape_for(&declared(), &words).try_get_matches_from(words)
     }
 
     #[test]

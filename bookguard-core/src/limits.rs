@@ -97,6 +97,8 @@ pub const PAGE_ROWS_DEFAULT: u32 = 25;
 pub const BOOKINGS_EXAMINED: u32 = 10_000;
 /// Events examined for one page of a filtered log; a page may come up short and go on from there.
 pub const EVENTS_EXAMINED: u32 = 10_000;
+/// Endpoints with something waiting that are looked at together for what is due: half a millisecond of a processor.
+pub const ENDPOINTS_EXAMINED: u32 = 256;
 /// Seconds that a request may wait for the next event.
 pub const EVENT_WAIT_S: u64 = 30;
 /// Losses a log may go on after that a node reads back through.

@@ -135,6 +135,13 @@ pub enum Action<T> {
     Read(ReadFn<T>),
     /// The same where it may take long, so that others should not have to wait for it.
     Long(ReadFn<T>),
+    /// Ask the store for an answer that lies there as the JSON that leaves.
+    Stored {
+        /// Whether it may take long.
+        is_long: bool,
+        /// The read.
+        read: ReadFn<Finished>,
+    },
     /// Nothing: the caller has kept an answer that says the same, under this tag.
     Unchanged(String),
     /// Ask the store, and again until there is something to answer.
@@ -359,6 +366,16 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// An answer that was made before, under this tag of what it says.
+    pub fn stored(body: Vec<u8>, tag: Option<String>) -> Self {
+        Self {
+            body,
+            location: None,
+            tag,
+            replayed: false,
+        }
+    }
+
     /// Nothing but the tag of what the caller has kept.
     pub fn unchanged(tag: String) -> Self {
         Self {

@@ -18,7 +18,7 @@ pub(crate) mod load;
 mod policies;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod projection;
+pub(crate) mod projection;
 pub mod read;
 pub mod recoveries;
 pub mod retention;

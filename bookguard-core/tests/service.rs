@@ -13,7 +13,7 @@ use bookguard_core::evidence;
 use bookguard_core::features;
 use bookguard_core::features::bookings::{BookingCreated, Protected};
 use bookguard_core::features::partners::Registration;
-use bookguard_core::model::{PartnerId, Scopes, Timestamp};
+use bookguard_core::model::{Booking, Page, PartnerId, Scopes, Timestamp};
 use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{Closing, OpenError, Service, ServiceConfig};
 use bookguard_core::session::{Authority, Session};
@@ -88,6 +88,7 @@ fn call<O: Operation>(
     };
     match operation::prepare::<O>(session, &request)? {
         Action::Read(read) | Action::Long(read) => Ok(operation::finish::<O>(&read(session)?)),
+        Action::Stored { read, .. } => read(session),
         Action::Unchanged(_) => unreachable!("nothing was kept"),
         Action::Watch(watch) => Ok(operation::finish::<O>(&(watch.look)(session)?)),
         Action::Write(writing) => {
@@ -426,8 +427,8 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
             ..Request::default()
         };
         match operation::prepare::<features::bookings::ListBookings>(&partner, &request).unwrap() {
-            Action::Read(read) | Action::Long(read) => read(&partner).unwrap(),
-            _ => unreachable!("listing is a read"),
+            Action::Stored { read, .. } => decode::<Page<Booking>>(&read(&partner).unwrap()),
+            _ => unreachable!("bookings are listed as they are stored"),
         }
     };
     let protected = list(&[("status", "protected"), ("limit", "1")]);

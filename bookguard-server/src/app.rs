@@ -12,6 +12,7 @@ use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session};
 use poem::http::header::HeaderMap;
+use tokio::runtime::Handle;
 
 use crate::auth::Keys;
 use crate::config::Config;
@@ -116,7 +117,11 @@ impl App {
         courier: Arc<Courier>,
     ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
-        let readers = Readers::start(service.store().reads_here())?;
+        let threads = Handle::current().metrics().num_workers();
+        let here = match service.store().reads_here() {
+            true => threads - 1,
+            false => 0,
+        };
         Ok(Self {
             budgets: Arc::new(Budgets {
                 partners: Limiter::new(
@@ -130,7 +135,7 @@ impl App {
             service,
             keys: Keys::default(),
             courier,
-            readers,
+            readers: Readers::start(here)?,
             report: config.report,
             operator: None,
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
@@ -154,7 +159,7 @@ impl App {
             service: session.service,
             keys: Keys::default(),
             courier,
-            readers: Readers::start(false)?,
+            readers: Readers::start(0)?,
             report,
             operator: Some(session.authority),
             registrations: None,

@@ -36,13 +36,12 @@ use bookguard_core::model::EventId;
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use address::AddressRules;
-use deliver::{DeliveryContext, FAILURES_AT_A_TIME};
+use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
 pub use endpoint_test::EndpointTest;
 use endpoint_test::EndpointTests;
@@ -131,8 +130,6 @@ impl Courier {
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
             report: settings.report,
-            began: Instant::now(),
-            failures: Semaphore::new(FAILURES_AT_A_TIME),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
         };

@@ -1,7 +1,7 @@
 //! Where the store is read, so that requests do not keep each other waiting.
 //!
-//! A short read of a file takes less time than handing it over, so the request's own task does it, on at most half of the
-//! processors: a disk that hangs holds up no more. All else runs on threads that may wait. Of these there are few, because
+//! A short read of a file takes less time than handing it over, so the request's own task does it, on all but one of the
+//! runtime's threads: a disk that hangs holds up no more. All else runs on threads that may wait. Of these there are few, because
 //! readers of one file mostly wait for the same processors; tokio's own blocking threads would become as many as there are
 //! requests, each with memory of its own. Long reads have few threads of their own, which give way to every other thread,
 //! so that there is always one for short reads. Callers take turns: one with many reads waits for its own turns.
@@ -108,17 +108,17 @@ impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
 }
 
 impl Readers {
-    /// Starts them. `here` says that a short read is the calling thread's own work.
+    /// Starts them. On `here` threads at most, a short read is the calling thread's own work.
     ///
     /// # Errors
     /// A sentence for the operator when the system gives no threads.
-    pub(crate) fn start(here: bool) -> Result<Self, String> {
+    pub(crate) fn start(here: usize) -> Result<Self, String> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
         let readers = Self {
             short: Arc::default(),
             long: Arc::default(),
-            here: Semaphore::new(if here { processors / 2 } else { 0 }),
+            here: Semaphore::new(here),
         };
         let long = (threads / LONG_SHARE).max(1);
         for _ in long..threads {

@@ -31,7 +31,8 @@ pub enum Declared {
 pub struct Command {
     name: &'static str,
     about: &'static str,
-    flags: Flags,
+    /// Made where they are needed: of all commands one is typed.
+    flags: Box<dyn Fn() -> Flags>,
     shape: fn(clap::Command) -> clap::Command,
     alias: Option<&'static str>,
     purpose: Purpose,
@@ -72,7 +73,7 @@ pub(super) fn carried<O: Operation>(
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
 ) -> Command {
     Command {
-        flags: Flags::of(&O::ROUTE),
+        flags: Box::new(|| Flags::of(&O::ROUTE)),
         ..special(name, about, work)
     }
 }
@@ -86,7 +87,7 @@ pub(super) fn special(
     Command {
         name,
         about,
-        flags: Flags::default(),
+        flags: Box::new(Flags::default),
         shape: |shape| shape,
         alias: None,
         purpose: Purpose::Work,
@@ -131,16 +132,26 @@ impl Command {
     }
 
     /// With flags that are not just as the operation declares them.
-    pub(super) fn flags(mut self, change: fn(&mut Flags)) -> Self {
-        change(&mut self.flags);
-        self
+    pub(super) fn flags(self, change: fn(&mut Flags)) -> Self {
+        let flags = move || {
+            let mut flags = (self.flags)();
+            change(&mut flags);
+            flags
+        };
+        Self {
+            flags: Box::new(flags),
+            ..self
+        }
     }
 
-    fn shape(&self) -> clap::Command {
-        let shape = clap::Command::new(self.name).about(self.about);
-        let shape = (self.shape)(self.flags.shape(shape));
+    fn shape(&self, typed: &dyn Fn(&str) -> bool) -> clap::Command {
+        let shape = clap::Command::new(self.name).alias(self.alias);
+        if !typed(self.name) && !self.alias.is_some_and(typed) {
+            return shape.about(self.about);
+        }
+        let shape = (self.shape)((self.flags)().shape(shape));
         // A doc comment of the arguments is not the command's.
-        shape.about(self.about).long_about(None).alias(self.alias)
+        shape.about(self.about).long_about(None)
     }
 
     async fn run(
@@ -172,14 +183,15 @@ impl Command {
 }
 
 impl Declared {
-    pub(super) fn shape(&self) -> clap::Command {
+    /// As clap reads it; of a command that was not typed, only what lists show of it.
+    pub(super) fn shape(&self, typed: &dyn Fn(&str) -> bool) -> clap::Command {
         match self {
-            Self::One(command) => command.shape(),
+            Self::One(command) => command.shape(typed),
             Self::Group(name, about, commands) => clap::Command::new(*name)
                 .about(*about)
                 .subcommand_required(true)
                 .arg_required_else_help(true)
-                .subcommands(commands.iter().map(Self::shape)),
+                .subcommands(commands.iter().map(|command| command.shape(typed))),
         }
     }
 
@@ -243,7 +255,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// [`Failure::Usage`] for a value that cannot be sent.
     pub(super) fn request(&self) -> Result<Request, Failure> {
-        self.command.flags.request(self.matches)
+        (self.command.flags)().request(self.matches)
     }
 
     /// The request's body so far.
@@ -251,7 +263,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// As [`Self::request`].
     pub(super) fn members(&self) -> Result<Members, Failure> {
-        self.command.flags.members(self.matches)
+        (self.command.flags)().members(self.matches)
     }
 
     /// A request for what the path names, and nothing else.

@@ -170,6 +170,7 @@ impl Local {
             Action::Read(run) | Action::Long(run) => {
                 operation::to_json(&block_in_place(|| run(&self.session))?)
             }
+            Action::Stored { read, .. } => block_in_place(|| read(&self.session))?.body,
             // Only whoever has kept an answer is told so.
             Action::Unchanged(_) => Vec::new(),
             Action::Watch(reading) => {

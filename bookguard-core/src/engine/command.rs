@@ -114,13 +114,13 @@ pub struct NewKey {
 /// A booking with everything prepared that does not depend on its batch.
 #[derive(Debug)]
 pub struct NewBooking {
-    /// The record as GET shows it.
+    /// The record.
     pub booking: Booking,
     /// The frozen policy and schedule.
     pub terms: Terms,
     /// The remembered policy set they were made from, which must be the partner's still; none when it was read just now.
     pub policy_set: Option<Arc<PolicySet>>,
-    /// `booking` as the store keeps it.
+    /// `booking` as GET shows it.
     pub body: String,
     /// `terms` as the store keeps them.
     pub terms_body: String,
@@ -133,9 +133,9 @@ pub struct NewBooking {
 }
 
 impl NewBooking {
-    /// What it counts for in its partner's quota.
+    /// What it counts for in its partner's quota: what is recorded of it, and its terms.
     pub fn bytes(&self) -> u64 {
-        (self.body.len() + self.terms_body.len()) as u64
+        (self.fact.members.len() + self.terms_body.len()) as u64
     }
 }
 

@@ -71,8 +71,6 @@ struct Pool {
 pub struct Claims {
     /// From which endpoints, and at most how many of each: healthy ones first.
     pub open: Vec<(EndpointId, usize)>,
-    /// How many of these, from the first, are healthy.
-    pub healthy: usize,
     /// How many of these, from the first, are worth another look at once.
     pub urgent: usize,
     /// Endpoints that have no room of their own and are not in trouble: whoever frees it should say so.
@@ -223,9 +221,6 @@ impl Outbox {
             }
             pool.put(partner_id, most);
             claims.open.push((endpoint_id, most));
-            if standing == EndpointStanding::Good {
-                claims.healthy = claims.open.len();
-            }
             if standing != EndpointStanding::Troubled {
                 claims.urgent = claims.open.len();
             }

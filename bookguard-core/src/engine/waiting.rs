@@ -71,11 +71,6 @@ impl<K: Eq + Hash + Copy> Waiting<K> {
         }
     }
 
-    /// Whether anybody waits for `key`.
-    pub fn has(&self, key: &K) -> bool {
-        self.count.load(Ordering::SeqCst) > 0 && self.lock().by_key.contains_key(key)
-    }
-
     /// Nobody shall wait any longer, nor from now on.
     pub fn close(&self) {
         let mut waiters = self.lock();

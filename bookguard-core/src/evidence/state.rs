@@ -23,7 +23,8 @@ use crate::policy::{
 /// A booking as its facts say.
 ///
 /// One that is not folded from its first fact on, but read from its row, has of its changes of date and its resolutions only
-/// the latest, and neither its cancellation nor how deliveries ended: nothing that follows hangs on those.
+/// the latest, as its first date the one that it has now, and neither its cancellation nor how deliveries ended: nothing that
+/// follows hangs on those.
 #[derive(Debug, Clone)]
 pub struct BookingState {
     /// The booking as it stands.
@@ -85,7 +86,7 @@ impl BookingState {
         Self::of(created.booking(policy), terms_hash)
     }
 
-    /// As [`Self::recorded`], from the booking as it was recorded and the hash of its terms.
+    /// As [`Self::recorded`], from a booking and the hash of the terms with which it was recorded.
     pub fn of(booking: Booking, terms_hash: String) -> Self {
         Self {
             first_date: (booking.event_date, booking.time_zone.clone()),

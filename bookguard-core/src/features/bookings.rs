@@ -21,8 +21,8 @@ use crate::model::{
     Party, Scope, Timestamp,
 };
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, ReadFn, Request, Route,
-    ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, read,
+    Action, Body, Finished, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
+    ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, to_json,
     write,
 };
 use crate::policy::{
@@ -31,7 +31,7 @@ use crate::policy::{
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
-use crate::store::terms;
+use crate::store::{projection, terms};
 use crate::webhook;
 
 /// `POST /v1/bookings`
@@ -353,18 +353,16 @@ fn new_booking(
         rescheduled_at: None,
         canceled_at: None,
         resolution_id: None,
-        policy: None,
+        policy: terms.policy.as_ref().map(frozen::policy_summary),
         metadata: wanted.metadata,
         created_at: at,
     };
-    let body = serde_json::to_string(&booking)
-        .map_err(|e| Error::internal(format!("booking {booking_id} cannot be written: {e}")))?;
     let terms_body = terms::write(&terms);
     let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
     let fact = Fact::from(Created::of(&booking, terms_hash)).seal(entropy::bytes)?;
     let event_id = EventId::new(at, entropy::bytes());
     Ok(NewBooking {
-        body,
+        body: projection::snapshot(&booking),
         terms_body,
         stream: entropy::bytes(),
         fact: Arc::new(fact),
@@ -433,9 +431,18 @@ impl Operation for GetBooking {
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Booking>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        Ok(read(move |session| {
-            Ok(visible(session, &booking_id)?.state.booking)
-        }))
+        let read = move |session: &Session| {
+            let (_, tip, text) = query_one(session, |reader| reader.booking_text(&booking_id))?
+                .filter(|(owner, ..)| session.may_see(owner))
+                .ok_or_else(|| Error::not_found("booking"))?;
+            // What is recorded of it makes all that it shows.
+            let tag = hex::encode(&tip[..16]);
+            Ok(Finished::stored(text.into_bytes(), Some(tag)))
+        };
+        Ok(Action::Stored {
+            is_long: false,
+            read: Box::new(read),
+        })
     }
 }
 
@@ -493,21 +500,22 @@ impl Operation for ListBookings {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        let open = filter.is_open();
-        let list: ReadFn<_> = Box::new(move |session| {
-            let (rows, next) = query(session, |reader| {
+        // One that matches little looks at thousands of rows.
+        let is_long = !filter.is_open();
+        let read = move |session: &Session| {
+            let (data, next) = query(session, |reader| {
                 reader.bookings(&filter, page.before, page.limit)
             })?;
-            Ok(Page {
-                data: rows.into_iter().map(|found| found.state.booking).collect(),
+            let page = Page {
+                data,
                 has_more: next.is_some(),
                 next_cursor: next.map(|id| id.to_string()),
-            })
-        });
-        // One that matches little looks at thousands of rows.
-        Ok(match open {
-            true => Action::Read(list),
-            false => Action::Long(list),
+            };
+            Ok(Finished::stored(to_json(&page), None))
+        };
+        Ok(Action::Stored {
+            is_long,
+            read: Box::new(read),
         })
     }
 }

@@ -206,6 +206,14 @@ impl Row {
         }
     }
 
+    /// As [`text`](Self::text), out of the row.
+    pub fn take_text(&mut self, column: usize) -> Result<String, StoreError> {
+        match self.0.get_mut(column) {
+            Some(Cell::Text(text)) => Ok(std::mem::take(text)),
+            other => Err(unexpected(column, "text", other.as_deref())),
+        }
+    }
+
     pub fn maybe_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
         match self.0.get(column) {
             Some(Cell::Null) => Ok(None),

@@ -19,9 +19,7 @@ use crate::evidence::facts::{LeafPlace, Logged, Resolved};
 use crate::evidence::{BookingState, Rescheduled};
 use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
-use crate::model::{
-    BookingStatus, EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage,
-};
+use crate::model::{EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage};
 use crate::seal::Seal;
 
 /// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
@@ -212,8 +210,8 @@ pub(super) struct Loading<'a> {
 pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
 /// A booking, its policy and how it was resolved. Shared with the readers.
-pub(crate) const BOOKINGS: &str = "SELECT b.id, b.status, b.protected_ms, b.protected_leaf, b.canceled_ms, b.stream, b.entries, b.tip, \
-     b.body, b.terms, b.policy_hash, p.body, e.leaf, b.resolution_leaf, r.leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts, b.moves \
+pub(crate) const BOOKINGS: &str = "SELECT b.id, b.stream, b.entries, b.tip, b.body, b.terms, b.policy_hash, p.body, b.protected_leaf, e.leaf, \
+     b.resolution_leaf, r.leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts, b.moves \
      FROM booking b LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
 
@@ -351,45 +349,29 @@ fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(
 
 /// A row of [`BOOKINGS`].
 pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
-    let first = terms::recorded(row, 9, 10)?;
-    let mut state = BookingState::of(row.json(8)?, terms::hash(row, 9, 10)?);
-    let booking = &mut state.booking;
-    let status = row.int(1)?;
-    booking.status = BookingStatus::WORDS
-        .iter()
-        .map(|(_, word)| *word)
-        .find(|word| *word as i64 == status)
-        .ok_or_else(|| {
-            StoreError::Corrupt(format!(
-                "booking {} has status {status}",
-                booking.booking_id
-            ))
-        })?;
-    booking.protected_at = row.maybe_int(2)?.map(Timestamp::from_ms);
-    booking.protected = booking.protected_at.is_some();
-    booking.canceled_at = row.maybe_int(4)?.map(Timestamp::from_ms);
-    state.protected = match row.is_null(3) {
-        true => None,
-        false => Some(place(row, 3, 12)?),
-    };
-    if !row.is_null(13) {
-        let place = place(row, 13, 14)?;
-        state.resolve_as(place, row.json::<Resolved>(15)?.resolution);
+    let first = terms::recorded(row, 5, 6)?;
+    let mut state = BookingState::of(row.json(4)?, terms::hash(row, 5, 6)?);
+    if !row.is_null(8) {
+        state.protected = Some(place(row, 8, 9)?);
+    }
+    if !row.is_null(10) {
+        let place = place(row, 10, 11)?;
+        state.resolve_as(place, row.json::<Resolved>(12)?.resolution);
     }
     let mut frozen = first.clone();
     let mut first_terms = None;
-    if !row.is_null(16) {
-        let place = place(row, 16, 17)?;
-        let fact: Rescheduled = row.json(18)?;
+    if !row.is_null(13) {
+        let place = place(row, 13, 14)?;
+        let fact: Rescheduled = row.json(15)?;
         frozen = fact.terms.clone();
         first_terms = Some(first);
-        state.moves = row.json(19)?;
+        state.moves = row.json(16)?;
         state.move_to(place, fact);
     }
     Ok(LoadedBooking {
-        terms: terms::thaw(frozen, row, &mut state.booking, 11)?,
+        terms: terms::thaw(frozen, row, &state.booking, 7)?,
         first_terms,
-        stream: row.bytes(5)?,
+        stream: row.bytes(1)?,
         state,
     })
 }
@@ -406,7 +388,7 @@ fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> 
 
 fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     work.bookings.insert(row.id(0)?, booking(row)?);
-    read_chain(work, row, 5)
+    read_chain(work, row, 1)
 }
 
 /// Where a booking's chain stands, in the columns stream, entries and tip from `from` on.

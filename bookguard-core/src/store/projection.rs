@@ -6,11 +6,16 @@ use super::conn::Arg;
 use crate::evidence::BookingState;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::ledger::Hash;
-use crate::model::Timestamp;
+use crate::model::Booking;
 use crate::policy::Resolution;
 
+/// A booking exactly as `GET /v1/bookings/{bookingId}` answers it.
+pub(crate) fn snapshot(booking: &Booking) -> String {
+    json(booking)
+}
+
 /// The columns of `booking` that facts say: those that never change, then [`CHANGED`].
-pub(super) const BOOKING: [&str; 14] = [
+pub(super) const BOOKING: [&str; 12] = [
     "id",
     "partner_id",
     "stream",
@@ -19,11 +24,9 @@ pub(super) const BOOKING: [&str; 14] = [
     "tip",
     "status",
     "event_ms",
-    "protected_ms",
     "protected_leaf",
     "rescheduled_leaf",
     "moves",
-    "canceled_ms",
     "resolution_leaf",
 ];
 
@@ -35,12 +38,10 @@ pub(super) fn booking<'a>(
     tip: &Hash,
 ) -> Vec<Arg<'a>> {
     let booking = &state.booking;
-    let body = json(&state.as_recorded());
     let fixed = [
         (&booking.booking_id).into(),
         (&booking.partner_id).into(),
         stream.into(),
-        body.into(),
     ];
     fixed
         .into_iter()
@@ -49,24 +50,22 @@ pub(super) fn booking<'a>(
 }
 
 /// The columns of `booking` that its facts change.
-pub(super) const CHANGED: &[&str] = BOOKING.split_at(4).1;
+pub(super) const CHANGED: &[&str] = BOOKING.split_at(3).1;
 
 /// What stands in them; the chain has so many entries, the last with this hash.
-pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'static>; 10] {
+pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'static>; 9] {
     let booking = &state.booking;
-    let time = |at: Option<Timestamp>| Arg::from(at.map(Timestamp::ms));
     let leaf = |place: Option<&LeafPlace>| place.map_or(Arg::Null, |place| int(place.index));
     let moved = state.reschedules.last();
     [
+        snapshot(booking).into(),
         int(entries),
         tip.as_bytes().to_vec().into(),
         Arg::Int(booking.status as i64),
         booking.event_date.ms().into(),
-        time(booking.protected_at),
         leaf(state.protected.as_ref()),
         leaf(moved.map(|moved| &moved.place)),
         moved.map_or(Arg::Null, |_| json(&state.moves).into()),
-        time(booking.canceled_at),
         leaf(state.resolutions.last().map(|latest| &latest.place)),
     ]
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
@@ -15,7 +16,7 @@ use crate::evidence::StoredEntry;
 use crate::evidence::facts::Resolved;
 use crate::ledger::Disclosure;
 use crate::ledger::rollback::{PublishedHead, Rollback};
-use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS};
+use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED};
 use crate::log::Log;
 use crate::model::{
     ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
@@ -239,6 +240,19 @@ impl<'a> Reader<'a> {
         rows.rows.first().map(load::booking).transpose()
     }
 
+    /// A booking as GET shows it, after its owner and the tip of its chain.
+    pub fn booking_text(
+        &mut self,
+        booking_id: &BookingId,
+    ) -> Read<Option<(PartnerId, [u8; 32], String)>> {
+        let row = self.first(
+            "SELECT partner_id, tip, body FROM booking WHERE id = $1",
+            vec![booking_id.into()],
+        )?;
+        row.map(|mut row| Ok((row.id(0)?, row.bytes(1)?, row.take_text(2)?)))
+            .transpose()
+    }
+
     /// Whose a booking is, and where its chain stands.
     pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<StoredChain>> {
         let row = self.first(
@@ -264,7 +278,7 @@ impl<'a> Reader<'a> {
         row.map(|row| row.id(0)).transpose()
     }
 
-    /// Bookings, newest first, from below `before`, and where the next page begins if there may be one.
+    /// Bookings as GET shows them, newest first, from below `before`, and where the next page begins if there may be one.
     ///
     /// Rows are examined a piece at a time and at most [`BOOKINGS_EXAMINED`] for a page, so a filter that matches
     /// little costs as much as one that matches all, and its pages come up short.
@@ -273,7 +287,7 @@ impl<'a> Reader<'a> {
         filter: &BookingFilter,
         before: Option<BookingId>,
         limit: u32,
-    ) -> Read<(Vec<LoadedBooking>, Option<BookingId>)> {
+    ) -> Read<(Vec<Box<RawValue>>, Option<BookingId>)> {
         let mut before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
         let mut ids: Vec<BookingId> = Vec::new();
         let mut examined = 0;
@@ -313,19 +327,14 @@ impl<'a> Reader<'a> {
             }
         };
         let keys: Vec<[u8; 16]> = ids.iter().map(|id| *id.as_bytes()).collect();
-        let Some(statement) = select_in(BOOKINGS, &keys) else {
+        let Some(statement) = select_in(BOOKING_TEXTS, &keys) else {
             return Ok((Vec::new(), next));
         };
-        let rows = self.ask(statement)?;
-        let mut found: HashMap<[u8; 16], LoadedBooking> = rows
-            .rows
-            .iter()
-            .map(|row| Ok((row.bytes(0)?, load::booking(row)?)))
+        let mut found: HashMap<[u8; 16], Box<RawValue>> = (self.ask(statement)?.rows.iter())
+            .map(|row| Ok((row.bytes(0)?, row.json(1)?)))
             .collect::<Read<_>>()?;
-        Ok((
-            keys.iter().filter_map(|id| found.remove(id)).collect(),
-            next,
-        ))
+        let texts = keys.iter().filter_map(|id| found.remove(id)).collect();
+        Ok((texts, next))
     }
 
     /// A resolution with its booking's owner; it says what stands in its place, if anything does.
@@ -348,28 +357,47 @@ impl<'a> Reader<'a> {
         Ok(Some((row.id(0)?, resolution)))
     }
 
-    /// Enabled endpoints that have a delivery due at `now` which is in nobody's hands.
+    /// Enabled endpoints beyond `after` that have a delivery due at `now` which is in nobody's hands, and where to go on:
+    /// [`ENDPOINTS_EXAMINED`] are looked at.
     ///
     /// Asked by every node several times a second, so it costs two steps in an index per endpoint for which something
     /// waits, due or not, and nothing for all the others and for what is under way: from one endpoint in the index to
     /// the next, instead of from all endpoints.
-    pub fn endpoints_with_due(&mut self, now: Timestamp) -> Read<Vec<Due>> {
+    pub fn endpoints_with_due(
+        &mut self,
+        now: Timestamp,
+        after: Option<EndpointId>,
+    ) -> Read<(Vec<Due>, Option<EndpointId>)> {
+        let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
         let rows = self.all(
-            "WITH RECURSIVE waiting (endpoint_id) AS ( \
-             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL ORDER BY endpoint_id LIMIT 1) \
+            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
+             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
+                     ORDER BY endpoint_id LIMIT 1), 1 \
              UNION ALL \
              SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
-                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1) \
-             FROM waiting w WHERE w.endpoint_id IS NOT NULL) \
-             SELECT w.endpoint_id, n.partner_id, n.failures FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id WHERE \
-             (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $1) AND \
+                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
+             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
+             SELECT w.endpoint_id, n.partner_id, n.failures, CASE WHEN (n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3) AND \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
-              ORDER BY d.due_ms LIMIT 1) <= $1",
-            vec![now.ms().into()],
+              ORDER BY d.due_ms LIMIT 1) <= $3 THEN 1 ELSE 0 END \
+             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id ORDER BY w.place",
+            vec![
+                (&after).into(),
+                i64::from(ENDPOINTS_EXAMINED).into(),
+                now.ms().into(),
+            ],
         )?;
-        rows.iter()
-            .map(|row| Ok((row.id(0)?, row.id(1)?, row.int(2)? > 0)))
-            .collect()
+        let mut due = Vec::new();
+        for row in &rows {
+            if row.int(3)? > 0 {
+                due.push((row.id(0)?, row.id(1)?, row.int(2)? > 0));
+            }
+        }
+        let last = rows.last().map(|row| row.id(0)).transpose()?;
+        Ok((
+            due,
+            last.filter(|_| rows.len() == ENDPOINTS_EXAMINED as usize),
+        ))
     }
 
     /// Whether a delivery is held beyond the end of its lease at `now`.
@@ -446,6 +474,7 @@ impl Drop for Reader<'_> {
     }
 }
 
+const BOOKING_TEXTS: &str = "SELECT id, body FROM booking WHERE id IN ({})";
 const BOOKINGS_OF_PARTNER: &str = "SELECT id, status, event_ms FROM booking WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const BOOKINGS_OF_ALL: &str =
     "SELECT id, status, event_ms FROM booking WHERE id < $1 ORDER BY id DESC LIMIT $2";

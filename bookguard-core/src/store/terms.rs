@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::conn::{Row, StoreError};
 use crate::evidence::FrozenTerms;
-use crate::evidence::frozen::{self, policy_summary as summary};
+use crate::evidence::frozen;
 use crate::model::Booking;
 use crate::policy::{Policy, Terms};
 
@@ -31,20 +31,18 @@ pub(crate) fn hash(row: &Row, terms: usize, hash: usize) -> Result<String, Store
     Ok(frozen::hash_of(row.text(terms)?, row.maybe_text(hash)?))
 }
 
-/// The terms `booking` is under, with their policy from column `policy`. Gives the booking its policy's summary.
+/// The terms `booking` is under, with their policy from column `policy`.
 pub(crate) fn thaw(
     frozen: FrozenTerms,
     row: &Row,
-    booking: &mut Booking,
+    booking: &Booking,
     policy: usize,
 ) -> Result<Terms, StoreError> {
     let policy = match frozen.source {
         None => None,
         Some(_) => Some(known_policy(row.text(policy)?)?),
     };
-    let terms = frozen.thaw(booking, policy).map_err(StoreError::Corrupt)?;
-    booking.policy = terms.policy.as_ref().map(summary);
-    Ok(terms)
+    frozen.thaw(booking, policy).map_err(StoreError::Corrupt)
 }
 
 /// A policy from its text, which thousands of bookings share: read once while it is remembered.

@@ -45,7 +45,7 @@ pub(crate) struct Caller<'a> {
 /// How far a request came before anything is waited for.
 enum Step<T> {
     Done(Finished),
-    Long(Session, ReadFn<T>),
+    Long(Session, ReadFn<Finished>),
     Watch(Session, Watch<T>),
     Write(Session, Writing<T>),
 }
@@ -93,7 +93,7 @@ impl Caller<'_> {
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
-                let read = move || Ok(operation::finish::<O>(&read(&session)?));
+                let read = move || read(&session);
                 self.app.read(self.tab, ReadClass::Long, read).await
             }
             Step::Watch(session, watch) => {
@@ -156,7 +156,14 @@ impl Caller<'_> {
 fn step<O: Operation>(session: Session, input: &Request) -> Result<Step<O::Output>, Error> {
     match operation::prepare::<O>(&session, input)? {
         Action::Read(read) => Ok(Step::Done(operation::finish::<O>(&read(&session)?))),
-        Action::Long(read) => Ok(Step::Long(session, read)),
+        Action::Long(read) => {
+            let read = move |session: &Session| Ok(operation::finish::<O>(&read(session)?));
+            Ok(Step::Long(session, Box::new(read)))
+        }
+        Action::Stored { is_long, read } => match is_long {
+            true => Ok(Step::Long(session, read)),
+            false => Ok(Step::Done(read(&session)?)),
+        },
         Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
         Action::Watch(watch) => Ok(Step::Watch(session, watch)),
         Action::Write(writing) => Ok(Step::Write(session, writing)),

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bookguard_core::engine::command::{Command, Envelope, Reclaim};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
+use bookguard_core::error::Error;
 use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
 use bookguard_core::model::Timestamp;
@@ -39,11 +40,8 @@ const RECLAIM: Duration = Duration::from_secs(1);
 const POLL_FAILED: Duration = Duration::from_secs(2);
 /// The shortest time between two looks, whatever happens.
 const GAP: Duration = Duration::from_millis(2);
-/// Healthy endpoints in one claim: with `CLAIMED_PER_ENDPOINT` rows each, a commit of some ten milliseconds.
+/// Endpoints in one claim: with `CLAIMED_PER_ENDPOINT` rows each, a commit of some ten milliseconds.
 const ENDPOINTS_PER_CLAIM: usize = 16;
-/// The same of others, with some rows each and every row on a page of its own: a commit of two milliseconds. There may be
-/// thousands of them, and none is in a hurry.
-const OTHERS_PER_CLAIM: usize = 4;
 
 /// Claims what is due and has room, for ever.
 pub(super) struct Claimer {
@@ -56,6 +54,9 @@ pub(super) struct Claimer {
 
 /// What there is to do.
 struct Found {
+    /// How long the store worked to say so: in all, and the last time it was asked.
+    worked: Duration,
+    last: Duration,
     /// Endpoints that have something due.
     due: Vec<Due>,
     /// By when leases have ended, if any has.
@@ -101,13 +102,13 @@ impl Claimer {
                 sleep(POLL_FAILED).await;
                 continue;
             };
-            let took = began.elapsed();
+            let (worked, last) = (store.worked, store.last);
             if asked.ahead && !store.ahead {
                 doubts.settle(began.into_std());
             }
             if asked.lapsed {
                 // There may be more than one command takes back.
-                let pause = RECLAIM.max(took * POLL_SHARE);
+                let pause = RECLAIM.max(worked * POLL_SHARE);
                 reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
             }
             let steps = std::mem::take(&mut store.recoveries);
@@ -121,7 +122,7 @@ impl Claimer {
             match looked {
                 Looked::Claimed => {}
                 Looked::Nothing => {
-                    let idle = POLL.max(took * POLL_SHARE);
+                    let idle = POLL.max(worked * POLL_SHARE);
                     // While a recovery is under way its next step is what to wait for.
                     let step = recover_at.checked_duration_since(Instant::now());
                     let pause = step.map_or(idle, |until| idle.min(until));
@@ -129,7 +130,7 @@ impl Claimer {
                 }
                 Looked::Failed => sleep(POLL_FAILED).await,
             }
-            sleep(GAP.max(took * HURRY_SHARE)).await;
+            sleep(GAP.max(last * HURRY_SHARE)).await;
         }
     }
 
@@ -155,9 +156,7 @@ impl Claimer {
             // A dispatcher that is gone has ended this task too.
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
-        let (healthy, others) = claims.open.split_at(claims.healthy);
-        let healthy = healthy.chunks(ENDPOINTS_PER_CLAIM);
-        for endpoints in healthy.chain(others.chunks(OTHERS_PER_CLAIM)) {
+        for endpoints in claims.open.chunks(ENDPOINTS_PER_CLAIM) {
             let claim = ClaimDeliveries {
                 lease: self.service.lease(),
                 endpoints: endpoints.to_vec(),
@@ -193,27 +192,46 @@ impl Claimer {
     /// Asks the store what is due, and what is to be taken back when it is time for that.
     async fn ask(&self, asked: Asked) -> Option<Found> {
         let service = Arc::clone(&self.service);
-        let read = tokio::task::spawn_blocking(move || {
-            // A node whose own clock is wrong judges nobody's.
-            let judges = asked.ahead && skew::agrees(&service).ok()?;
-            let now = service.clock().now();
-            let mut reader = service.reader().ok()?;
-            let due = reader.endpoints_with_due(now);
-            let found = due.and_then(|due| {
-                let lapsed = asked.lapsed && reader.has_lapsed_leases(now)?;
-                let recoveries = match asked.recoveries {
-                    true => recoveries::next_steps(&service, &mut reader)?,
-                    false => Vec::new(),
-                };
-                Ok(Found {
-                    due,
-                    lapsed: lapsed.then_some(now),
-                    recoveries,
-                    ahead: judges && reader.has_ahead(now)?,
-                })
-            });
-            found.map_err(|error| service.fault(&error)).ok()
-        });
-        read.await.ok().flatten()
+        let looking = tokio::task::spawn_blocking(move || look(&service, asked).ok());
+        looking.await.ok().flatten()
     }
+}
+
+fn look(service: &Service, asked: Asked) -> Result<Found, Error> {
+    // A node whose own clock is wrong judges nobody's.
+    let judges = asked.ahead && skew::agrees(service)?;
+    let now = service.clock().now();
+    let fault = |error| service.fault(&error);
+    let (mut due, mut worked) = (Vec::new(), Duration::ZERO);
+    let (mut began, mut after) = (Instant::now(), None);
+    let mut reader = loop {
+        let mut reader = service.reader()?;
+        let (found, next) = reader.endpoints_with_due(now, after).map_err(fault)?;
+        due.extend(found);
+        after = next;
+        if after.is_none() {
+            break reader;
+        }
+        drop(reader);
+        // Thousands at once would keep a processor from requests for ten milliseconds.
+        let took = began.elapsed();
+        worked += took;
+        std::thread::sleep(took * HURRY_SHARE);
+        began = Instant::now();
+    };
+    let lapsed = asked.lapsed && reader.has_lapsed_leases(now).map_err(fault)?;
+    let recoveries = match asked.recoveries {
+        true => recoveries::next_steps(service, &mut reader).map_err(fault)?,
+        false => Vec::new(),
+    };
+    let ahead = judges && reader.has_ahead(now).map_err(fault)?;
+    let last = began.elapsed();
+    Ok(Found {
+        worked: worked + last,
+        last,
+        due,
+        lapsed: lapsed.then_some(now),
+        recoveries,
+        ahead,
+    })
 }

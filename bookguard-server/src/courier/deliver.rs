@@ -16,7 +16,6 @@ use bookguard_core::service::Service;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::dispatch::Note;
 use super::fair_queue::{Ended, Seat, Turn};
@@ -28,12 +27,6 @@ const SETTLE_AGAIN: Duration = Duration::from_millis(100);
 /// The longest such wait.
 const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// Failures are recorded at these intervals: together, in one commit. With thousands of dead endpoints a commit each would keep
-/// everybody's bookings waiting; and nobody waits for a failure whose next attempt is seconds away.
-const FAILURES_TOGETHER: Duration = Duration::from_millis(100);
-/// How many of them are recorded at a time: a commit of a millisecond or two, however many endpoints time out together.
-pub(super) const FAILURES_AT_A_TIME: usize = 16;
-
 /// What every delivery needs.
 pub(super) struct DeliveryContext {
     pub service: Arc<Service>,
@@ -43,10 +36,6 @@ pub(super) struct DeliveryContext {
     pub notes: UnboundedSender<Note>,
     pub waiting: Arc<Waiting<EventId>>,
     pub report: fn(&str),
-    /// From when on the intervals at which failures are recorded are counted.
-    pub began: tokio::time::Instant,
-    /// Who may record a failure.
-    pub failures: Semaphore,
     /// Whether outcomes cannot be settled at present: an outage is reported once, not once per delivery.
     pub failing: AtomicBool,
     /// When the operator was last told that sending fails on this side.
@@ -135,10 +124,6 @@ impl DeliveryContext {
             Some(_) => Ended::Refused,
         };
         completion.sent(ended, attempt.duration_ms);
-        let _turn = match attempt.delivered() || self.waiting.has(event_id) {
-            true => None,
-            false => self.turn_of_failures().await,
-        };
         if self.settle(&delivery, attempt).await {
             self.waiting.tell(&delivery.event_id);
         }
@@ -184,12 +169,6 @@ impl DeliveryContext {
             .await;
         self.complain(&attempt);
         attempt
-    }
-
-    /// Waits until failures are recorded next, and for its turn among them.
-    async fn turn_of_failures(&self) -> Option<SemaphorePermit<'_>> {
-        tokio::time::sleep_until(self.began + end_of_interval(self.began.elapsed())).await;
-        self.failures.acquire().await.ok()
     }
 
     /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the
@@ -296,13 +275,6 @@ fn turned(
     }
 }
 
-/// When the interval ends that is under way after so much time.
-fn end_of_interval(elapsed: Duration) -> Duration {
-    let length = FAILURES_TOGETHER.as_nanos();
-    let intervals = u32::try_from(elapsed.as_nanos() / length).unwrap_or(u32::MAX);
-    FAILURES_TOGETHER.saturating_mul(intervals.saturating_add(1))
-}
-
 /// Whether it is time to tell something again, which is then told.
 fn is_due(told: &mut Option<Instant>, now: Instant) -> bool {
     let due = told.is_none_or(|at| now.saturating_duration_since(at) >= COMPLAIN);
@@ -332,13 +304,6 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn failures_of_one_interval_are_recorded_at_its_end() {
-        let ends = [0, 1, 99, 100, 101, 86_400_050]
-            .map(|elapsed| end_of_interval(Duration::from_millis(elapsed)).as_millis());
-        assert_eq!(ends, [100, 100, 100, 200, 200, 86_400_100]);
-    }
 
     #[test]
     fn what_is_so_all_the_time_is_told_once_a_minute() {

@@ -152,7 +152,7 @@ fn packet_of(session: &Session, booking_id: String) -> Result<(ReadFn<Vec<u8>>, 
             let make = move |session: &Session| Ok(operation::to_json(&run(session)?));
             Ok((Box::new(make), true))
         }
-        Action::Unchanged(_) | Action::Watch(_) | Action::Write(_) => {
+        Action::Stored { .. } | Action::Unchanged(_) | Action::Watch(_) | Action::Write(_) => {
             Err(Error::internal("a packet is read, and nothing else"))
         }
     }

@@ -4,7 +4,10 @@ use super::entry::{self, Opened};
 use super::page::Belongings;
 use super::{Findings, event};
 use crate::evidence::BookingState;
+use crate::evidence::frozen::policy_summary;
 use crate::ledger::Hash;
+use crate::model::PolicySummary;
+use crate::policy::Adopted;
 use crate::store::conn::Row;
 use crate::store::{projection, terms};
 
@@ -26,7 +29,7 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
     let (stream, entries) = (opened.first().map(|e| e.leaf.stream), opened.len() as u64);
     let tip = opened.last().map(|last| last.logged.place.hash);
     let facts = opened.into_iter().map(|entry| entry.logged);
-    let state = match BookingState::fold(facts, None) {
+    let state = match BookingState::fold(facts, policy(row, belongings)) {
         Ok(state) => state,
         Err(fault) => return findings.add("entry", format!("entries of {thing}"), fault),
     };
@@ -62,6 +65,18 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
         );
     }
     event::check_all(&state, belongings, findings);
+}
+
+/// What the booking shows of its policy: what its terms name, whose hash the ledger says.
+fn policy(row: &Row, belongings: &Belongings<'_>) -> Option<PolicySummary> {
+    let terms = terms::recorded(row, TERMS, TERMS + 1).ok()?;
+    let policy_hash = terms.adopted?;
+    let adopted = Adopted {
+        document: belongings.policy(&policy_hash)?.clone(),
+        policy_hash,
+        policy_source: terms.source?,
+    };
+    Some(policy_summary(&adopted))
 }
 
 /// Opens the entries and checks that they are one chain from the first on.

@@ -186,7 +186,8 @@ impl Check<'_> {
         }
         let bookings = self.count_of("SELECT COUNT(*) FROM booking WHERE partner_id = $1", id)?;
         let bytes = self.count_of(
-            "SELECT COALESCE(SUM(OCTET_LENGTH(body) + OCTET_LENGTH(terms)), 0) FROM booking WHERE partner_id = $1",
+            "SELECT COALESCE(SUM(OCTET_LENGTH(e.facts) + OCTET_LENGTH(b.terms)), 0) FROM booking b \
+             JOIN entry e ON e.booking_id = b.id AND e.seq = 0 WHERE b.partner_id = $1",
             id,
         )?;
         // The day never goes back: from its first event on, every event is one of it.

@@ -10,7 +10,9 @@ use crate::engine::change::DeliveryPhase;
 use crate::model::{
     EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };
+use crate::policy::Policy;
 use crate::store::conn::{Conn, Row, Statement, StoreError};
+use crate::store::terms::known_policy;
 use crate::store::{endpoints, recoveries};
 use crate::webhook::{Attempt, FailureClass};
 
@@ -58,6 +60,8 @@ struct Page {
     deliveries: Vec<Row>,
     attempts: Vec<Row>,
     partners: Partners,
+    /// Those that the bookings are under, by their hashes.
+    policies: HashMap<String, Policy>,
 }
 
 /// What belongs to one booking of a page.
@@ -77,6 +81,11 @@ impl<'a> Belongings<'a> {
 
     pub fn attempts(&self, event_id: &EventId) -> impl Iterator<Item = &'a Row> + use<'a> {
         group(&self.page.attempts, event_id.as_bytes()).iter()
+    }
+
+    /// The policy with this hash.
+    pub fn policy(&self, hash: &str) -> Option<&'a Policy> {
+        self.page.policies.get(hash)
     }
 
     pub fn receivers(&self, partner_id: &PartnerId) -> &'a [Receiver] {
@@ -200,6 +209,9 @@ impl Check<'_> {
     }
 }
 
+const POLICIES: &str = "SELECT hash, body FROM policy WHERE hash IN \
+     (SELECT policy_hash FROM booking WHERE id > $1 AND id <= $2)";
+
 fn read_page(
     conn: &mut dyn Conn,
     number: usize,
@@ -208,8 +220,8 @@ fn read_page(
 ) -> Result<Option<Page>, StoreError> {
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let bookings = ask(
-        "SELECT id, partner_id, stream, body, entries, tip, status, event_ms, protected_ms, protected_leaf, rescheduled_leaf, moves, \
-         canceled_ms, resolution_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
+        "SELECT id, partner_id, stream, body, entries, tip, status, event_ms, protected_leaf, rescheduled_leaf, moves, \
+         resolution_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
         vec![after.as_slice().into(), BOOKINGS.into()],
     )?;
     let Some(last) = bookings.last() else {
@@ -248,6 +260,13 @@ fn read_page(
             (key(0), key(1), row.int(2).unwrap_or_default())
         });
     }
+    let mut policies = HashMap::new();
+    // One that cannot be read is reported with its own table.
+    for row in ask(POLICIES, range())? {
+        if let (Ok(hash), Ok(policy)) = (row.text(0), row.text(1).and_then(known_policy)) {
+            policies.insert(hash.to_owned(), policy);
+        }
+    }
     let mut partners = Partners::new();
     for row in &events {
         // An id that is none is reported with the event.
@@ -266,6 +285,7 @@ fn read_page(
         deliveries,
         attempts,
         partners,
+        policies,
     }))
 }
 

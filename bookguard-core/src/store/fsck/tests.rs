@@ -469,12 +469,7 @@ fn a_manipulated_row_is_named_with_booking_and_field() {
             r#"{"id":"t1","name":"Others"}"#,
             r#"{"id":"t1","name":"The Night Owls"}"#,
         ),
-        (
-            "status = 0, protected_ms = NULL",
-            "status",
-            "created",
-            "protected",
-        ),
+        ("status = 0", "status", "created", "protected"),
         ("event_ms = 7", "event_ms", "7", "1813532400000"),
     ] {
         let sql = format!(

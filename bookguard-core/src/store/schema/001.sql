@@ -6,7 +6,7 @@
 -- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
 
 -- events and policies count what the partner ever caused: its events, and the versions of its policies. put_ms is when the last
--- of these was put, 0 when there is none. bookings and bytes are of its bookings, their body and terms; day_events are its events
+-- of these was put, 0 when there is none. bookings and bytes are of its bookings, their first entry's facts and their terms; day_events are its events
 -- since the day began, in UTC, that is this many days after the epoch. quota is what the operator said for it alone.
 CREATE TABLE partner (
     id        BLOB    NOT NULL PRIMARY KEY,
@@ -64,18 +64,17 @@ CREATE TABLE policy_version (
 ) STRICT;
 CREATE UNIQUE INDEX policy_latest ON policy_version (partner_id, policy_id) WHERE latest = 1;
 
--- Body and terms are as they were recorded; the entry rescheduled_leaf says what holds since the event was last moved, and moves
--- what was reached before each time.
+-- body is the booking as GET answers it now, to the byte: a copy of what its entries come to, which every change writes anew
+-- and the check of the ledger compares with them. terms are as they were recorded; the entry rescheduled_leaf says what holds
+-- since the event was last moved, and moves what was reached before each time.
 CREATE TABLE booking (
     id               BLOB    NOT NULL PRIMARY KEY,
     partner_id       BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     status           INTEGER NOT NULL,
     event_ms         INTEGER NOT NULL,
-    protected_ms     INTEGER,
     protected_leaf   INTEGER,
     rescheduled_leaf INTEGER,
     moves            TEXT,
-    canceled_ms      INTEGER,
     resolution_leaf  INTEGER,
     stream           BLOB    NOT NULL,
     entries          INTEGER NOT NULL,

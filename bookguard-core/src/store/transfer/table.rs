@@ -69,8 +69,8 @@ pub(super) const TABLES: [Table; 18] = [
     table!(api_key (id) partner_id hash revoked_ms body mac standing),
     table!(policy (hash) body),
     table!(policy_version (partner_id policy_id version) made_ms latest hash),
-    table!(booking (id) partner_id status event_ms protected_ms protected_leaf rescheduled_leaf moves canceled_ms
-        resolution_leaf stream entries tip policy_hash body terms),
+    table!(booking (id) partner_id status event_ms protected_leaf rescheduled_leaf moves resolution_leaf
+        stream entries tip policy_hash body terms),
     Table {
         leaf: Some(3),
         ..table!(entry (idx) booking_id seq leaf kind salt facts salts)

@@ -214,7 +214,7 @@ impl Bench {
     /// Endpoints that have something due then which is in nobody's hands.
     pub(super) fn due(&self, now: Timestamp) -> Vec<EndpointId> {
         let mut reader = self.node.service.reader().unwrap();
-        let due = reader.endpoints_with_due(now).unwrap();
+        let (due, _) = reader.endpoints_with_due(now, None).unwrap();
         due.into_iter()
             .map(|(endpoint_id, ..)| endpoint_id)
             .collect()
@@ -291,6 +291,7 @@ async fn prepare<O: Operation>(
             Action::Read(read) | Action::Long(read) => {
                 Prepared::Read(operation::finish::<O>(&read(&session).unwrap()))
             }
+            Action::Stored { read, .. } => Prepared::Read(read(&session).unwrap()),
             Action::Watch(_) | Action::Unchanged(_) => {
                 unreachable!("nothing asked for here waits or is kept")
             }

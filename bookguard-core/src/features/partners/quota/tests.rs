@@ -2,7 +2,7 @@
 
 use crate::engine::command::{NewBooking, NewEvent};
 use crate::entropy;
-use crate::evidence::facts::{Created, Fact};
+use crate::evidence::facts::{Created, Fact, SealedFact};
 use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
@@ -18,12 +18,16 @@ fn noon(day: i64) -> Timestamp {
 fn booking(at: Timestamp) -> Envelope<BookingCreated> {
     let made = state(None, BookingStatus::Created);
     let fact = Fact::from(Created::of(&made.booking, made.terms_hash.clone()));
+    let fact = SealedFact {
+        members: "f".repeat(60),
+        ..fact.seal(entropy::bytes).unwrap()
+    };
     let new = NewBooking {
         policy_set: None,
-        body: "b".repeat(60),
+        body: String::new(),
         terms_body: "t".repeat(40),
         stream: entropy::bytes(),
-        fact: Arc::new(fact.seal(entropy::bytes).unwrap()),
+        fact: Arc::new(fact),
         event: NewEvent {
             event_id: EventId::new(at, entropy::bytes()),
             event_type: EventType::BookingCreated,
