@@ -22,7 +22,7 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
-    let _ = write!(io::stderr(), "{what}\nGo on? [y/N] ");
+    let _ = write!(io::stderr(), "{what}\nContinue? [y/N] ");
     if agreed(io::stdin().lock()) {
         Ok(())
     } else {

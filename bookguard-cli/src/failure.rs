@@ -198,18 +198,13 @@ mod tests {
 
     fn refused() -> Failure {
         Error::faults(vec![
-            FieldError {
-                pointer: "/talent/id".to_owned(),
-                code: "missing_field".to_owned(),
-                message: "is missing".to_owned(),
-                fix: "Send it.".to_owned(),
-            },
-            FieldError {
-                pointer: "/tal\u{1b}[2Jent".to_owned(),
-                code: "unknown_field".to_owned(),
-                message: "is not known.".to_owned(),
-                fix: "Did you mean \"talent\"?".to_owned(),
-            },
+            FieldError::new("/talent/id", "missing_field", "is missing", "Send it."),
+            FieldError::new(
+                "/tal\u{1b}[2Jent",
+                "unknown_field",
+                "is not known.",
+                "Did you mean \"talent\"?",
+            ),
         ])
         .into()
     }

@@ -59,6 +59,23 @@ pub struct Obstacle {
     pub evaluation: Option<String>,
 }
 
+impl FieldError {
+    /// A fault of one field.
+    pub fn new(
+        pointer: impl Into<String>,
+        code: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            pointer: pointer.into(),
+            code: code.into(),
+            message: message.into(),
+            fix: fix.into(),
+        }
+    }
+}
+
 /// Why an operation did not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
@@ -203,6 +220,21 @@ impl Error {
                 "The service has more writes waiting than it accepts. Nothing was written; try again after Retry-After seconds.",
             )
         }
+    }
+
+    /// One faulty field.
+    pub fn fault(
+        pointer: impl Into<String>,
+        code: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::faults(vec![FieldError::new(pointer, code, message, fix)])
+    }
+
+    /// The same, as the fault of one field.
+    pub(crate) fn at_field(self, pointer: &str, fix: &str) -> Self {
+        Self::fault(pointer, self.code, self.message, fix)
     }
 
     /// One or more faulty fields. The first fault's code becomes the error's when it is the only one.

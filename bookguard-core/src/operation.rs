@@ -260,19 +260,19 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
                 None => format!("Remove it. Known: {}.", known.join(", ")),
             };
             let message = "is not a query parameter of this operation".to_owned();
-            faults.push(FieldError {
+            faults.push(FieldError::new(
                 pointer,
-                code: "unknown_query_parameter".to_owned(),
+                "unknown_query_parameter",
                 message,
                 fix,
-            });
+            ));
         } else if query[..index].iter().any(|(earlier, _)| earlier == name) {
-            faults.push(FieldError {
+            faults.push(FieldError::new(
                 pointer,
-                code: "duplicate_query_parameter".to_owned(),
-                message: "appears more than once".to_owned(),
-                fix: "Send it once.".to_owned(),
-            });
+                "duplicate_query_parameter",
+                "appears more than once",
+                "Send it once.",
+            ));
         }
     }
     if faults.is_empty() {
@@ -308,25 +308,25 @@ fn remember<O: Operation>(
         && key.len() <= limits::IDEMPOTENCY_KEY_CHARS
         && key.bytes().all(|byte| byte.is_ascii_graphic());
     if !sane {
-        return Err(Error::faults(vec![FieldError {
-            pointer: "Idempotency-Key".to_owned(),
-            code: "idempotency_key_invalid".to_owned(),
-            message: "must be 1 to 255 visible ASCII characters".to_owned(),
-            fix: "Send a UUID.".to_owned(),
-        }]));
+        return Err(Error::fault(
+            "Idempotency-Key",
+            "idempotency_key_invalid",
+            "must be 1 to 255 visible ASCII characters",
+            "Send a UUID.",
+        ));
     }
     // A stranger who guesses the key of a registration would be answered its credentials: many share an address.
     let anonymous = matches!(session.authority, Authority::Anonymous { .. });
     if anonymous && key.len() < limits::IDEMPOTENCY_KEY_CHARS_OPEN {
-        return Err(Error::faults(vec![FieldError {
-            pointer: "Idempotency-Key".to_owned(),
-            code: "idempotency_key_invalid".to_owned(),
-            message: format!(
+        return Err(Error::fault(
+            "Idempotency-Key",
+            "idempotency_key_invalid",
+            format!(
                 "must have at least {} characters where no API key guards the answer",
                 limits::IDEMPOTENCY_KEY_CHARS_OPEN
             ),
-            fix: "Send a UUID.".to_owned(),
-        }]));
+            "Send a UUID.",
+        ));
     }
     let digest = |parts: &[&[u8]]| -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -357,7 +357,7 @@ pub fn to_json<T: Serialize>(output: &T) -> Vec<u8> {
 pub struct Finished {
     /// The JSON body.
     pub body: Vec<u8>,
-    /// The address of what was made.
+    /// The address of the new object.
     pub location: Option<String>,
     /// What it says, where that has a name of its own.
     pub tag: Option<String>,
@@ -565,10 +565,5 @@ pub(crate) fn query_choice<T: Copy>(
 }
 
 pub(crate) fn query_fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
-    FieldError {
-        pointer: format!("?{name}"),
-        code: code.to_owned(),
-        message: message.to_owned(),
-        fix: fix.to_owned(),
-    }
+    FieldError::new(format!("?{name}"), code, message, fix)
 }

@@ -29,7 +29,7 @@
 //! let evaluation = evaluate(&booking, &question)?;
 //! assert_eq!(evaluation.resolution_path, ResolutionPath::PartialRefund);
 //! assert_eq!(evaluation.refund.unwrap().to_string(), "USD 500.00");
-//! # Ok::<(), Refusal>(())
+//! # Ok::<(), bookguard_core::error::Error>(())
 //! ```
 //!
 //! Everything here is a pure function: no clock, no network, whole minor units only, so anyone can recompute a result
@@ -55,7 +55,6 @@ mod outcome;
 mod policy_set;
 mod question;
 mod read;
-mod refusal;
 mod reschedule;
 mod resolution;
 mod rule;
@@ -90,9 +89,8 @@ pub use question::{Mode, Question, Recorded, Standing, Subject};
 #[cfg(feature = "store")]
 pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
 pub use read::{POLICY_ID_PATTERN, is_policy_id};
-pub use refusal::Refusal;
 pub use reschedule::{PastReschedule, effective_schedule};
-pub use resolution::{Decision, Resolution};
+pub use resolution::{Resolution, ResolutionDecision};
 pub use rule::Rule;
 pub use schedule::Segment;
 pub use schema::{POLICY_SCHEMA, SCHEMA};

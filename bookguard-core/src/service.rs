@@ -104,7 +104,7 @@ impl From<String> for OpenError {
 
 /// How a service is opened.
 #[derive(Clone)]
-pub struct Config {
+pub struct ServiceConfig {
     /// The database.
     pub db: Database,
     /// Whether to make the database when it is not there.
@@ -135,6 +135,29 @@ pub struct Config {
     pub report: fn(&str),
     /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
     pub commit_delay: Duration,
+}
+
+impl ServiceConfig {
+    /// A database of its own, made if it is not there, for one process with everything beside it and no limits.
+    pub fn of(db: Database) -> Self {
+        Self {
+            db,
+            create: true,
+            ledger_key: None,
+            public_url: "http://127.0.0.1".to_owned(),
+            registration: RegistrationMode::Open,
+            library_policies: true,
+            clock: Clock::System,
+            outbox: None,
+            endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
+            verifies_endpoints: true,
+            guard_file: None,
+            min_free_disk: 0,
+            quota: Quota::GENEROUS,
+            report: |line| eprintln!("{line}"),
+            commit_delay: Duration::ZERO,
+        }
+    }
 }
 
 /// A running service.
@@ -173,7 +196,7 @@ impl Service {
     /// Opens the service: the database, its key, its log, its writer.
     ///
     /// Errors are one sentence for the operator that says what to do.
-    pub fn open(config: Config) -> Result<(Arc<Self>, Closing), OpenError> {
+    pub fn open(config: ServiceConfig) -> Result<(Arc<Self>, Closing), OpenError> {
         let at = |e: StoreError| not_opened(&config.db, &e);
         let store = Store::open(&config.db, config.create).map_err(at)?;
         let source = config

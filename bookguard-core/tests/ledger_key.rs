@@ -7,11 +7,9 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
 
-use bookguard_core::clock::Clock;
 use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
-use bookguard_core::service::{Closing, Config, OpenError, RegistrationMode, Service};
+use bookguard_core::service::{Closing, OpenError, Service, ServiceConfig};
 
 /// A node; closed when it is dropped.
 struct Node {
@@ -47,22 +45,9 @@ impl Node {
 type Opened = Result<Node, OpenError>;
 
 fn open(db: &Path, key: Option<LedgerKeySource>) -> Opened {
-    let opened = Service::open(Config {
-        db: db.into(),
-        create: true,
+    let opened = Service::open(ServiceConfig {
         ledger_key: key,
-        guard_file: None,
-        public_url: "http://127.0.0.1".to_owned(),
-        registration: RegistrationMode::Open,
-        library_policies: true,
-        clock: Clock::System,
-        outbox: None,
-        endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
-        report: |line| eprintln!("{line}"),
-        verifies_endpoints: true,
-        min_free_disk: 0,
-        quota: bookguard_core::model::Quota::GENEROUS,
-        commit_delay: Duration::ZERO,
+        ..ServiceConfig::of(db.into())
     });
     opened.map(|(service, closing)| Node {
         service: Some(service),

@@ -6,7 +6,6 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
@@ -14,9 +13,9 @@ use bookguard_core::evidence;
 use bookguard_core::features;
 use bookguard_core::features::bookings::{BookingCreated, Protected};
 use bookguard_core::features::partners::Registration;
-use bookguard_core::model::{Booking, Page, PartnerId, Quota, Scopes, Timestamp};
+use bookguard_core::model::{Booking, Page, PartnerId, Scopes, Timestamp};
 use bookguard_core::operation::{self, Action, Finished, Operation, Request};
-use bookguard_core::service::{self, Closing, Config, OpenError, Service};
+use bookguard_core::service::{Closing, OpenError, Service, ServiceConfig};
 use bookguard_core::session::{Authority, Session};
 
 const START_MS: i64 = 1_790_000_000_000;
@@ -28,22 +27,9 @@ struct Bench {
 }
 
 fn open(db: &Path, clock: &Arc<AtomicI64>) -> Result<(Arc<Service>, Closing), OpenError> {
-    Service::open(Config {
-        db: db.into(),
-        create: true,
-        ledger_key: None,
-        guard_file: None,
-        public_url: "http://127.0.0.1".to_owned(),
-        registration: service::RegistrationMode::Open,
-        library_policies: true,
+    Service::open(ServiceConfig {
         clock: Clock::Set(Arc::clone(clock)),
-        outbox: None,
-        endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
-        report: |line| eprintln!("{line}"),
-        verifies_endpoints: true,
-        min_free_disk: 0,
-        quota: Quota::GENEROUS,
-        commit_delay: Duration::ZERO,
+        ..ServiceConfig::of(db.into())
     })
 }
 

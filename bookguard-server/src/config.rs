@@ -240,8 +240,8 @@ impl Config {
     }
 
     /// What its service is opened with, which partners reach at `address` unless it has a public one.
-    pub fn service(&self, address: &str, outbox: Option<Arc<Outbox>>) -> service::Config {
-        service::Config {
+    pub fn service(&self, address: &str, outbox: Option<Arc<Outbox>>) -> service::ServiceConfig {
+        service::ServiceConfig {
             db: self.db.clone(),
             create: true,
             ledger_key: self.ledger_key.clone(),

@@ -217,7 +217,7 @@ impl Courier {
         tokio::task::spawn_blocking(move || events::retry_outcome(&session, &event_id))
             .await
             .map_err(|error| {
-                Error::internal(format!("looking for an outcome broke off: {error}"))
+                Error::internal(format!("the search for an outcome failed: {error}"))
             })?
     }
 

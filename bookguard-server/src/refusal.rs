@@ -31,10 +31,10 @@ pub struct ErrorBody {
     /// Stable snake_case code to branch on.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub code: String,
-    /// Every faulty field; empty when the request's form was not at fault.
+    /// Every faulty field; empty when no field is at fault.
     #[serde(default)]
     pub details: Vec<FieldError>,
-    /// The resolution there is already, of a booking that is canceled or a review that is over.
+    /// The existing resolution of a booking that is already canceled, or of a review that is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
     pub resolution_id: Option<ResolutionId>,
@@ -433,12 +433,7 @@ mod tests {
 
     #[tokio::test]
     async fn details_name_every_field() {
-        let fault = FieldError {
-            pointer: "/name".to_owned(),
-            code: "empty".to_owned(),
-            message: "is empty".to_owned(),
-            fix: "Send one.".to_owned(),
-        };
+        let fault = FieldError::new("/name", "empty", "is empty", "Send one.");
         let expected = r#"{"error":"Bad Request","message":"/name: is empty","code":"empty","details":[{"pointer":"/name","code":"empty","message":"is empty","fix":"Send one."}]}"#;
         assert_eq!(text(response(Error::faults(vec![fault]))).await, expected);
     }

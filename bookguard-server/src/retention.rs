@@ -53,7 +53,7 @@ async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, E
     });
     let found = found
         .await
-        .map_err(|error| Error::internal(format!("looking for old events broke off: {error}")))??;
+        .map_err(|error| Error::internal(format!("the search for old events failed: {error}")))??;
     let more = found.next.is_some();
     if let Some(command) = found.command(service.clock().now()) {
         service.submit_patiently(command).await?;

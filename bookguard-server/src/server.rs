@@ -310,7 +310,7 @@ impl Server {
 /// somebody who starts it again. One that waited for ever would hide that the address is wrong: it says at once what it
 /// waits for, and ends when its time is over. What waiting does not mend ends it at once.
 async fn open(
-    settings: service::Config,
+    settings: service::ServiceConfig,
     wait: Duration,
 ) -> Result<(Arc<Service>, Closing), OpenError> {
     let until = Instant::now() + wait;

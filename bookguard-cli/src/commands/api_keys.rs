@@ -7,7 +7,7 @@ use super::declare::{Declared, group, operation};
 use crate::output::table::{Style, fields, or_dash, page, record};
 
 pub(super) fn commands() -> Declared {
-    let about = "Create a key; shows it only this once";
+    let about = "Create a key; it is shown only once";
     let create = operation::<CreateApiKey>("create", about, new_key);
     let about = "List keys, newest first, without the keys themselves";
     let list = operation::<ListApiKeys>("list", about, keys);

@@ -14,9 +14,9 @@ pub(super) fn commands() -> Declared {
         flags
             .without("partnerId")
             .name("bookingValue", "value")
-            .says("talent.id", "Your own id of the talent")
+            .says("talent.id", "Your own id for the talent")
             .says("talent.name", "The talent's name")
-            .says("organizer.id", "Your own id of the organizer")
+            .says("organizer.id", "Your own id for the organizer")
             .says("organizer.name", "The organizer's name")
             .or_json();
     });

@@ -44,7 +44,7 @@ pub(super) fn commands() -> Declared {
             .name("rateLimitPerSecond", "rate-limit")
             .says(
                 "ownSecret",
-                "Give it its own signing secret; shows it only this once",
+                "Give it its own signing secret, which is shown only once",
             )
             .opposite(
                 "ownSecret",
@@ -52,7 +52,8 @@ pub(super) fn commands() -> Declared {
                 "Sign with the partner's secret again, at once",
             );
     });
-    let about = "Enable an endpoint that was disabled, by you or by an answer 410, and deliver what waits for it";
+    let about =
+        "Enable an endpoint that was disabled, by you or by a 410, and deliver what waits for it";
     let enable = operation::<UpdateEndpoint>("enable", about, kept)
         .flags(|flags| flags.sends(r#"{"enabled":true}"#));
     let about = "Disable an endpoint: no new events; what waits for it keeps waiting";
@@ -60,7 +61,7 @@ pub(super) fn commands() -> Declared {
         .flags(|flags| flags.sends(r#"{"enabled":false}"#));
     let about = "Send an endpoint a signed test now, and show the result";
     let test = carried::<TestEndpoint>("test", about, |call| Box::pin(test(call)));
-    let about = "Replace an endpoint's own signing secret; shows the new one only this once";
+    let about = "Replace an endpoint's own signing secret; the new one is shown only once";
     let rotate = operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret);
     let about = "Delete an endpoint; deliveries that wait for it are given up";
     let delete = operation::<DeleteEndpoint>("delete", about, endpoint);

@@ -14,7 +14,7 @@ use crate::output::table::{Style, fields, joined, page, record};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> Declared {
-    let about = "Register a partner; shows its first API key and signing secret only this once";
+    let about = "Register a partner; its first API key and signing secret are shown only once";
     let register = operation::<RegisterPartner>("register", about, registration);
     let about = "List partners, newest first (on the database only)";
     let list = operation::<ListPartners>("list", about, partners);
@@ -22,13 +22,13 @@ pub(super) fn commands() -> Declared {
     let approve = operation::<ApprovePartner>("approve", about, registration);
     let about = "Show the partner the key belongs to, or --partner names";
     let me = operation::<GetPartner>("me", about, account);
-    let about = "Replace the signing secret of webhooks; shows the new one only this once";
+    let about = "Replace the signing secret of webhooks; the new one is shown only once";
     let rotate = operation::<RotatePartnerSecret>("rotate-secret", about, rotated_secret);
     let about = "Show a partner's quota and usage, and change its quota (on the database only)";
     let quota = operation::<SetQuota>("quota", about, account).flags(|flags| {
         flags
             .may_change_nothing()
-            .read("bookings", "Bookings; 0 for no limit, \"default\" for what the service gives everybody, as with the others", number)
+            .read("bookings", "Bookings; 0 for no limit, \"default\" for the service's own limit, as with the others", number)
             .read("bytes", "Bytes of bookings, such as 10GiB", size)
             .read("eventsPerDay", "Events a day (UTC) beyond which it may record no bookings", number)
             .read("endpoints", "Webhook endpoints, 20 at most", number);

@@ -22,14 +22,14 @@ use crate::target::{Target, request};
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 pub(super) fn command() -> Command {
-    let about = "Deliver again what was not received in a period";
+    let about = "Deliver again the events of a period that were not received";
     let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
     command.with::<WaitArgs>().flags(|flags| {
         flags
             .read("since", SINCE, instant)
             .read(
                 "until",
-                "And not after this, in the same form [default: now]",
+                "Events until then, in the same form [default: now]",
                 instant,
             )
             .name("statuses", "status")
@@ -40,10 +40,10 @@ pub(super) fn command() -> Command {
 /// What can be asked about recoveries.
 pub(super) fn commands() -> Declared {
     let list = operation::<ListRecoveries>("list", "List recoveries, newest first", recoveries);
-    let get = operation::<GetRecovery>("get", "Show how far a recovery is", recovery);
+    let get = operation::<GetRecovery>("get", "Show how far a recovery has got", recovery);
     group(
         "recoveries",
-        "How far recoveries are",
+        "Recoveries of events, and how far they have got",
         [list.into(), get.into()],
     )
 }

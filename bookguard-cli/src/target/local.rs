@@ -59,7 +59,7 @@ impl Local {
         purpose: Purpose,
     ) -> Result<Self, Failure> {
         let file = config.db.file().map(ToOwned::to_owned);
-        let opening = service::Config {
+        let opening = service::ServiceConfig {
             create: purpose == Purpose::Begin,
             // Whoever holds the database decides who registers.
             registration: match config.registration {

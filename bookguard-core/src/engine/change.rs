@@ -86,7 +86,7 @@ pub enum Change {
     DeliveryAdded {
         /// Which event.
         event_id: EventId,
-        /// To which endpoint.
+        /// The endpoint.
         endpoint_id: EndpointId,
         /// Its state.
         state: DeliveryState,
@@ -95,7 +95,7 @@ pub enum Change {
     DeliveryUpdated {
         /// Which event.
         event_id: EventId,
-        /// To which endpoint.
+        /// The endpoint.
         endpoint_id: EndpointId,
         /// Its state.
         state: DeliveryState,
@@ -104,7 +104,7 @@ pub enum Change {
     DeliveryRenewed {
         /// Which event.
         event_id: EventId,
-        /// To which endpoint.
+        /// The endpoint.
         endpoint_id: EndpointId,
         /// Its state, under the lease it was under.
         state: DeliveryState,
@@ -113,7 +113,7 @@ pub enum Change {
     AttemptAdded {
         /// Which event.
         event_id: EventId,
-        /// To which endpoint.
+        /// The endpoint.
         endpoint_id: EndpointId,
         /// Its number, from 1.
         number: u32,

@@ -186,7 +186,7 @@ pub struct LeasedDelivery {
     pub event_id: EventId,
     /// Whose.
     pub partner_id: PartnerId,
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
     /// Of which booking the event tells.
     pub booking_id: BookingId,
@@ -213,7 +213,7 @@ pub struct LeasedDelivery {
 pub struct HeldDelivery {
     /// Of which event.
     pub event_id: EventId,
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
     /// The lease under which it is held.
     pub lease: i64,

@@ -24,11 +24,11 @@ pub struct Acceptance {
     pub method: String,
     /// When, as the partner says.
     pub at: Timestamp,
-    /// From which network address; absent when it was not said.
+    /// The network address it came from; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub ip: Option<String>,
-    /// With which program; absent when it was not said.
+    /// The program used; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub user_agent: Option<String>,

@@ -205,7 +205,7 @@ pub struct Created {
     pub amount_paid: Option<Decimal>,
     /// ISO 4217 code.
     pub currency: Currency,
-    /// The partner's own pairs.
+    /// The partner's own key-value pairs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
     /// When it was recorded.

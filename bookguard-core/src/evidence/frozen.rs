@@ -25,7 +25,7 @@ pub struct FrozenTerms {
     pub adopted: Option<String>,
     /// What was taken for granted.
     pub assumed: Vec<Assumption>,
-    /// The event's date as it was said.
+    /// The event's date as it was given.
     pub date: EventDate,
     /// What the wall clock was ahead of UTC at the deadlines, as in [`Terms::offsets`].
     pub offsets: Vec<i32>,

@@ -23,7 +23,7 @@ pub enum NotificationOutcome {
     GivenUp,
 }
 
-/// The end of one event's way to one endpoint.
+/// How the delivery of one event to one endpoint ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -39,19 +39,19 @@ pub struct Notification {
     pub seq: u64,
     /// Lower hex SHA-256 of the body, byte for byte as it was sent.
     pub body_sha256: String,
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
     /// How it ended.
     pub outcome: NotificationOutcome,
     /// When that was recorded.
     pub settled_at: Timestamp,
-    /// Attempts made by then, the last of which the members below tell of.
+    /// Attempts made by then; the members below are about the last one.
     pub attempts: u32,
     /// Why it failed; absent when the receiver accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub error: Option<String>,
-    /// The status answered; absent when there was no answer.
+    /// The answer's status; absent when there was no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub status_code: Option<u16>,
@@ -182,7 +182,7 @@ pub fn follows<'a>(
 ) -> Result<(), String> {
     let refused = |why: &str| {
         Err(format!(
-            "The record of how the delivery of event {} to endpoint {} ended cannot stand: {why}.",
+            "The record of how the delivery of event {} to endpoint {} ended contradicts itself: {why}.",
             next.event_id, next.endpoint_id
         ))
     };
@@ -207,7 +207,7 @@ pub fn follows<'a>(
         }
     }
     if causes.count(next.event_type, next.event_id.made_at()) <= others.len() {
-        return refused("nothing recorded before it is what the event tells");
+        return refused("no earlier record is what the event reports");
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ noun_type!(FrozenTerms, component "FrozenTerms", |registry| {
         properties: vec![
             ("adopted", inline(text("Hash of the policy; absent without one."))),
             ("assumed", inline(array("What was taken for granted.", Assumption::schema_ref()))),
-            ("date", inline(text("The event's date as it was said."))),
+            ("date", inline(text("The event's date as it was given."))),
             ("offsets", inline(array("Seconds the wall clock was ahead of UTC at the deadlines.", integer()))),
             ("schedule", inline(array(spans, inline(MetaSchema {
                 min_items: Some(5),

@@ -71,18 +71,18 @@ pub struct Packet {
     pub terms_disclosures: Vec<TermsDisclosure>,
     /// Who accepted which of these texts, oldest first.
     pub acceptances: Vec<Acceptance>,
-    /// What a cancellation by the organizer at `createdAt` would come to, or what the one there was came to.
+    /// What a cancellation by the organizer at `createdAt` would come to, or what the recorded one came to.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub evaluation: Option<Evaluation>,
     /// How the booking was resolved; null while it is not canceled.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub resolution: Option<Resolution>,
-    /// What was sent to the partner. How a delivery ended is proven by the ledger; the rest, hosts and attempts before the
-    /// last among it, is a statement of the service.
+    /// What was sent to the partner. The ledger proves how each delivery ended; the rest, such as hosts and earlier attempts,
+    /// is the service's own statement.
     pub deliveries: Vec<PacketDelivery>,
     /// The packet in sentences.
     pub summary: Summary,
-    /// C2SP signed note of the ledger's key over the SHA-256 of this document's RFC 8785 text without this member.
+    /// C2SP signed note by the ledger's key over the SHA-256 of this document's RFC 8785 text without this member.
     pub signature: String,
 }
 
@@ -126,7 +126,7 @@ pub struct PacketDelivery {
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
-    /// To which endpoint; null when none took the event.
+    /// The endpoint; null when none took the event.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub endpoint_id: Option<EndpointId>,
     /// Scheme and host of the endpoint's address. The rest may hold a token and stays with the partner.
@@ -136,7 +136,7 @@ pub struct PacketDelivery {
     pub status: DeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
-    /// How it ended, exactly as the ledger records it: nothing while it is under way, two records when it was given up, tried
+    /// How it ended, exactly as the ledger records it: empty while it is under way, two records when it was given up, tried
     /// again by hand and accepted.
     pub recorded: Vec<Notification>,
     /// The latest attempts, oldest first, at most 20.
@@ -151,7 +151,7 @@ pub struct PacketDelivery {
 pub struct PacketAttempt {
     /// When it began.
     pub started_at: Timestamp,
-    /// The status answered; null when there was no answer.
+    /// The answer's status; null when there was no answer.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub status_code: Option<u16>,
     /// Why it failed; null when the receiver accepted.

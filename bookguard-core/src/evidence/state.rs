@@ -60,7 +60,7 @@ impl BookingState {
         policy: Option<PolicySummary>,
     ) -> Result<Self, String> {
         let mut facts = facts.into_iter();
-        let first = facts.next().ok_or("There are no entries.")?;
+        let first = facts.next().ok_or("The booking has no ledger entries.")?;
         not_ahead(&first)?;
         let Fact::BookingCreated(created) = first.fact else {
             return Err(format!(

@@ -182,7 +182,7 @@ fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {
     }
     if packet.log.origin != key.name() {
         return Err(format!(
-            "The packet calls its ledger {}, its key says {}.",
+            "The packet calls its ledger {}, but its key names {}.",
             shorten(&packet.log.origin),
             key.name()
         ));

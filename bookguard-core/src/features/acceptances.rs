@@ -16,7 +16,7 @@ use crate::entropy;
 use crate::error::Error;
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{Acceptance, BookingState, FrozenTerms, StoredEntry, TermsVersion};
-use crate::input::{self, Declaration, Draft, Form, Node, Value};
+use crate::input::{self, Declaration, Draft, Form, Json, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{
@@ -28,7 +28,7 @@ use crate::session::{Access, Session};
 /// `GET /v1/bookings/{bookingId}/disclosure`
 pub struct GetDisclosure;
 
-/// Answer of [`GetDisclosure`].
+/// The terms of a booking in words, and those it was under before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -52,19 +52,19 @@ pub struct BookingDisclosure {
 pub struct DisclosedTerms {
     /// `sha256:` and the hex digest of the text's UTF-8 bytes.
     pub disclosure_hash: String,
-    /// The version of the wording: under it the same terms give the same text for ever.
+    /// The version of the wording: within one version the same terms always give the same text.
     pub version: String,
-    /// What to show: lines that end with a line feed, all but the last.
+    /// The text to show, its lines separated by line feeds.
     pub text: String,
-    /// Since when the booking is, or was, under these terms.
+    /// When these terms came into force.
     pub since: Timestamp,
-    /// Until when it was; absent for those in force.
+    /// When they ended; absent for the terms in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub until: Option<Timestamp>,
     /// When the event starts, or would have started.
     pub event_date: Timestamp,
-    /// The organizer's schedule, with what was reached before.
+    /// The organizer's schedule, including the step reached before.
     pub schedule: Vec<Segment>,
     /// Who accepted exactly this text, oldest first.
     pub acceptances: Vec<Acceptance>,
@@ -161,10 +161,10 @@ impl Operation for AcceptTerms {
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Record that a party accepted a booking's terms",
-        description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, which is part \
-                      of every evidence packet from then on. A text other than the one in force is 409 `disclosure_changed`, \
-                      with the `disclosureHash` in force; the same party, method, instant and text again answer with what is \
-                      recorded.",
+        description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, \
+                      which is part of every evidence packet from then on. A text other than the one in force is 409 \
+                      `disclosure_changed`, with the `disclosureHash` in force; repeating the same party, method, instant and \
+                      text returns what is recorded.",
     };
     type Output = Accepted;
 
@@ -212,13 +212,13 @@ impl AcceptanceRequest {
             .about("How, in your own words, such as \"checkbox\" or \"e-signature\".")
             .required("method", |v| v.text(limits::METHOD_CHARS));
         let at = form
-            .about("When the party accepted: at most 5 minutes ahead, and not before the text was there.")
+            .about("When the party accepted: at most 5 minutes ahead, and not before the text existed.")
             .required("at", instant);
         let ip = form
-            .about("From which network address (IPv4 or IPv6).")
+            .about("The network address it came from (IPv4 or IPv6).")
             .optional("ip", address);
         let user_agent = form
-            .about("With which program.")
+            .about("The program used.")
             .optional("userAgent", |v| v.text(limits::USER_AGENT_CHARS));
         let disclosure_hash = form
             .about("The `disclosureHash` of the text that was shown.")
@@ -238,7 +238,7 @@ impl AcceptanceRequest {
 fn address(v: &mut Value<'_, '_>) -> Option<String> {
     let formats = |draft: &mut Draft| {
         let formats = ["ipv4", "ipv6"].map(|format| json!({"format": format}));
-        draft.set("anyOf", Node::array(formats));
+        draft.set("anyOf", Json::array(formats));
     };
     let text = v.describe(formats).string()?;
     match text.parse::<IpAddr>() {

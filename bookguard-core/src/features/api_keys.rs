@@ -44,7 +44,7 @@ impl Operation for CreateApiKey {
         refusals: &[409],
         tag: "API keys",
         summary: "Create an API key",
-        description: "The key is shown this once. A key can create only keys whose scopes it holds.",
+        description: "The key is shown only once. A key can create only keys whose scopes it holds.",
     };
     type Output = NewApiKey;
 
@@ -59,12 +59,12 @@ impl Operation for CreateApiKey {
         let beyond = own.lacks(&scopes);
         if !beyond.is_empty() {
             return Err(Error {
-                details: vec![FieldError {
-                    pointer: "/scopes".to_owned(),
-                    code: "insufficient_scope".to_owned(),
-                    message: format!("names scopes this key does not hold: {}", beyond.join(", ")),
-                    fix: format!("Ask for at most: {}.", own.words().join(", ")),
-                }],
+                details: vec![FieldError::new(
+                    "/scopes",
+                    "insufficient_scope",
+                    format!("names scopes this key does not hold: {}", beyond.join(", ")),
+                    format!("Ask for at most: {}.", own.words().join(", ")),
+                )],
                 ..Error::new(
                     Kind::Forbidden,
                     "insufficient_scope",
@@ -123,7 +123,7 @@ impl KeyRequest {
 }
 
 fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
-    let words = v.at_least(1).reborrow().array(limits::SCOPES, |mut item| {
+    let words = v.at_least(1).array(limits::SCOPES, |item| {
         let word = item.known_as("Scope")?.string()?;
         if Scopes::parse(&[&word]).is_ok() {
             return Some(word);

@@ -11,7 +11,7 @@ use crate::webhook::{Attempt, FailureClass, Phase};
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct AttemptRecord {
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
     /// Its number, from 1.
     pub number: u32,
@@ -21,7 +21,7 @@ pub struct AttemptRecord {
     pub duration_ms: u64,
     /// Whether the receiver accepted the event.
     pub delivered: bool,
-    /// How far it came.
+    /// How far it got.
     pub phase: Phase,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct AttemptRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub detail: Option<String>,
-    /// The status answered.
+    /// The answer's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub status_code: Option<u16>,

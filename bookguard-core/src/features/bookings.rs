@@ -27,7 +27,7 @@ use crate::operation::{
 };
 use crate::policy::{
     Booked, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy, PolicySet,
-    PolicySource, Refusal, Terms,
+    PolicySource, Terms,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -126,12 +126,12 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
         Ok(None) => Ok(acting),
         Ok(Some(partner_id)) if partner_id == acting => Ok(acting),
         _ => Err(Error {
-            details: vec![FieldError {
-                pointer: "/partnerId".to_owned(),
-                code: "partner_mismatch".to_owned(),
-                message: "is not the partner of this key".to_owned(),
-                fix: format!("Leave it out, or send \"{acting}\"."),
-            }],
+            details: vec![FieldError::new(
+                "/partnerId",
+                "partner_mismatch",
+                "is not the partner of this key",
+                format!("Leave it out, or send \"{acting}\"."),
+            )],
             ..Error::new(
                 Kind::Forbidden,
                 "partner_mismatch",
@@ -200,18 +200,20 @@ impl BookingRequest {
         let inline = form
             .about("A cancellation policy for this booking; excludes `policyId`.")
             .optional("policy", |v| {
-                v.known_as(POLICY_SCHEMA)?.reborrow().object(Policy::read)
+                v.known_as(POLICY_SCHEMA)?.object(Policy::read)
             });
         let named = form
             .about("A policy of your own, in its latest version, or of the library, such as \"moderate\"; excludes `policy`.")
             .optional("policyId", |v| named_policy(v, policy_set));
-        let metadata = form.about("Your own pairs.").optional("metadata", |v| {
-            v.reborrow().text_map(
-                limits::METADATA_PAIRS,
-                limits::METADATA_KEY_CHARS,
-                limits::METADATA_VALUE_CHARS,
-            )
-        });
+        let metadata = form
+            .about("Your own key-value pairs.")
+            .optional("metadata", |v| {
+                v.text_map(
+                    limits::METADATA_PAIRS,
+                    limits::METADATA_KEY_CHARS,
+                    limits::METADATA_VALUE_CHARS,
+                )
+            });
         form.not_both("policy", "policyId", "policy_ambiguous");
         let policy = inline
             .map(|policy| (policy, PolicySource::Booking))
@@ -377,23 +379,17 @@ fn new_booking(
 }
 
 /// The field that terms were refused for.
-fn field_of(refusal: Refusal) -> Error {
-    let pointer = match refusal.code {
-        "time_zone_unknown" | "time_zone_required" => "/timeZone",
-        "policy_currency_mismatch" => "/currency",
-        "currency_mismatch" => "/amountPaid",
-        _ => return refusal.into(),
-    };
-    let fix = match pointer {
-        "/timeZone" => "Send an IANA name such as \"America/New_York\".",
-        _ => "Use one currency in booking and policy.",
-    };
-    Error::faults(vec![FieldError {
-        pointer: pointer.to_owned(),
-        code: refusal.code.to_owned(),
-        message: refusal.message,
-        fix: fix.to_owned(),
-    }])
+fn field_of(refusal: Error) -> Error {
+    const CURRENCY: &str = "Use one currency in booking and policy.";
+    match &*refusal.code {
+        "time_zone_unknown" | "time_zone_required" => refusal.at_field(
+            "/timeZone",
+            "Send an IANA name such as \"America/New_York\".",
+        ),
+        "policy_currency_mismatch" => refusal.at_field("/currency", CURRENCY),
+        "currency_mismatch" => refusal.at_field("/amountPaid", CURRENCY),
+        _ => refusal,
+    }
 }
 
 /// The booking a path names, if this caller may see it.
@@ -483,8 +479,8 @@ impl Operation for ListBookings {
         refusals: &[],
         tag: "Bookings",
         summary: "List bookings",
-        description: "Newest first. Stable while bookings are added. With a filter that matches little, a page may hold fewer \
-                      rows than asked for, or none; continue while `hasMore` is true.",
+        description: "Newest first. Pages stay stable while bookings are added. With a filter that matches little, a page may \
+                      hold fewer rows than asked for, or none; continue while `hasMore` is true.",
     };
     type Output = Page<Booking>;
 
@@ -569,8 +565,8 @@ impl Operation for ProtectBooking {
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Protect a booking",
-        description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and answers the first \
-                      `protectedAt`. The receipt says where the record stands in the log.",
+        description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and \
+                      returns the first `protectedAt`. The receipt says where the record stands in the log.",
     };
     type Output = Protected;
 

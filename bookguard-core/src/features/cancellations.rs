@@ -58,10 +58,10 @@ impl Operation for CancelBooking {
         tag: "Cancellation",
         summary: "Cancel a booking",
         description: "Computes the result from the policy frozen with the booking and records it: `booking.canceled` and \
-                      `resolution.created` in the ledger and one `resolution.created` event, all in one transaction. The service moves no \
-                      money. Send as `expected` what you have shown somebody: any other result is refused with 409 \
-                      `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason` and `effectiveAt` \
-                      answers with the existing resolution; anything else about a canceled booking is 409 \
+                      `resolution.created` in the ledger and one `resolution.created` event, all in one transaction. The \
+                      service moves no money. Send the result you have shown to the user as `expected`: any other result is \
+                      refused with 409 `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason` and \
+                      `effectiveAt` answers with the existing resolution; any other cancellation of a canceled booking is 409 \
                       `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
                       canceled, with a resolution in status `pending_review`.",
     };
@@ -150,8 +150,8 @@ impl Operation for DecideResolution {
         summary: "Decide a resolution that was left to a person",
         description: "Records how much of what was paid goes back; the rest is kept. Creates a new resolution that \
                       `supersedes` the pending one, with its own ledger entry and `resolution.created` event. A resolution is \
-                      decided once: repeating the same decision answers with what is recorded, another one is 409 \
-                      `resolution_already_decided`. A resolution that the policy alone gave is 409 `resolution_final`.",
+                      decided once: repeating the same decision returns what is recorded, a different one is 409 \
+                      `resolution_already_decided`. A resolution that needed no decision is 409 `resolution_final`.",
     };
     type Output = Resolution;
 
@@ -240,26 +240,26 @@ impl CancelRequest {
             .about("Why.")
             .optional("reason", |v| v.named("Reason").choice(Reason::WORDS));
         let note = form
-            .about("In somebody's own words.")
+            .about("A comment, in your own words.")
             .optional("note", |v| v.text(limits::TEXT_CHARS));
         let effective_at = form
             .about(
-                "From when it counts; when it was received, if not given. At most 5 minutes ahead.",
+                "When it takes effect; the time it is received when not given. At most 5 minutes ahead.",
             )
             .optional("effectiveAt", instant);
         let agreed_refund = form
-            .about("What both sides agreed goes back: needed with `canceledBy` mutual, and only there.")
+            .about("The refund both sides agreed on: required with `canceledBy` mutual, and allowed only then.")
             .optional("agreedRefund", |v| decimal(v).map(str::to_owned));
         let evidence = form
-            .about("What is said to prove it: documents, of which the digests are kept.")
+            .about("Documents offered as evidence; only their digests are kept.")
             .optional("evidence", |v| {
-                v.reborrow().array(limits::CANCELLATION_EVIDENCE, |item| {
+                v.array(limits::CANCELLATION_EVIDENCE, |item| {
                     item.object(evidence_item)
                 })
             });
         let expected = form
             .about(
-                "What it must come to, or nothing happens and the answer is 409 `quote_changed`.",
+                "The result it must have; with any other, nothing happens and the answer is 409 `quote_changed`.",
             )
             .optional_object("expected", expected);
         let alone = canceled_by.is_some_and(|actor| actor != Actor::Mutual);
@@ -318,7 +318,7 @@ impl DecisionRequest {
             .about("Who decides, in your own words.")
             .required("decidedBy", |v| v.text(limits::NAME_CHARS));
         let rationale = form
-            .about("Why. It stands in the ledger and in every evidence packet.")
+            .about("Why. Recorded in the ledger and in every evidence packet.")
             .required("rationale", |v| v.text(limits::TEXT_CHARS));
         Some(Self {
             refund: refund?,
@@ -329,7 +329,7 @@ impl DecisionRequest {
 }
 
 fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
-    form.about("What somebody was shown before canceling; what is left out is not compared.")
+    form.about("What the user was shown before canceling; what is left out is not compared.")
         .named("ExpectedResult");
     let refund_minor_units = form
         .about("The refund in minor units.")
@@ -352,10 +352,8 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
 }
 
 fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
-    form.about(
-        "A document that proves something. The service keeps its digest, never the document.",
-    )
-    .named("EvidenceItem");
+    form.about("A document offered as evidence. The service keeps its digest, never the document.")
+        .named("EvidenceItem");
     let kind = form
         .about("What it is, in your own words, such as `notice`.")
         .required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));

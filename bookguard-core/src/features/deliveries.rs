@@ -271,7 +271,7 @@ fn freed(
 pub struct SettleDelivery {
     /// Of which event.
     pub(crate) event_id: EventId,
-    /// To which endpoint.
+    /// The endpoint.
     pub(crate) endpoint_id: EndpointId,
     /// The lease under which it was attempted.
     pub(crate) lease: i64,

@@ -56,7 +56,7 @@ impl Operation for CreateEndpoint {
         refusals: &[409],
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
-        description: "Every later event of a type it takes is posted there, signed. The address must be https and not in a \
+        description: "Every later event of a type it takes is posted to it, signed. The address must be https and not in a \
                       private or special-purpose network, unless the operator allows it, and none of your other endpoints may \
                       have it. Until its receiver has accepted a delivery, the endpoint gets one at a time, at most six a \
                       minute: see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own \
@@ -66,8 +66,8 @@ impl Operation for CreateEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let partner_id = session.partner_id()?;
-        let judge = session.service.endpoint_rule();
-        let new = NewEndpoint::read(&request.body, judge.as_ref())?;
+        let judge = session.service.endpoint_rule().as_ref();
+        let new = input::read(&request.body, |form| NewEndpoint::form(form, judge))?;
         let at = session.service.clock().now();
         let endpoint_id = EndpointId::new(at, entropy::bytes());
         let own_secret = new.own_secret == Some(true);
@@ -116,22 +116,11 @@ impl NewEndpoint {
             "ownSecret": true
         }"#,
         reader: |v| {
-            v.object(|form| Self::form(form, &|url| Ok(url.to_owned())));
+            v.object(|form| Self::form(form, &ANYWHERE));
         },
     };
 
-    /// Reads the body of an endpoint's creation; `judge` says where webhooks may go.
-    pub fn read(
-        body: &[u8],
-        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Result<Self, Error> {
-        input::read(body, |form| Self::form(form, judge))
-    }
-
-    fn form(
-        form: &mut Form<'_, '_>,
-        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
         let url = form
             .about("Where events are posted: an https address on the public internet, unless the operator allows others.")
             .required("url", |v| address(v, judge));
@@ -142,10 +131,10 @@ impl NewEndpoint {
             .about("Your own words.")
             .optional("description", |v| v.text(limits::TEXT_CHARS));
         let rate_limit_per_second = form
-            .about("Deliveries begun per second at most, on each node; as many as it takes when not given.")
+            .about("Deliveries begun per second at most, on each node; unlimited when not given.")
             .optional("rateLimitPerSecond", rate_limit);
         let own_secret = form
-            .about("Whether it gets a signing secret of its own, shown this once; else deliveries are signed with the partner's.")
+            .about("Whether it gets a signing secret of its own, shown only once; else deliveries are signed with the partner's.")
             .optional("ownSecret", |v| v.boolean());
         Some(Self {
             url: url?,
@@ -167,10 +156,13 @@ pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
     NewSecret { secret, sealed }
 }
 
-pub(super) fn address(
-    v: &mut Value<'_, '_>,
-    judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-) -> Option<String> {
+/// Says where webhooks may go, as [`EndpointRule`](crate::service::EndpointRule).
+pub(super) type Judge<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
+
+/// For a body that is only described or checked for its form.
+pub(super) const ANYWHERE: fn(&str) -> Result<String, AddressRefused> = |url| Ok(url.to_owned());
+
+pub(super) fn address(v: &mut Value<'_, '_>, judge: Judge<'_>) -> Option<String> {
     let pattern = |draft: &mut Draft| {
         draft.set("pattern", format!(r"^https?://[^\s@#{HIDDEN}]+$"));
     };
@@ -188,7 +180,7 @@ pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
 
 pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
     let most = EventType::WORDS.len();
-    let types = v.at_least(1).reborrow().array(most, |mut item| {
+    let types = v.at_least(1).array(most, |item| {
         item.named("EventType").choice(&EventType::WORDS)
     })?;
     if types.is_empty() {
@@ -266,7 +258,7 @@ impl Operation for GetEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
-        description: "`enabled` is false once you disabled it, or its receiver answered 410 Gone; `status` says which. \
+        description: "`enabled` is false after you disabled it or its receiver answered 410 Gone; `status` says which. \
                       `status` is `failing` after ten failures in a row, and `suspended` after five days of nothing but \
                       failures: then its deliveries wait, and from `nextProbeAt` on a single delivery tests whether it is \
                       back. The first one that succeeds, or `\"enabled\": true`, resumes it.",
@@ -332,7 +324,7 @@ pub struct EndpointKept {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub endpoint: Endpoint,
-    /// The secret it got of its own. Shown once.
+    /// Its new secret of its own. Shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub secret: Option<String>,
@@ -340,25 +332,6 @@ pub struct EndpointKept {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub switches_at: Option<Timestamp>,
-}
-
-/// What becomes of an endpoint; what is `None` stays.
-#[derive(Debug, Clone, Default)]
-pub struct EndpointUpdate {
-    /// Another address, which webhooks may go to.
-    pub url: Option<String>,
-    /// The types it receives from now on; all of them when empty.
-    pub events: Option<Vec<EventType>>,
-    /// Other words, or none.
-    pub description: Option<Option<String>>,
-    /// Another limit, or none.
-    pub rate_limit_per_second: Option<Option<u32>>,
-    /// Whether events that happen from now on go there.
-    pub enabled: Option<bool>,
-    /// A secret of its own, used if it has none, or `None` within for the partner's.
-    pub own_secret: Option<Option<NewSecret>>,
-    /// Whether another address is to be verified.
-    pub verifies: bool,
 }
 
 /// A signing secret that nobody has seen yet.

@@ -4,22 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use super::bookings::{query_instant, visible};
 use crate::engine::batch::LoadedBooking;
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
     Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice,
     query_fault, query_value, read, whole_number,
 };
-use crate::policy::{
-    self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Refusal, Resolution,
-};
+use crate::policy::{self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Resolution};
 use crate::session::{Access, Session};
 
 /// `GET /v1/bookings/{bookingId}/policy-evaluation`
 pub struct EvaluatePolicy;
 
-/// Answer of [`EvaluatePolicy`].
+/// What a cancellation would mean, or meant, and on request for every actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct PolicyEvaluation {
@@ -27,7 +25,7 @@ pub struct PolicyEvaluation {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub evaluation: Evaluation,
-    /// With `matrix=true`: the same for every actor. Absent once canceled: then one thing happened, and nothing else can.
+    /// With `matrix=true`: the same for every actor. Absent once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matrix: Option<Vec<MatrixRow>>,
@@ -150,15 +148,15 @@ impl Asked {
         let agreed_refund = match &self.agreed_refund {
             None => None,
             Some(digits) => Some(Amount::parse(digits, currency).map_err(|e| {
-                Error::faults(vec![FieldError {
-                    pointer: "?agreedRefund".to_owned(),
-                    code: e.code().to_owned(),
-                    message: e.to_string(),
-                    fix: format!(
+                Error::fault(
+                    "?agreedRefund",
+                    e.code(),
+                    e.to_string(),
+                    format!(
                         "Send a number from 0 with at most {} decimals ({currency}).",
                         currency.decimals()
                     ),
-                }])
+                )
             })?),
         };
         Ok(Question {
@@ -191,8 +189,8 @@ fn evaluation(
 }
 
 /// The policy's refusal with the parameter it is about.
-fn refused(refusal: Refusal) -> Error {
-    let (name, fix) = match refusal.code {
+fn refused(refusal: Error) -> Error {
+    let (name, fix) = match &*refusal.code {
         "effective_at_before_booking" => (
             "asOf",
             "Send an instant from the booking's creation on, or leave it out for now.",
@@ -203,8 +201,7 @@ fn refused(refusal: Refusal) -> Error {
         ),
         "agreed_refund_required" => ("agreedRefund", "Add the refund both sides agreed on."),
         "agreed_refund_exceeds_paid" => ("agreedRefund", "Send at most what was paid."),
-        _ => return refusal.into(),
+        _ => return refusal,
     };
-    let (code, message) = (refusal.code, refusal.message.as_str());
-    Error::faults(vec![query_fault(name, code, message, fix)])
+    refusal.at_field(&format!("?{name}"), fix)
 }

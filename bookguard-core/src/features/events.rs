@@ -23,7 +23,7 @@ use crate::webhook::{Secret, sign_body};
 /// `GET /v1/bookings/{bookingId}/webhook-events`
 pub struct ListBookingEvents;
 
-/// Answer of [`ListBookingEvents`].
+/// A booking's events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +46,7 @@ impl Operation for ListBookingEvents {
         query: &[],
         refusals: &[404],
         tag: "Webhooks",
-        summary: "A booking's events and where their delivery stands",
+        summary: "A booking's events and the state of their delivery",
         description: "Oldest first. `signature` is the x-service-signature of the delivered body under the partner's secret.",
     };
     type Output = BookingEvents;
@@ -135,7 +135,7 @@ fn delivery(stored: &StoredDelivery) -> Delivery {
 /// `GET /v1/webhook-events/{eventId}`
 pub struct GetEvent;
 
-/// Answer of [`GetEvent`].
+/// An event with every attempt to deliver it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct EventWithAttempts {
@@ -159,10 +159,10 @@ impl Operation for GetEvent {
         refusals: &[404],
         tag: "Webhooks",
         summary: "One event with every attempt to deliver it",
-        description: "Each attempt says how far it came, why it failed and what was answered. Once an event is older than the \
-                      server's `retention_days` (90 by default) and nothing of it waits, its payload and attempts are deleted: \
-                      `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` identifies the \
-                      body.",
+        description: "Each attempt says how far it got, why it failed and what was answered. Once an event is older than the \
+                      server's `retention_days` (90 by default) and none of its deliveries waits, its payload and attempts are \
+                      deleted: `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` \
+                      identifies the body.",
     };
     type Output = EventWithAttempts;
 
@@ -271,7 +271,7 @@ pub fn replace_answer(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope
 pub struct RetryResult {
     /// The event's id.
     pub event_id: EventId,
-    /// What came of it: `pending` when that is not known yet.
+    /// The outcome: `pending` when it is not known yet.
     pub retry_status: DeliveryStatus,
     /// Manual retries of the event so far, this one included.
     pub retry_count: u32,

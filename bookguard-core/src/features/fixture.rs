@@ -22,7 +22,7 @@ use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, New
 pub(crate) use crate::features::deliveries::{
     ClaimDeliveries, EndpointTurned, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
 };
-pub(crate) use crate::features::endpoints::update::UpdateEndpoint;
+pub(crate) use crate::features::endpoints::update::{EndpointChanges, UpdateEndpoint};
 pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
 pub(crate) use crate::features::events::RetryEvent;
 pub(crate) use crate::features::partners::{ApprovePartner, Registration};
@@ -40,6 +40,16 @@ pub(crate) const NOW: Timestamp = Timestamp::EPOCH;
 
 pub(crate) fn id<N: crate::model::id::Noun>(n: u8) -> Id<N> {
     Id::new(NOW, [n; 10])
+}
+
+pub(crate) fn update(changes: EndpointChanges) -> UpdateEndpoint {
+    UpdateEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(7),
+        changes,
+        secret: None,
+        verifies: true,
+    }
 }
 
 pub(crate) fn endpoint(n: u8, events: &[EventType]) -> Endpoint {

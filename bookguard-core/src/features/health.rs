@@ -10,7 +10,7 @@ use crate::session::{Access, Session};
 /// Whether the service can do its work: 200 only while the store answers and takes writes.
 pub struct GetHealth;
 
-/// Answer of [`GetHealth`].
+/// That the service can do its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Health {
@@ -32,7 +32,7 @@ impl Operation for GetHealth {
         refusals: &[503],
         tag: "Service",
         summary: "Health and readiness",
-        description: "Answers 200 only while the store answers and takes writes; else 503: `unavailable`, `ledger_moved`, \
+        description: "Answers 200 while the store answers and takes writes, and 503 otherwise: `unavailable`, `ledger_moved`, \
                       `ledger_rolled_back`, `storage_full`, `storage_read_only`, `storage_failing`, or `checkpoints_failing` \
                       while writes are taken but the database file cannot be brought up to date with them.",
     };

@@ -67,7 +67,7 @@ impl Operation for RegisterPartner {
         tag: "Partners",
         summary: "Register a partner",
         description: "Creates a partner account. Where registration is open the answer also holds the first API key, with all \
-                      scopes, and the secret that webhooks are signed with; both are shown this once. Where registration needs \
+                      scopes, and the secret that webhooks are signed with; both are shown only once. Where registration needs \
                       approval the status is `pending` and the administrator hands over the credentials.",
     };
     type Output = Registration;
@@ -223,7 +223,7 @@ fn website(v: &mut Value<'_, '_>) -> Option<String> {
         v.fault(
             "invalid_uri",
             "is not an http or https address",
-            "Send one like https://example.com, other letters than ASCII as xn--… in its host and as %XX behind it.",
+            "Send one like https://example.com; write letters other than ASCII as xn--… in its host and as %XX after it.",
         )
     }
 }
@@ -348,7 +348,7 @@ impl Operation for SetQuota {
 
 const QUOTA_CHANGES: Declaration = Declaration {
     name: "QuotaChanges",
-    about: "What changes of a partner's quota: what is left out stays, null takes the service's default, 0 means no limit.",
+    about: "Changes to a partner's quota: what is left out stays, null takes the service's default, 0 means no limit.",
     example: r#"{"bookings": 50000, "endpoints": null}"#,
     reader: |v| {
         v.object(QuotaChanges::form);
@@ -443,7 +443,7 @@ impl PartnerUpdate {
     /// Its declaration.
     pub const BODY: Declaration = Declaration {
         name: "PartnerChanges",
-        about: "What changes for bookings recorded from now on; what is left out stays.",
+        about: "Changes for bookings recorded from now on; what is left out stays.",
         example: r#"{"defaultPolicies": {"concert": "house", "*": "firm"}, "timeZone": "America/New_York"}"#,
         reader: |v| {
             v.object(Self::form);
@@ -479,7 +479,6 @@ impl PartnerUpdate {
 fn default_policies(v: &mut Value<'_, '_>) -> Option<Vec<DefaultPolicy>> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     v.example(json!({"concert": "house", "*": "firm", "dj": null}))
-        .reborrow()
         .pairs(limits::DEFAULT_POLICIES, limits::NAME_CHARS, |said, v| {
             let policy_id = v.or_null(policy_id);
             let event_type = event_type(said, &mut seen, v)?;
@@ -508,7 +507,7 @@ fn event_type(
     if kept.is_empty() {
         return v.fault(
             "bad_key",
-            "its name holds no letter and no digit, and so names no event type",
+            "has neither a letter nor a digit in its name, so it is not an event type",
             "Name an event type such as \"concert\", or \"*\" for all others.",
         );
     }

@@ -20,7 +20,7 @@ use check::EXAMPLE;
 
 pub use check::{ListPolicyTemplates, PolicyCheck, PolicyTemplate, ValidatePolicy, templates};
 
-/// A version of a policy, with everything there is to say about it.
+/// A version of a policy in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +38,7 @@ pub struct PolicyVersion {
     pub policy: Policy,
     /// The same in plain English, one sentence per rule.
     pub english: Vec<String>,
-    /// What its author may not have meant; keeps nothing from being used.
+    /// What its author may not have meant; a warning does not keep the policy from being used.
     pub warnings: Vec<FieldError>,
 }
 
@@ -135,28 +135,27 @@ impl Operation for PutPolicy {
         query: &[],
         refusals: &[409],
         tag: "Policies",
-        summary: "Put a policy of your own",
+        summary: "Store a policy of your own",
         description: "Creates a new version, which never changes. Bookings recorded from now on that name the policy, or for \
-                      which it is the default, take it; existing bookings keep their frozen terms. A policy that says the same \
-                      as the latest version creates none and answers that one. `policyId` and `version` may be left out; a \
-                      `version` that is sent must be the \
-                      latest (the one you changed) or the next, else 409 `policy_version_conflict`. The ids of the library are \
-                      reserved: 409 `policy_id_reserved`.",
+                      which it is the default, use it; existing bookings keep their frozen terms. If the policy says the same \
+                      as the latest version, no version is created and the latest is returned. `policyId` and `version` may be \
+                      left out; a `version` that is sent must be the latest (the one you changed) or the next, else 409 \
+                      `policy_version_conflict`. The ids of the library are reserved: 409 `policy_id_reserved`.",
     };
     type Output = PolicyVersion;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<PolicyVersion>, Error> {
         let policy_id = addressed(request);
         if !is_policy_id(policy_id) {
-            return Err(Error::faults(vec![FieldError {
-                pointer: "policyId".to_owned(),
-                code: "bad_policy_id".to_owned(),
-                message: format!(
+            return Err(Error::fault(
+                "policyId",
+                "bad_policy_id",
+                format!(
                     "\"{}\" in the path is not a policy id",
                     input::shorten(policy_id)
                 ),
-                fix: POLICY_ID_FIX.to_owned(),
-            }]));
+                POLICY_ID_FIX,
+            ));
         }
         let (policy, version_said) = input::read(&request.body, |form| {
             let said = form.has("version");

@@ -34,7 +34,7 @@ pub struct RecoverEvents {
 /// Body of [`RecoverEvents`].
 const NEW_RECOVERY: Declaration = Declaration {
     name: "NewRecovery",
-    about: "Which events are to be delivered once more.",
+    about: "Which events to deliver again.",
     example: r#"{"since": "2026-11-20T00:00:00Z", "statuses": ["failed", "no_endpoints"], "dryRun": true}"#,
     reader: |v| {
         v.object(|form| Asked::form(form, Timestamp::from_ms(i64::MAX)));
@@ -52,14 +52,18 @@ impl Operation for RecoverEvents {
         query: &[],
         refusals: &[409],
         tag: "Webhooks",
-        summary: "Deliver again what was not received in a period",
-        description: "Goes through the events of that time in their order. One that `failed` is attempted again where it failed, at once \
-                      and with its whole schedule of attempts before it, however old it is; where no endpoint is left that it failed at, \
-                      and for one that had `no_endpoints`, it goes to the endpoints that take it now and have not had it. With \
-                      `endpointId` only deliveries to that endpoint count, so an event it never got has `no_endpoints` for it: what \
-                      happened before an endpoint was made, or while it was disabled, is sent to it after all.\n\n\
-                      The answer says how far the recovery is: `finished` at once when there is little to examine; a longer one continues by itself, also after a restart, and `GET /v1/webhook-recoveries/{recoveryId}` shows its progress. What it makes due is delivered as the endpoints take it, oldest first. It does not count as a manual retry. With `\"dryRun\": true` nothing is delivered, and the numbers say what would be. One recovery of a partner runs at a time, \
-                      and 100 begin in 24 hours.",
+        summary: "Deliver again the events of a period that were not received",
+        description: "Goes through the events of that period in order. An event that `failed` is attempted again at the \
+                      endpoints where it failed, at once and with a new schedule of attempts, however old it is. If none of \
+                      those endpoints is left, or the event had `no_endpoints`, it goes to the endpoints that take it now and \
+                      have not received it. With `endpointId` only deliveries to that endpoint count, so an event it never \
+                      received counts as `no_endpoints`: what happened before the endpoint was made, or while it was disabled, \
+                      is sent to it after all.\n\n\
+                      The answer says how far the recovery has got: `finished` at once when there is little to examine; a \
+                      longer one continues by itself, also after a restart, and `GET /v1/webhook-recoveries/{recoveryId}` \
+                      shows its progress. Its deliveries are sent as the endpoints take them, oldest first. It does not count \
+                      as a manual retry. With `\"dryRun\": true` nothing is delivered, and the numbers say what would be. Each \
+                      partner can run one recovery at a time and begin 100 in 24 hours.",
     };
     type Output = Recovery;
 
@@ -132,19 +136,19 @@ impl Asked {
             .about("Events that happened then or later.")
             .required("since", instant);
         let until = form
-            .about("And not after this; now when not given, and never later than that.")
+            .about("Events that happened then or earlier; now when not given, and never later.")
             .optional("until", instant);
         let statuses = form
-            .about("In which status an event must be; either when not given.")
+            .about("The status an event must have; either of the two when not given.")
             .optional("statuses", statuses);
         let endpoint_id = form
-            .about("Only what concerns this endpoint, which must not be disabled.")
+            .about("Only deliveries to this endpoint, which must not be disabled.")
             .optional("endpointId", |v| {
                 v.describe(|draft| draft.set("pattern", id_pattern(noun::Endpoint::PREFIX)))
                     .string()
             });
         let dry_run = form
-            .about("Whether only to count what would be delivered once more.")
+            .about("Whether to count only, and deliver nothing.")
             .optional("dryRun", |v| v.boolean());
         let until = until.map_or(now, |until| until.min(now));
         if let Some(since) = since
@@ -170,7 +174,7 @@ impl Asked {
 
 fn statuses(v: &mut Value<'_, '_>) -> Option<Vec<Unreceived>> {
     let most = Unreceived::WORDS.len();
-    let mut statuses = v.at_least(1).reborrow().array(most, |mut item| {
+    let mut statuses = v.at_least(1).array(most, |item| {
         item.named("Unreceived").choice(&Unreceived::WORDS)
     })?;
     statuses.sort_unstable();
@@ -199,8 +203,8 @@ impl Operation for GetRecovery {
         query: &[],
         refusals: &[404],
         tag: "Webhooks",
-        summary: "How far a recovery is",
-        description: "Poll it until `status` is `finished`. What it made due may still be on its way then: see the events.",
+        summary: "How far a recovery has got",
+        description: "Poll it until `status` is `finished`. Its deliveries may still be under way then: see the events.",
     };
     type Output = Recovery;
 

@@ -12,7 +12,7 @@ use super::bookings::{event_date, owner_of};
 use super::cancellations::instant;
 use crate::entropy;
 use crate::error::Error;
-use crate::input::{self, Declaration, Form, Node, Value};
+use crate::input::{self, Declaration, Form, Json, Value};
 use crate::limits;
 use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
@@ -56,10 +56,10 @@ impl Operation for RescheduleBooking {
         summary: "Move a booking's event to another date",
         description: "Needs the agreement of organizer and talent. The schedule is compiled again from the policy frozen with \
                       the booking, and `booking.rescheduled` with the new terms is written to the ledger; the earlier terms \
-                      stay there. Under a policy with `keep_reached_tier` the organizer's cancellation costs from now on at \
-                      least what it \
-                      would have cost when the event was moved. Repeating the latest change answers with what is recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the result and changes nothing. \
-                      No webhook event is sent.",
+                      stay there. Under a policy with `keep_reached_tier`, a cancellation by the organizer then costs at least \
+                      what it would have cost when the event was moved. Repeating the latest change answers with what is \
+                      recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the \
+                      result and changes nothing. No webhook event is sent.",
     };
     type Output = Rescheduled;
 
@@ -97,16 +97,17 @@ impl RescheduleRequest {
             .about("When the event starts from now on: RFC 3339 with an offset, or a local date-time or date in the booking's time zone.")
             .required("eventDate", event_date);
         let time_zone = form
-            .about("The event's IANA time zone from now on; the one it has, when not given.")
+            .about("The event's IANA time zone from now on; unchanged when not given.")
             .optional("timeZone", |v| v.text(limits::TIME_ZONE_CHARS));
         let agreed_by = form
-            .about("Who agreed: organizer and talent, and the partner where it did too.")
+            .about("Who agreed: organizer and talent, and the partner if it did too.")
             .required("agreedBy", agreed_by);
         let at = form
-            .about("When they did; when it was received, if not given. At most 5 minutes ahead, and not in another step of the schedule.")
+            .about("When they agreed; the time it is received when not given. At most 5 minutes ahead, and within the same \
+                    step of the schedule.")
             .optional("at", instant);
         let dry_run = form
-            .about("true: answer what would come of it, and change nothing.")
+            .about("true: answer with what would happen, and change nothing.")
             .optional("dryRun", |v| v.boolean());
         Some(Self {
             event_date: event_date?,
@@ -135,10 +136,9 @@ fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
         .at_least(BOTH.len())
         .describe(|draft| {
             let contains = |side: &Actor| json!({"contains": {"const": side.word()}});
-            draft.set("allOf", Node::array(BOTH.iter().map(contains)));
+            draft.set("allOf", Json::array(BOTH.iter().map(contains)));
         })
-        .reborrow()
-        .array(sides().len(), |mut item| item.choice(sides()))?;
+        .array(sides().len(), |item| item.choice(sides()))?;
     let mut agreed = Vec::with_capacity(named.len());
     agreed.extend(
         sides()
@@ -178,7 +178,7 @@ pub struct Rescheduled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
-    /// The date it had until then, as it was said.
+    /// The date it had until then, as it was given.
     pub previous_event_date: String,
     /// When the change was received.
     pub rescheduled_at: Timestamp,
@@ -190,9 +190,9 @@ pub struct Rescheduled {
     /// policy with `keep_reached_tier` it costs at least that from now on.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub reached: Option<Amount>,
-    /// The organizer's schedule from now on, with what was reached before.
+    /// The organizer's schedule from now on, including the step reached before.
     pub schedule: Vec<Segment>,
-    /// True when this is what would happen, and nothing did.
+    /// True when this is what would happen, and nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(
         feature = "openapi",

@@ -4,9 +4,7 @@
 //! declaration that reads a body also describes it, and no limit, pattern or name stands anywhere else. Reading costs nothing
 //! more for it: what is only for the description is passed as constants, or made in closures that only a description calls.
 
-use serde_json::Value as Json;
-
-use super::node::Node;
+use super::json::Json;
 use super::{Form, Path, Value};
 use crate::error::Error;
 use crate::text;
@@ -24,7 +22,7 @@ pub struct Declaration {
     /// Such a body, as JSON.
     pub example: &'static str,
     /// Its reader.
-    pub reader: fn(Value<'_, '_>),
+    pub reader: fn(&mut Value<'_, '_>),
 }
 
 impl Declaration {
@@ -40,10 +38,10 @@ impl Declaration {
     }
 
     /// The body's schema with its name, then those of what is in it and has a name of its own.
-    pub fn schemas(&self) -> Vec<(String, Node)> {
+    pub fn schemas(&self) -> Vec<(String, Json)> {
         let mut draft = Draft::default();
         draft.run(|v| {
-            (self.reader)(v.reborrow());
+            (self.reader)(v);
             None::<()>
         });
         let mut schemas = std::mem::take(&mut draft.named);
@@ -55,25 +53,25 @@ impl Declaration {
 /// A schema in the making.
 #[derive(Default)]
 pub struct Draft {
-    words: Vec<(String, Node)>,
+    words: Vec<(String, Json)>,
     /// The fields of an object.
     fields: Option<Fields>,
     /// What is said of the next field, or of what is about to get a name.
     about: Option<&'static str>,
     /// The name under which it is put among the named ones, and what is said of it there.
     name: Option<(&'static str, Option<&'static str>)>,
-    named: Vec<(String, Node)>,
+    named: Vec<(String, Json)>,
 }
 
 #[derive(Default)]
 struct Fields {
-    properties: Vec<(String, Node)>,
+    properties: Vec<(String, Json)>,
     required: Vec<&'static str>,
 }
 
 impl Draft {
     /// Adds a word of JSON Schema, or says it anew.
-    pub fn set(&mut self, word: &str, value: impl Into<Node>) {
+    pub fn set(&mut self, word: &str, value: impl Into<Json>) {
         let value = value.into();
         match self.words.iter_mut().find(|(known, _)| known == word) {
             Some((_, place)) => *place = value,
@@ -104,8 +102,8 @@ impl Draft {
     pub(super) fn allow_null(&mut self) {
         for (word, value) in &mut self.words {
             match (word.as_str(), value) {
-                ("type", kind) => *kind = Node::array([kind.clone(), "null".into()]),
-                ("enum", Node::Array(words)) => words.push(Node::Leaf(Json::Null)),
+                ("type", kind) => *kind = Json::array([kind.clone(), "null".into()]),
+                ("enum", Json::Array(words)) => words.push(Json::Leaf(serde_json::Value::Null)),
                 _ => {}
             }
         }
@@ -137,7 +135,7 @@ impl Draft {
         &mut self,
         about: Option<&'static str>,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
-    ) -> Node {
+    ) -> Json {
         let mut part = Self::default();
         part.run(read);
         self.named.append(&mut part.named);
@@ -161,22 +159,22 @@ impl Draft {
     }
 
     /// The schema, in the order in which people read one.
-    fn node(mut self, about: Option<&str>) -> Node {
-        let is_first = |(word, _): &(String, Node)| word == "type" || word == "$ref";
+    fn node(mut self, about: Option<&str>) -> Json {
+        let is_first = |(word, _): &(String, Json)| word == "type" || word == "$ref";
         let (mut words, rest): (Vec<_>, Vec<_>) = self.words.drain(..).partition(is_first);
-        let mut say = |word: &str, value: Node| words.push((word.to_owned(), value));
+        let mut say = |word: &str, value: Json| words.push((word.to_owned(), value));
         if let Some(about) = about {
             say("description", about.into());
         }
         if let Some(fields) = self.fields {
             if !fields.required.is_empty() {
-                say("required", Node::array(fields.required));
+                say("required", Json::array(fields.required));
             }
-            say("properties", Node::Object(fields.properties));
+            say("properties", Json::Object(fields.properties));
             say("additionalProperties", false.into());
         }
         words.extend(rest);
-        Node::Object(words)
+        Json::Object(words)
     }
 }
 
@@ -200,8 +198,8 @@ impl Value<'_, '_> {
     }
 
     /// Such a value.
-    pub fn example(&mut self, example: impl Into<Node>) -> &mut Self {
-        self.describe(|draft| draft.set("examples", Node::array([example])))
+    pub fn example(&mut self, example: impl Into<Json>) -> &mut Self {
+        self.describe(|draft| draft.set("examples", Json::array([example])))
     }
 
     /// A list of so many items at least, which whoever reads it holds it to.
@@ -255,10 +253,10 @@ impl Form<'_, '_> {
             self.fault_at(other, code, message, "Send one of the two.");
         }
         self.describe(|draft| {
-            let any = || Node::Object(Vec::new());
-            let both = Node::object([
-                ("required", Node::array([one, other])),
-                ("properties", Node::object([(one, any()), (other, any())])),
+            let any = || Json::Object(Vec::new());
+            let both = Json::object([
+                ("required", Json::array([one, other])),
+                ("properties", Json::object([(one, any()), (other, any())])),
             ]);
             draft.set("not", both);
         });
@@ -285,14 +283,11 @@ mod tests {
                     .required("word", |v| v.choice(&[("a", 1), ("b", 2)]));
                 let digest = form.optional("digest", |v| v.pattern("^[0-9a-f]+$").text(64));
                 let count = form.nullable("count", |v| v.integer(1, 9));
-                let list = form.optional("list", |v| {
-                    v.at_least(1).reborrow().array(2, |v| v.object(inner))
-                });
+                let list = form.optional("list", |v| v.at_least(1).array(2, |v| v.object(inner)));
                 let inner = form.about("One.").required_object("inner", inner);
                 let kind = form.optional("kind", |v| v.known_as("Kind")?.string());
-                let pairs = form.optional("pairs", |v| {
-                    v.reborrow().pairs(3, 8, |_, v| v.or_null(|v| v.number()))
-                });
+                let pairs =
+                    form.optional("pairs", |v| v.pairs(3, 8, |_, v| v.or_null(|v| v.number())));
                 form.not_both("digest", "kind", "one_of");
                 Some((word?, digest, count, list, inner?, kind, pairs))
             });
@@ -308,7 +303,7 @@ mod tests {
         let inner = r#"Inner: { "type": "object", "description": "Something inside.", "required": ["sure"], "properties": { "sure": { "type": "boolean" } }, "additionalProperties": false }"#;
         let pairs = format!(
             r#"{{ "type": "object", "maxProperties": 3, "propertyNames": {{ "minLength": 1, "maxLength": 8, "pattern": {} }}, "additionalProperties": {{ "type": ["number", "null"] }} }}"#,
-            Json::from(text::key_pattern())
+            serde_json::Value::from(text::key_pattern())
         );
         let all = [
             r#"All: { "type": "object", "description": "Everything a reader can say.", "required": ["word", "inner"], "properties": "#,

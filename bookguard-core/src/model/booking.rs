@@ -38,7 +38,7 @@ impl BookingStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Party {
-    /// The partner's id of them.
+    /// The partner's own id for them.
     pub id: String,
     /// Their name.
     pub name: String,
@@ -114,7 +114,7 @@ pub struct Booking {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy: Option<PolicySummary>,
-    /// The partner's own pairs.
+    /// The partner's own key-value pairs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty, default))]
     pub metadata: BTreeMap<String, String>,

@@ -95,13 +95,13 @@ pub struct Endpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub description: Option<String>,
-    /// Deliveries begun per second at most, on each node; as many as it takes when not there.
+    /// Deliveries begun per second at most, on each node; unlimited when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub rate_limit_per_second: Option<u32>,
     /// Whether it has a signing secret of its own; else deliveries are signed with the partner's.
     pub own_secret: bool,
-    /// Whether events that happen now go there: false once it was disabled, or its receiver answered 410 Gone.
+    /// Whether new events go there: false after it was disabled or its receiver answered 410 Gone.
     pub enabled: bool,
     /// Where it stands, and why it is disabled if it is.
     pub status: EndpointStatus,
@@ -111,12 +111,12 @@ pub struct Endpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub failing_since: Option<Timestamp>,
-    /// From when on one delivery is tried at an endpoint that is suspended, or not verified and has failed.
+    /// When a single delivery is tried again at an endpoint that is suspended, or that is unverified and failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_probe_at: Option<Timestamp>,
-    /// Since when deliveries go to this address and none has been accepted; after a change of address, when every node knows it.
-    /// Until one is, it gets one at a time, and six in a minute at most. Not there once it is verified.
+    /// When deliveries to this address began, while none has been accepted; after a change of address, when every node knows
+    /// it. Until one is accepted, the endpoint gets one at a time, at most six a minute. Absent once it is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub unverified_since: Option<Timestamp>,

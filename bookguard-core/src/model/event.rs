@@ -94,7 +94,7 @@ pub struct Delivery {
     pub status: DeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
-    /// When the next automatic attempt is due, while one is.
+    /// When the next automatic attempt is due, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_attempt_at: Option<Timestamp>,
@@ -130,7 +130,7 @@ pub struct Event {
     pub timestamp: Timestamp,
     /// Where its delivery stands.
     pub status: DeliveryStatus,
-    /// What the type's row in the specification lists; null once the event was pruned.
+    /// What the event says; null once the event was pruned.
     pub payload: serde_json::Value,
     /// Number in the partner's own gapless sequence of events.
     pub seq: u64,
@@ -144,8 +144,8 @@ pub struct Event {
         )
     )]
     pub signature: Option<String>,
-    /// When its payload and its attempts were deleted, because it was old. It can no more be delivered; the booking's evidence
-    /// packet still holds what happened.
+    /// When its payload and its attempts were deleted, because it was old. It can no longer be delivered; the booking's
+    /// evidence packet still holds what happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub pruned_at: Option<Timestamp>,

@@ -126,7 +126,7 @@ pub fn day_begins(day: u64) -> Timestamp {
     Timestamp::from_ms(day.saturating_mul(DAY_MS))
 }
 
-/// A partner with what it has used of its quota: what `GET /v1/partners/me` shows.
+/// A partner and how much of its quota it has used, as `GET /v1/partners/me` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct PartnerAccount {
@@ -134,11 +134,11 @@ pub struct PartnerAccount {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub partner: Partner,
-    /// What it may have, and has.
+    /// Its quota, and how much of it is used.
     pub quota: QuotaReport,
 }
 
-/// What a partner may have, and has. Only what is new is refused beyond it: bookings that are there can always be protected and
+/// A partner's quota and usage. Beyond the quota only new things are refused: existing bookings can always be protected and
 /// canceled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
@@ -159,9 +159,9 @@ pub struct QuotaReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct QuotaUse {
-    /// What there is.
+    /// How much is used.
     pub used: u64,
-    /// What there may be; absent where that is not limited.
+    /// How much is allowed; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub limit: Option<u64>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{DeliveryStatus, EndpointId, EventId, RecoveryId, Timestamp};
 use crate::limits::EVENT_ORDER_MS;
 
-/// In which status an event can be recovered: what was delivered has arrived, and what is pending is on its way.
+/// The statuses in which an event can be recovered: what was delivered has arrived, and what is pending is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
@@ -62,33 +62,33 @@ pub struct Recovery {
     pub dry_run: bool,
     /// Events that happened then or later.
     pub since: Timestamp,
-    /// And not after this.
+    /// Events that happened then or earlier.
     pub until: Timestamp,
-    /// In which status an event must be.
+    /// The status an event must have.
     pub statuses: Vec<Unreceived>,
-    /// Only what concerns this endpoint.
+    /// Only deliveries to this endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub endpoint_id: Option<EndpointId>,
-    /// It looks at events with a greater `seq` than this.
+    /// It examines events with a greater `seq` than this.
     pub after_seq: u64,
-    /// And up to this one: the partner's latest when the recovery was asked for.
+    /// And up to this one: the partner's latest when the recovery was requested.
     pub through_seq: u64,
-    /// The `seq` of the last event it has looked at.
+    /// The `seq` of the last event it has examined.
     pub reached_seq: u64,
-    /// Events of that time it has looked at, in whatever status.
+    /// Events of the period that it has examined, in any status.
     pub examined: u64,
-    /// Of these, how many are delivered once more.
+    /// How many of these are delivered again.
     pub recovered: u64,
-    /// To how many endpoints, all these events together.
+    /// Deliveries of these events, over all endpoints.
     pub deliveries: u64,
-    /// Events in one of the statuses that no endpoint takes now, or that went to as many as one may.
+    /// Events in one of the statuses that no endpoint takes now, or that already went to as many endpoints as an event may.
     pub no_endpoints: u64,
-    /// Events in one of the statuses whose payload was deleted, because they are old: there is nothing to send any more.
+    /// Events in one of the statuses whose payload was deleted because they are old: there is nothing left to send.
     pub expired: u64,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Timestamp,
-    /// When it had looked at everything.
+    /// When it had examined everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub finished_at: Option<Timestamp>,

@@ -39,7 +39,7 @@ pub enum QueryForm {
 
 pub(crate) const LIMIT: QueryParam = QueryParam {
     name: "limit",
-    description: "Rows of the page: 1 to 100, 25 when not given.",
+    description: "Rows per page: 1 to 100, 25 when not given.",
     form: QueryForm::Whole(
         1,
         limits::PAGE_ROWS as u64,

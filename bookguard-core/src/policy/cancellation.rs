@@ -34,7 +34,7 @@ pub struct Cancellation {
     pub evidence: Vec<EvidenceItem>,
 }
 
-/// A document that proves something. The service keeps its digest, never the document.
+/// A document offered as evidence. The service keeps its digest, never the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EvidenceItem {

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::document::{Document, Floor};
-use super::refusal::Refusal;
 use super::reschedule::{PastReschedule, reached};
 use super::rule::Rule;
 use super::schedule::Segment;
 use super::settlement::{Settled, Settlement, Stakes};
 use super::terms::{Adopted, Terms};
 use super::words::{Assumption, PolicySource};
+use crate::error::Error;
 use crate::model::{Amount, Timestamp};
 
 /// The version of this wording; the last line of every text names it.
@@ -31,14 +31,14 @@ pub struct TermsDisclosure {
     pub disclosure_hash: String,
     /// The version of the wording.
     pub version: String,
-    /// The text: lines that end with a line feed, all but the last.
+    /// The text, its lines separated by line feeds.
     pub text: String,
 }
 
 /// Says terms in words.
 ///
 /// Refusals: those of the policy's currency, and `terms_inconsistent`, which no frozen terms meet.
-pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDisclosure, Refusal> {
+pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDisclosure, Error> {
     let mut lines = vec![
         "Cancellation terms of this booking".to_owned(),
         String::new(),
@@ -114,7 +114,7 @@ impl Wording<'_> {
     }
 
     /// A line per rule, the organizer's in the order of time.
-    fn rules(&self, lines: &mut Vec<String>) -> Result<(), Refusal> {
+    fn rules(&self, lines: &mut Vec<String>) -> Result<(), Error> {
         lines.extend([String::new(), "If the organizer cancels:".to_owned()]);
         let terms = self.terms;
         for (step, segment) in terms.schedule.iter().enumerate() {
@@ -165,13 +165,13 @@ impl Wording<'_> {
         }
     }
 
-    fn outcome(&self, rule: Rule) -> Result<String, Refusal> {
+    fn outcome(&self, rule: Rule) -> Result<String, Error> {
         let reached = match self.reached {
             None if rule.has_floors() => return Ok("a person decides.".to_owned()),
             reached => reached.unwrap_or(0),
         };
         let settled = self.stakes.settle(rule, reached).ok_or_else(|| {
-            Refusal::new(
+            Error::invalid(
                 "terms_inconsistent",
                 "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",
             )

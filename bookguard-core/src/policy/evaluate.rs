@@ -20,7 +20,6 @@
 use super::evaluation::{EvaluatedPolicy, Evaluation, Explanation, NextChange};
 use super::explain::{self, Story};
 use super::question::{Mode, Question, Recorded, Standing, Subject};
-use super::refusal::Refusal;
 use super::reschedule;
 use super::rule::Rule;
 use super::schedule::{Segment, segment_at};
@@ -28,6 +27,7 @@ use super::settlement::{Settled, Settlement, Stakes};
 use super::terms::{Adopted, Terms};
 use super::words::{Actor, Assumption, EvaluationStatus, Reason, ResolutionPath, ReviewReason};
 use super::zone::Zone;
+use crate::error::Error;
 use crate::limits::CLOCK_SKEW_MS;
 use crate::model::{Amount, Timestamp};
 
@@ -39,7 +39,7 @@ pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 /// Refusals: `booking_already_canceled`, `claim_window_closed` (kind `Conflict`); `policy_missing`,
 /// `policy_currency_mismatch`, `currency_mismatch`, `effective_at_in_future`, `effective_at_before_booking`,
 /// `no_show_before_event`, `agreed_refund_required`, `agreed_refund_exceeds_paid`, `terms_inconsistent` (`Invalid`).
-pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Refusal> {
+pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Error> {
     let terms = booking.terms;
     if let Standing::Canceled(recorded) = booking.standing {
         return replay(recorded, question);
@@ -67,7 +67,7 @@ pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation
 }
 
 /// Step 2: a canceled booking keeps its resolution.
-fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Refusal> {
+fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Error> {
     // Another figure is another agreement, and must not be taken for the one recorded.
     let agreed = recorded.evaluation.matched_rule != Some(Rule::Mutual)
         || question.agreed_refund.is_none()
@@ -82,10 +82,11 @@ fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Refusa
             replayed: true,
             ..recorded.evaluation.clone()
         }),
-        Mode::Cancel => Err(Refusal::new(
+        Mode::Cancel => Err(Error::conflict(
             "booking_already_canceled",
             format!(
-                "The booking was canceled by {} already, and a booking is canceled once. Read its resolution; the same canceledBy, reason and effectiveAt repeat it.",
+                "The booking was already canceled by {}, and a booking can be canceled only once. Read its resolution; the \
+                 same canceledBy, reason and effectiveAt repeat it.",
                 recorded.canceled_by
             ),
         )),
@@ -93,11 +94,11 @@ fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Refusa
 }
 
 /// Step 3: without a policy there is nothing to evaluate.
-fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Refusal> {
+fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Error> {
     if question.mode == Mode::Cancel {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "policy_missing",
-            "The booking has no cancellation policy, so nothing can be resolved by one. Create bookings with \"policy\" or \"policyId\", or set a default.",
+            "The booking has no cancellation policy, so a policy cannot resolve it. Create bookings with \"policy\" or \"policyId\", or set a default.",
         ));
     }
     let at = question
@@ -110,7 +111,7 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
 }
 
 /// Step 5: the instant that is judged.
-fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Refusal> {
+fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
     let received = question.received_at.floor_to_second();
     let at = match question.at {
         Some(at) => named(terms, question, at.floor_to_second(), received)?,
@@ -118,7 +119,7 @@ fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Refusal> {
         None => received.max(terms.created_at),
     };
     if question.reason == Some(Reason::NoShow) && at < terms.anchor {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "no_show_before_event",
             format!(
                 "Nobody can have missed an event that starts at {}; {} is {at}. Send another reason, or wait for the start.",
@@ -136,9 +137,9 @@ fn named(
     question: &Question,
     at: Timestamp,
     received: Timestamp,
-) -> Result<Timestamp, Refusal> {
+) -> Result<Timestamp, Error> {
     if question.mode == Mode::Cancel && at > received.plus_ms(CLOCK_SKEW_MS) {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "effective_at_in_future",
             format!(
                 "effectiveAt {at} is after receipt ({received}) by more than 5 minutes. Cancel then, or leave effectiveAt out."
@@ -146,7 +147,7 @@ fn named(
         ));
     }
     if at < terms.created_at {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "effective_at_before_booking",
             format!(
                 "{} {at} is before the booking was created ({}). Send that instant or a later one.",
@@ -225,10 +226,10 @@ impl<'a> Inquiry<'a> {
         self.booking.terms
     }
 
-    fn closed(&self) -> Result<Evaluation, Refusal> {
+    fn closed(&self) -> Result<Evaluation, Error> {
         let terms = self.terms();
         if self.question.mode == Mode::Cancel {
-            return Err(Refusal::new(
+            return Err(Error::conflict(
                 "claim_window_closed",
                 format!(
                     "The event started at {} and cancellations could be claimed until {}. Settle it outside, by agreement.",
@@ -241,7 +242,7 @@ impl<'a> Inquiry<'a> {
     }
 
     /// Steps 6 to 11.
-    fn judge(&self) -> Result<Evaluation, Refusal> {
+    fn judge(&self) -> Result<Evaluation, Error> {
         let rule = self
             .rule(&self.terms().schedule, self.at)
             .ok_or_else(inconsistent)?;
@@ -335,16 +336,16 @@ impl<'a> Inquiry<'a> {
         self.stakes.settle(rule, reached)
     }
 
-    fn agreed_refund(&self) -> Result<Amount, Refusal> {
+    fn agreed_refund(&self) -> Result<Amount, Error> {
         let paid = self.terms().paid;
         let agreed = self.question.agreed_refund.ok_or_else(|| {
-            Refusal::new(
+            Error::invalid(
                 "agreed_refund_required",
                 "A mutual cancellation needs the refund both sides agreed on. Add \"agreedRefund\".",
             )
         })?;
         if agreed.currency() != paid.currency() {
-            return Err(Refusal::new(
+            return Err(Error::invalid(
                 "currency_mismatch",
                 format!(
                     "agreedRefund is in {} and the booking in {}.",
@@ -354,7 +355,7 @@ impl<'a> Inquiry<'a> {
             ));
         }
         if agreed.minor() > paid.minor() {
-            return Err(Refusal::new(
+            return Err(Error::invalid(
                 "agreed_refund_exceeds_paid",
                 format!(
                     "agreedRefund {agreed} is more than what was paid, {paid}. Send at most that."
@@ -430,8 +431,8 @@ impl<'a> Inquiry<'a> {
     }
 }
 
-fn inconsistent() -> Refusal {
-    Refusal::new(
+fn inconsistent() -> Error {
+    Error::invalid(
         "terms_inconsistent",
         "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",
     )

@@ -35,11 +35,11 @@ pub struct Evaluation {
     pub as_of: Timestamp,
     /// Who cancels.
     pub canceled_by: Actor,
-    /// Why, when it was said.
+    /// Why, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reason: Option<Reason>,
-    /// Whether another instant than the present one was asked about.
+    /// Whether the question was about another instant than the present.
     pub simulated: bool,
     /// Whether a recorded cancellation was repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -68,7 +68,7 @@ pub struct Evaluation {
     pub explanation: Explanation,
     /// The event's start.
     pub anchor_utc: Timestamp,
-    /// The last second of the matched rule, when it is one of time.
+    /// The last second of the matched rule, if it has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub deadline_utc: Option<Timestamp>,
@@ -123,7 +123,7 @@ pub struct NextChange {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Alternative {
-    /// When this one is right, for people.
+    /// When this ending is right, for people.
     pub condition: String,
     /// The rule that would decide; absent when none would.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,12 +58,7 @@ impl Policy {
 }
 
 fn warning(pointer: impl Into<String>, code: &str, message: &str, fix: &str) -> FieldError {
-    FieldError {
-        pointer: pointer.into(),
-        code: code.to_owned(),
-        message: message.to_owned(),
-        fix: fix.to_owned(),
-    }
+    FieldError::new(pointer, code, message, fix)
 }
 
 fn deposit(document: &Document, found: &mut Vec<FieldError>) {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::evaluate::evaluate;
 use super::evaluation::{Evaluation, Explanation};
 use super::question::{Question, Standing, Subject};
-use super::refusal::Refusal;
 use super::rule::Rule;
 use super::words::{Actor, EvaluationStatus, ResolutionPath, ReviewReason};
+use crate::error::Error;
 use crate::model::Amount;
 
 /// What a cancellation by one actor would mean.
@@ -27,13 +27,13 @@ pub struct MatrixRow {
     /// What would go back; null when undecided, or to be agreed on.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
-    /// What would be kept of the value, or owed; null as the refund.
+    /// What would be kept of the value, or owed; null when the refund is.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
-    /// What the organizer would still owe; null as the refund.
+    /// What the organizer would still owe; null when the refund is.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub balance_due: Option<Amount>,
-    /// What the organizer would be owed on top; null as the refund.
+    /// What the organizer would be owed on top; null when the refund is.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
     /// The rule that would decide.
@@ -49,7 +49,7 @@ pub struct MatrixRow {
 /// A row per actor, in the order of the vocabulary.
 ///
 /// Refusals: those of [`evaluate`] that do not hang on the actor.
-pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Refusal> {
+pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Error> {
     let mut rows = Vec::with_capacity(Actor::WORDS.len());
     for (_, actor) in Actor::WORDS {
         let mutual = *actor == Actor::Mutual;

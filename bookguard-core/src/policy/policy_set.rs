@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use super::document::Policy;
-use super::refusal::Refusal;
 use super::templates::EVERY_EVENT_TYPE;
 use super::templates::normalise_event_type;
 use super::words::PolicySource;
+use crate::error::Error;
 use crate::input::{nearest, shorten};
 use crate::model::{PartnerSettings, Timestamp};
 
@@ -72,7 +72,7 @@ impl PolicySet {
         &self,
         event_type: &str,
         library: bool,
-    ) -> Result<Option<(Policy, PolicySource)>, Refusal> {
+    ) -> Result<Option<(Policy, PolicySource)>, Error> {
         let defaults = &self.settings.default_policies;
         let own = defaults
             .get(&normalise_event_type(event_type))
@@ -87,7 +87,7 @@ impl PolicySet {
         };
         match self.named(policy_id) {
             Some(policy) => Ok(Some((policy.clone(), source))),
-            None => Err(Refusal::new(
+            None => Err(Error::invalid(
                 "policy_unknown",
                 format!(
                     "The partner's default policy \"{}\" does not exist; choose another with PATCH /v1/partners/me.",

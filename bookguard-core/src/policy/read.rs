@@ -140,7 +140,7 @@ fn deposit(form: &mut Form<'_, '_>, money: &Money) -> Option<Deposit> {
 fn organizer(form: &mut Form<'_, '_>, money: &Money) -> Option<OrganizerRules> {
     let mut previous: Option<Tier> = None;
     let tiers = form.optional("tiers", |v| {
-        v.reborrow().array(POLICY_TIERS, |item| {
+        v.array(POLICY_TIERS, |item| {
             let tier = item.object(|f| tier(f, previous.as_ref(), money))?;
             previous = Some(tier.clone());
             Some(tier)
@@ -212,7 +212,7 @@ fn outcome(form: &mut Form<'_, '_>, money: &Money) -> Option<Outcome> {
 }
 
 fn splits(value: &mut Value<'_, '_>, money: &Money) -> Option<Vec<Split>> {
-    let splits = value.reborrow().array(POLICY_SPLITS, |item| {
+    let splits = value.array(POLICY_SPLITS, |item| {
         item.object(|form| split(form, money, &[])?)
     })?;
     if splits.len() < 2 {
@@ -413,7 +413,7 @@ fn only_true(value: &mut Value<'_, '_>) -> Option<()> {
     }
     value.fault(
         "not_allowed",
-        "is false; this word can only be said, not denied",
+        "is false; only true has a meaning here",
         "Send true, or another outcome instead.",
     )
 }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Document, Floor};
 use super::event_date::EventDate;
-use super::refusal::Refusal;
 use super::rule::Rule;
 use super::schedule::{Segment, segment_at};
 use super::settlement::{Settled, Stakes};
 use super::terms::Terms;
+use crate::error::Error;
 use crate::model::{Amount, Timestamp};
 
 /// A change of an event's date.
@@ -20,7 +20,7 @@ use crate::model::{Amount, Timestamp};
 pub struct PastReschedule {
     /// When it was changed, whole seconds.
     pub at: Timestamp,
-    /// The date it had until then, as it was said.
+    /// The date it had until then, as it was given.
     pub previous_event_date: EventDate,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided.
     pub reached: Option<Amount>,
@@ -67,7 +67,7 @@ fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
 pub fn effective_schedule(
     terms: &Terms,
     reschedules: &[PastReschedule],
-) -> Result<Vec<Segment>, Refusal> {
+) -> Result<Vec<Segment>, Error> {
     let Some(stakes) = terms.stakes()? else {
         return Ok(Vec::new());
     };

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::cancellation::Cancellation;
 use super::evaluation::{Evaluation, Explanation};
 use super::question::Recorded;
-use super::refusal::Refusal;
 use super::terms::Terms;
 use super::words::{Actor, EvaluationStatus, EvidenceGrade, Reason, ResolutionStatus};
+use crate::error::Error;
 use crate::model::{Amount, BookingId, PartnerId, ResolutionId, Timestamp};
 
 /// How a canceled booking is resolved.
@@ -29,35 +29,35 @@ pub struct Resolution {
     pub partner_id: PartnerId,
     /// How far the booking is settled.
     pub status: ResolutionStatus,
-    /// What stands behind it.
+    /// What evidence stands behind it.
     pub evidence_grade: EvidenceGrade,
     /// Who canceled.
     pub canceled_by: Actor,
-    /// Why, when it was said.
+    /// Why, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reason: Option<Reason>,
-    /// From when it was to count, when that was said.
+    /// When it was to take effect, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub effective_at: Option<Timestamp>,
     /// When the cancellation was received.
     pub canceled_at: Timestamp,
-    /// The pending resolution in whose place this one stands.
+    /// The pending resolution that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub supersedes: Option<ResolutionId>,
-    /// The decided resolution that stands in its place; never in the ledger, which only grows.
+    /// The decided resolution that replaces it; never in the ledger, which only grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub superseded_by: Option<ResolutionId>,
     /// What a person decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
-    pub decision: Option<Decision>,
+    pub decision: Option<ResolutionDecision>,
     /// The resolution in one line of at most 300 characters, without personal data.
     pub summary: String,
-    /// What it was computed to, and how; `final`, or `review_required` while a person has to decide.
+    /// The computed result, and how it came about; `final`, or `review_required` while a person has to decide.
     pub evaluation: Evaluation,
 }
 
@@ -65,11 +65,8 @@ pub struct Resolution {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(
-    feature = "openapi",
-    oai(rename = "ResolutionDecision", rename_all = "camelCase")
-)]
-pub struct Decision {
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct ResolutionDecision {
     /// What goes back of what was paid; the rest is kept.
     pub refund: Amount,
     /// Who decided, in the partner's words: a name of an office or an id says enough.
@@ -119,10 +116,10 @@ impl Resolution {
     /// Refusals: `refund_exceeds_paid`, `currency_mismatch`.
     pub fn decided(
         &self,
-        decision: Decision,
+        decision: ResolutionDecision,
         resolution_id: ResolutionId,
         terms: &Terms,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Error> {
         let evaluation = decide(&self.evaluation, terms, decision.refund)?;
         Ok(self.decided_as(decision, resolution_id, evaluation))
     }
@@ -130,7 +127,7 @@ impl Resolution {
     /// As [`Self::decided`], with the evaluation at hand.
     pub(crate) fn decided_as(
         &self,
-        decision: Decision,
+        decision: ResolutionDecision,
         resolution_id: ResolutionId,
         evaluation: Evaluation,
     ) -> Self {
@@ -165,10 +162,10 @@ impl Resolution {
 }
 
 /// The evaluation of a review that a person ended: that much goes back, the rest of what was paid is kept.
-fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evaluation, Refusal> {
+fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evaluation, Error> {
     let paid = terms.paid;
     if refund.currency() != paid.currency() {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "currency_mismatch",
             format!(
                 "The refund is in {} and the booking in {}.",
@@ -178,7 +175,7 @@ fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evalua
         ));
     }
     if refund.minor() > paid.minor() {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "refund_exceeds_paid",
             format!(
                 "The refund {refund} is more than what was paid, {paid}. Send at most that; more would be a new payment, not a refund."
@@ -186,7 +183,7 @@ fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evalua
         ));
     }
     let Some(stakes) = terms.stakes()? else {
-        return Err(Refusal::new(
+        return Err(Error::invalid(
             "policy_missing",
             "The booking has no cancellation policy, so there was nothing to review.",
         ));

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::document::Policy;
 use super::duration::TimeOfDay;
 use super::event_date::EventDate;
-use super::refusal::Refusal;
 use super::schedule::{Frame, Segment};
 use super::settlement::Stakes;
 use super::words::{Assumption, PolicySource};
 use super::zone::Zone;
+use crate::error::Error;
 use crate::input::shorten;
 use crate::model::{Amount, Currency, Timestamp};
 
@@ -23,7 +23,7 @@ pub struct Terms {
     /// The policy; none when nobody chose one and the library's defaults are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Adopted>,
-    /// The event's date as it was said.
+    /// The event's date as it was given.
     pub event_date: EventDate,
     /// The wall clock that counts: an IANA zone or a fixed offset.
     pub time_zone: Zone,
@@ -94,7 +94,7 @@ impl Terms {
         policy: Option<(Policy, PolicySource)>,
         booked: &Booked<'_>,
         missing_zone: MissingZone,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Error> {
         let paid = booked.paid.unwrap_or(booked.value);
         same_currency(booked.value.currency(), paid.currency())?;
         let policy = policy.map(|(document, policy_source)| Adopted {
@@ -156,7 +156,7 @@ impl Terms {
         &self,
         event_date: EventDate,
         time_zone: Option<&str>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Error> {
         let assumed = self.assumptions.contains(&Assumption::TimeZoneAssumedUtc);
         let given = match self.time_zone {
             Zone::Named(zone) if !assumed => Some(zone.name()),
@@ -192,11 +192,11 @@ impl Terms {
     /// far ahead; only the hash is beyond doubt.
     ///
     /// Refusals: `terms_policy_hash`, `terms_schedule`, and those of the policy's currency.
-    pub fn verify(&self) -> Result<(), Refusal> {
+    pub fn verify(&self) -> Result<(), Error> {
         if let Some(policy) = &self.policy
             && policy.document.hash() != policy.policy_hash
         {
-            return Err(Refusal::new(
+            return Err(Error::invalid(
                 "terms_policy_hash",
                 format!(
                     "The policy's hash is {}, not {} as the terms say.",
@@ -220,7 +220,7 @@ impl Terms {
         if (anchor, claim_until, &schedule) != (self.anchor, self.claim_until, &self.schedule)
             || offsets != self.offsets
         {
-            return Err(Refusal::new(
+            return Err(Error::invalid(
                 "terms_schedule",
                 "The schedule is not what the policy gives for this event, zone and value.",
             ));
@@ -259,7 +259,7 @@ impl Terms {
     }
 
     /// What is divided under the policy, if there is one. Refusals: `policy_currency_mismatch`, `currency_mismatch`.
-    pub(super) fn stakes(&self) -> Result<Option<Stakes<'_>>, Refusal> {
+    pub(super) fn stakes(&self) -> Result<Option<Stakes<'_>>, Error> {
         let currency = self.value.currency();
         same_currency(currency, self.paid.currency())?;
         let Some(policy) = &self.policy else {
@@ -269,7 +269,7 @@ impl Terms {
         if let Some(own) = document.currency.filter(|own| *own != currency)
             && document.has_fixed_amounts()
         {
-            return Err(Refusal::new(
+            return Err(Error::invalid(
                 "policy_currency_mismatch",
                 format!(
                     "Policy {} holds fixed amounts in {own} and the booking is in {currency}. Use a policy in {currency}, or one with shares only.",
@@ -299,11 +299,11 @@ fn anchor_time(policy: Option<&Adopted>) -> TimeOfDay {
     policy.map_or(TimeOfDay::MIDNIGHT, |p| p.document.document().anchor_time)
 }
 
-fn same_currency(value: Currency, paid: Currency) -> Result<(), Refusal> {
+fn same_currency(value: Currency, paid: Currency) -> Result<(), Error> {
     if value == paid {
         return Ok(());
     }
-    Err(Refusal::new(
+    Err(Error::invalid(
         "currency_mismatch",
         format!(
             "The value is in {value} and the amount paid in {paid}; both must be in one currency."
@@ -312,7 +312,7 @@ fn same_currency(value: Currency, paid: Currency) -> Result<(), Refusal> {
 }
 
 /// The first zone there is: the booking's, the policy's, the partner's, the offset of the date.
-fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, Refusal> {
+fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, Error> {
     if let Some(name) = booked.time_zone {
         return named(name, "The booking's").map(Some);
     }
@@ -328,13 +328,13 @@ fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, R
     })
 }
 
-fn named(name: &str, whose: &str) -> Result<Zone, Refusal> {
+fn named(name: &str, whose: &str) -> Result<Zone, Error> {
     Zone::iana(name).ok_or_else(|| {
         let hint = match Zone::nearest_iana(name) {
             Some(near) => format!("Did you mean \"{near}\"?"),
             None => "Send an IANA name such as \"America/New_York\".".to_owned(),
         };
-        Refusal::new(
+        Error::invalid(
             "time_zone_unknown",
             format!(
                 "{whose} time zone \"{}\" is not an IANA time zone. {hint}",
@@ -344,8 +344,8 @@ fn named(name: &str, whose: &str) -> Result<Zone, Refusal> {
     })
 }
 
-fn zone_required(event_date: EventDate) -> Refusal {
-    Refusal::new(
+fn zone_required(event_date: EventDate) -> Error {
+    Error::invalid(
         "time_zone_required",
         format!(
             "eventDate \"{event_date}\" has no offset and no time zone is known. Add an offset (\"2026-06-20T19:00:00-04:00\") or \"timeZone\" (an IANA name)."

@@ -71,8 +71,9 @@ fn evaluated(terms: &Terms, question: &Question) -> Evaluation {
 }
 
 /// The code with which the question is refused.
-fn refused(terms: &Terms, question: &Question) -> &'static str {
-    evaluate(&protected(terms), question).unwrap_err().code
+fn refused(terms: &Terms, question: &Question) -> String {
+    let error = evaluate(&protected(terms), question).unwrap_err();
+    error.code.into_owned()
 }
 
 fn ask(received_at: &str) -> Question {

@@ -115,7 +115,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Where a booking's policy comes from; the first that there is wins.
+    /// Where a booking's policy comes from; the first one there is applies.
     PolicySource {
         /// Written on the booking itself.
         Booking = "booking",

@@ -61,7 +61,7 @@ pub struct StoredEvent {
 /// A delivery as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredDelivery {
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
     /// Its address.
     pub url: String,

@@ -19,7 +19,7 @@ use bookguard_core::session::Access;
 use serde_json::json;
 
 use super::Offered;
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 
 /// The version of the interface (spec: Versioning), which is not the program's.
 pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
@@ -39,7 +39,7 @@ pub(crate) fn document(table: &[Offered]) -> String {
     });
     // Relative to where the document came from, so that it is the same wherever the service runs.
     let servers = json!([{"url": "/", "description": "The service this document came from."}]);
-    let document = Node::object([
+    let document = Json::object([
         ("openapi", "3.1.0".into()),
         ("info", info.into()),
         ("servers", servers.into()),
@@ -51,42 +51,42 @@ pub(crate) fn document(table: &[Offered]) -> String {
     layout::text(&document)
 }
 
-fn paths(table: &[Offered]) -> Node {
-    let mut paths: Vec<(String, Node)> = Vec::new();
+fn paths(table: &[Offered]) -> Json {
+    let mut paths: Vec<(String, Json)> = Vec::new();
     for entry in table {
         let path = entry.route.path;
         let method = entry.route.method.word().to_lowercase();
         let operation = operation(entry);
         match paths.iter_mut().find(|(known, _)| known == path) {
             Some((_, operations)) => operations.set(&method, operation),
-            None => paths.push((path.to_owned(), Node::object([(method, operation)]))),
+            None => paths.push((path.to_owned(), Json::object([(method, operation)]))),
         }
     }
     paths.extend(written::members("paths"));
-    Node::Object(paths)
+    Json::Object(paths)
 }
 
-fn components(table: &[Offered]) -> Node {
+fn components(table: &[Offered]) -> Json {
     let security = json!({SECURITY: {
         "type": "apiKey",
         "in": "header",
         "name": "x-api-key",
         "description": "A key of the partner, for server-side use only.",
     }});
-    Node::object([
+    Json::object([
         ("securitySchemes", security.into()),
         ("parameters", parameters::components(table)),
         ("headers", written::part("headers").clone()),
         ("responses", written::part("responses").clone()),
-        ("schemas", Node::Object(schema::components(table))),
+        ("schemas", Json::Object(schema::components(table))),
     ])
 }
 
-fn operation(entry: &Offered) -> Node {
+fn operation(entry: &Offered) -> Json {
     let route = &entry.route;
-    let mut operation = Node::object([
+    let mut operation = Json::object([
         ("operationId", route.id.into()),
-        ("tags", Node::array([route.tag])),
+        ("tags", Json::array([route.tag])),
         ("summary", route.summary.into()),
         ("description", description(route).as_str().into()),
     ]);
@@ -97,14 +97,14 @@ fn operation(entry: &Offered) -> Node {
     operation.set("security", security.into());
     let parameters = parameters::of(entry);
     if !parameters.is_empty() {
-        operation.set("parameters", Node::Array(parameters));
+        operation.set("parameters", Json::Array(parameters));
     }
     if let Some(body) = route.body.declaration() {
         let schema = component("schemas", body.name);
-        let content = answers::content(schema, Some(Node::parse(body.example)));
+        let content = answers::content(schema, Some(Json::parse(body.example)));
         let required = matches!(route.body, Body::Required(_));
         let body = [("required", required.into()), ("content", content)];
-        operation.set("requestBody", Node::object(body));
+        operation.set("requestBody", Json::object(body));
     }
     operation.set("responses", answers::of(entry));
     operation
@@ -124,8 +124,8 @@ fn is_limited(route: &Route) -> bool {
 }
 
 /// `{"$ref": …}` to a component.
-fn component(kind: &str, name: &str) -> Node {
-    Node::object([(
+fn component(kind: &str, name: &str) -> Json {
+    Json::object([(
         "$ref",
         format!("#/components/{kind}/{name}").as_str().into(),
     )])

@@ -55,7 +55,7 @@ impl<'de> serde::Deserialize<'de> for Bytes {
             fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<Bytes, E> {
                 u64::try_from(bytes)
                     .map(Bytes)
-                    .map_err(|_| E::custom(format!("{bytes} is below zero, and a size is not")))
+                    .map_err(|_| E::custom(format!("{bytes} is negative, and a size cannot be")))
             }
 
             fn visit_u64<E: serde::de::Error>(self, bytes: u64) -> Result<Bytes, E> {

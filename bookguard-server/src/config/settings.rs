@@ -182,7 +182,7 @@ settings! {
         to its host", everywhere = true, unset = Some("http:// and the listening address");
     ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
-    guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, whatever becomes of the database",
+    guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if the database is put back",
         everywhere = true, unset = Some("beside the ledger key's file, else beside the database");
     database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
         default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
@@ -191,8 +191,7 @@ settings! {
     library_policies: bool, "BOOL", "Whether bookings without a policy get one of the library, by event type", default = Some(&true);
     rate_limit_per_second: u32, "N", "Requests per second that one partner may make on each node, all its keys together; a request \
         that keeps a processor busy counts for more", default = Some(&1000), most = Some(RATE_MAX), zero = Some("0 means no limit");
-    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; never less than \
-        those of a second unless it is set", default = Some(&RATE_LIMIT_BURST), most = Some(RATE_MAX);
+    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; at least those of a second unless it is set", default = Some(&RATE_LIMIT_BURST), most = Some(RATE_MAX);
     registrations_per_minute: u32, "N", "Registrations per minute from one network address, on each node",
         default = Some(&300), most = Some(RATE_MAX), zero = Some("0 means no limit");
     trusted_proxies: Vec<String>, "SUBNET", "A proxy in front of the server, or its subnet, such as 10.0.0.0/8, trusted to name its \

@@ -265,8 +265,8 @@ fn turned(
              is suspended"
         )),
         (_, Suspended) => Some(format!(
-            "webhook endpoint {endpoint_id} is suspended: it has failed {failures} times in a row since {since}. What is for it \
-             waits, and now and then one delivery tries whether it is back"
+            "webhook endpoint {endpoint_id} is suspended: it has failed {failures} times in a row since {since}. Its \
+             deliveries wait, and now and then a single one tests whether it is back"
         )),
         (Suspended, Active) => Some(format!(
             "webhook endpoint {endpoint_id} is back: it takes deliveries again, and what waited for it is sent"

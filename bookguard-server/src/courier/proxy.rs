@@ -82,10 +82,10 @@ impl Proxy {
         match status(&head) {
             Some(200..=299) => Ok(stream),
             Some(407) => Err(ProxyFault::whole(
-                "wants other credentials (407)".to_owned(),
+                "refused the credentials (407)".to_owned(),
             )),
             Some(status) => Err(ProxyFault {
-                what: format!("opened no connection ({status})"),
+                what: format!("did not open a connection ({status})"),
                 whole: false,
             }),
             None => Err(ProxyFault::whole(
@@ -124,7 +124,9 @@ async fn read_head(stream: &mut TcpStream) -> Result<Vec<u8>, ProxyFault> {
             };
         }
         if head.len() >= HEAD_BYTES {
-            return Err(ProxyFault::whole("answered without an end".to_owned()));
+            return Err(ProxyFault::whole(
+                "sent an answer that does not end".to_owned(),
+            ));
         }
         match stream.read_buf(&mut head).await {
             Ok(0) => return Err(ProxyFault::whole("closed the connection".to_owned())),

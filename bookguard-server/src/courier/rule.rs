@@ -9,7 +9,7 @@ use bookguard_core::service::EndpointRule;
 
 use super::address::AddressRules;
 
-/// `rules` in the form `bookguard_core::service::Config::endpoint_rule` takes.
+/// `rules` in the form `bookguard_core::service::ServiceConfig::endpoint_rule` takes.
 ///
 /// The rule refuses with `invalid_url` or `blocked_address`, as [`AddressRules::check_url`] does.
 pub fn endpoint_rule(rules: AddressRules) -> EndpointRule {

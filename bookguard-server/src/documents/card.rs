@@ -45,7 +45,7 @@ pub(super) fn card(base: &str) -> Document {
             "url": format!("{base}{}", mcp::PATH),
             "headers": [{
                 "name": "x-api-key",
-                "description": "An API key of the partner to act for; what it may do is what its scopes say.",
+                "description": "An API key of the partner to act for; its scopes say what it may do.",
                 "isRequired": true,
                 "isSecret": true,
             }],

@@ -36,17 +36,18 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
             `currency`. Bookguard computes what a policy gives and never moves money.".to_owned()),
         ("Time", "Instants are ISO 8601 in UTC with milliseconds, `2026-11-05T10:00:00.000Z`; any RFC 3339 offset is read. An `eventDate` \
             without an offset is local time and needs a `timeZone` (IANA) from the booking, its policy or the partner.".to_owned()),
-        ("Signatures", format!("Webhooks ({types}) are POSTs signed in `x-service-signature` and, as Standard Webhooks, in `webhook-signature`. Verify \
-            over the raw bytes of the body before parsing, answer 2xx within {seconds} seconds, and skip an `eventId` you know: deliveries \
-            come at least once. Without an address, read `GET /v1/webhook-events?after=<seq>&wait={EVENT_WAIT_S}`.")),
-        ("States", format!("A booking goes {created} → {protected} → {canceled}, or {created} → {canceled}; protecting again answers what is \
-            there, and what a state does not allow is 409. A booking is canceled once: show what `policy-evaluation` gives, send it back as \
-            `expected`, and on 409 `quote_changed` show the new one. A resolution is `final`, or `pending_review` until a person decides.")),
+        ("Signatures", format!("Webhooks ({types}) are POSTs signed in `x-service-signature` and, as Standard Webhooks, in \
+        `webhook-signature`. Verify over the raw bytes of the body before parsing, answer 2xx within {seconds} seconds, and \
+        skip an `eventId` you have seen: every event comes at least once. Without an address, read `GET \
+        /v1/webhook-events?after=<seq>&wait={EVENT_WAIT_S}`.")),
+        ("States", format!("A booking goes {created} → {protected} → {canceled}, or {created} → {canceled}; protecting again \
+        returns what is there, and what a state does not allow is refused with 409. A booking is canceled once: show what \
+        `policy-evaluation` gives, send it back as `expected`, and on 409 `quote_changed` show the new one. A resolution is \
+        `final`, or `pending_review` until a person decides.")),
         ("Limits", format!("A body is a JSON object in camelCase of at most {body} KiB, sent as `application/json`. 429 and 503 carry \
             `Retry-After`; `RateLimit` says what is left. Wait that long, then repeat with the same `Idempotency-Key`.")),
         ("Lists", format!("Lists answer `{{data, hasMore, nextCursor}}`: pass `nextCursor` as `?cursor=` until `hasMore` is false. The log of events continues by number instead: `nextAfter` as `?after=`. `limit` is 1 to {PAGE_ROWS}, {PAGE_ROWS_DEFAULT} when left out. A query parameter that an operation does not know is refused.")),
-        ("Isolation", "A key sees its own partner's data only. Another partner's id answers 404 `not_found`, byte for byte like one that never \
-            was; a path that does not exist is 404 `path_not_found`.".to_owned()),
+        ("Isolation", "A key sees its own partner's data only. Another partner's id answers 404 `not_found`, byte for byte like an id that never existed; a path that does not exist is 404 `path_not_found`.".to_owned()),
     ]
 }
 

@@ -154,8 +154,8 @@ impl ServerHandler for Answers {
         let template = ResourceTemplate::new(format!("{head}{{bookingId}}{tail}"), "evidence")
             .with_title("Evidence of a booking")
             .with_description(
-                "The signed evidence packet of a booking, as get_evidence answers it: what is recorded about it by now, with \
-                 proofs that anybody can check offline.",
+                "The signed evidence packet of a booking, as get_evidence returns it: everything recorded about it so far, \
+                 with proofs that anybody can check offline.",
             )
             .with_mime_type("application/json");
         Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
@@ -209,10 +209,10 @@ impl ServerHandler for Answers {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if METHODS.contains(&request.method.as_str()) {
-            let message = "The parameters are not those of this method.";
+            let message = "The parameters do not fit this method.";
             return Err(ErrorData::invalid_params(message, None));
         }
-        let message = "There is no such method here.";
+        let message = "This server does not have that method.";
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 }

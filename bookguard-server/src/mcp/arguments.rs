@@ -151,12 +151,7 @@ fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldErr
 }
 
 fn fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
-    FieldError {
-        pointer: format!("/{}", shorten(name)),
-        code: code.to_owned(),
-        message: message.to_owned(),
-        fix: fix.to_owned(),
-    }
+    FieldError::new(format!("/{}", shorten(name)), code, message, fix)
 }
 
 /// An object of these members, each value as it was written.

@@ -211,12 +211,7 @@ mod tests {
             ("/talent/name", "/talent/name"),
             ("/a?b", "/a?b"),
         ] {
-            let fault = FieldError {
-                pointer: pointer.to_owned(),
-                code: "code".to_owned(),
-                message: "is ?x".to_owned(),
-                fix: "?".to_owned(),
-            };
+            let fault = FieldError::new(pointer, "code", "is ?x", "?");
             let told = in_arguments(Error::faults(vec![fault]));
             let detail = &told.details[0];
             assert_eq!(told.message, format!("{expected}: is ?x"));

@@ -112,7 +112,7 @@ pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
         Some(b'{') => {}
         Some(b'[') => {
             return Err(invalid(
-                "Batches are not part of the protocol any more. Send each message by itself.",
+                "Batches are no longer part of the protocol. Send each message by itself.",
             ));
         }
         _ => return Err(invalid("A message is a JSON object.")),

@@ -82,7 +82,7 @@ impl From<Report> for Verification {
 /// The tool's arguments.
 const VERIFICATION: Declaration = Declaration {
     name: "NewVerification",
-    about: "What is to be verified.",
+    about: "What to verify.",
     example: r#"{"bookingId": "bkg_01a1ff28460b7c3c8d1f0e6f5a4b3c2d"}"#,
     reader: |v| {
         v.object(subject);
@@ -91,7 +91,7 @@ const VERIFICATION: Declaration = Declaration {
 
 fn subject(form: &mut Form<'_, '_>) -> Option<(Subject, Option<String>)> {
     let packet = form
-        .about("An evidence packet, whole and unchanged, as get_evidence answers it. Exactly one of this and `bookingId`.")
+        .about("An evidence packet, whole and unchanged, as get_evidence returns it. Exactly one of this and `bookingId`.")
         .optional("packet", |value| {
             value.describe(|draft| draft.set("type", "object"));
             match value.type_name() {
@@ -99,7 +99,7 @@ fn subject(form: &mut Form<'_, '_>) -> Option<(Subject, Option<String>)> {
                 other => value.fault(
                     "wrong_type",
                     format!("is {other}; an object is required"),
-                    "Send the whole packet as get_evidence answers it.",
+                    "Send the whole packet as get_evidence returns it.",
                 ),
             }
         });

@@ -122,7 +122,7 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
         },
         reschedules: &reschedules,
     };
-    evaluate(&subject, &question).map_err(|refusal| refusal.code.to_owned())
+    evaluate(&subject, &question).map_err(|refusal| refusal.code.into_owned())
 }
 
 fn question(case: &Object, currency: Currency) -> Result<Question, String> {

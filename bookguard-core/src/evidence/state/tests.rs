@@ -7,7 +7,8 @@ use crate::evidence::verify::tests::fixture::booking;
 use crate::ledger::{Hash, LeafKind};
 use crate::model::{Amount, Currency, EndpointId, EventId, EventType};
 use crate::policy::{
-    self, Actor, Booked, Decision, EventDate, MissingZone, Policy, PolicySource, Reason, Terms,
+    self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
+    Terms,
 };
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
@@ -103,7 +104,7 @@ fn resolution(state: &BookingState, now: Timestamp) -> Resolved {
     let terms = terms();
     let resolution = match state.resolution() {
         Some(pending) => {
-            let decision = Decision {
+            let decision = ResolutionDecision {
                 refund: Amount::parse("200", Currency::USD).unwrap(),
                 decided_by: "disputes".to_owned(),
                 rationale: "The storm was local.".to_owned(),

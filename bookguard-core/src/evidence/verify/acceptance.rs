@@ -19,7 +19,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms_versions: &[Ter
     let told = told?;
     if told != packet.terms_disclosures {
         return Err(
-            "A text that is shown as disclosed is not what the frozen terms say in words, made anew, or its hash is another."
+            "A text shown as disclosed is not the text made anew from the frozen terms, or its hash differs."
                 .to_owned(),
         );
     }
@@ -44,7 +44,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms_versions: &[Ter
     }
     Ok(match (packet.acceptances.len(), told.len()) {
         (0, _) => {
-            "No record in the packet is an acceptance; the terms in words are what the terms say, made anew."
+            "No record in the packet is an acceptance; the terms in words are the text made anew from the terms."
                 .to_owned()
         }
         (n, 1) => format!(

@@ -16,7 +16,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
     let most = causes.total() * DELIVERIES_PER_EVENT;
     if packet.deliveries.len() > most {
         return Err(format!(
-            "The packet shows {} deliveries. What is recorded can have been told by {} events, each to at most \
+            "The packet shows {} deliveries, but its records account for {} events, each sent to at most \
              {DELIVERIES_PER_EVENT} endpoints.",
             packet.deliveries.len(),
             causes.total()
@@ -28,7 +28,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
             let to = delivery.endpoint_id.map(|id| format!(" to endpoint {id}"));
             let to = to.unwrap_or_default();
             Err(format!(
-                "What is shown of the delivery of event {}{to} cannot be: {why}.",
+                "The delivery of event {}{to} cannot have happened as shown: {why}.",
                 delivery.event_id
             ))
         };
@@ -42,7 +42,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
         events.sort_unstable();
         events.dedup();
         if events.len() > causes.count(told, at) {
-            return refused("nothing that is recorded is what the event tells");
+            return refused("no record is what the event reports");
         }
         if let Some(why) = shown
             .iter()
@@ -144,10 +144,10 @@ fn words(shown: &[&PacketDelivery], recorded: &[&Notification]) -> String {
     events.dedup();
     let told = match (events.len(), ended) {
         (0, _) => {
-            return "The packet shows no notification, and none of its records tells of the end of one."
+            return "The packet shows no notification, and none of its records is the end of one."
                 .to_owned();
         }
-        (_, 0) => "None of the packet's records tells of the end of a notification".to_owned(),
+        (_, 0) => "None of the packet's records is the end of a notification".to_owned(),
         (_, 1) => format!(
             "How 1 notification ended ({accepted} accepted) is shown exactly as the ledger records it"
         ),

@@ -181,12 +181,12 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         }
         if before.is_some_and(|before| before.leaf.t > link.leaf.t) {
             return Err(format!(
-                "Record {seq} has an earlier time than the record before it, which the ledger never gives."
+                "Record {seq} has an earlier time than the record before it, which never happens in the ledger."
             ));
         }
         if packet.created_at.ms() < link.leaf.t {
             return Err(format!(
-                "The packet is said to be older than its record {seq}."
+                "The packet claims to be older than its record {seq}."
             ));
         }
         before = Some(link);

@@ -9,13 +9,11 @@ use crate::policy::{self, Cancellation, Evaluation, Resolution, Terms, Zone};
 pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     let Some((cancellation, latest)) = state.cancellation.as_ref().zip(state.resolution()) else {
         return match packet.resolution {
-            Some(_) => Err(
-                "The packet shows a resolution that no record of the ledger in it speaks of."
-                    .to_owned(),
-            ),
+            Some(_) => {
+                Err("The packet shows a resolution that none of its records holds.".to_owned())
+            }
             None => Ok(
-                "No record in the packet speaks of a resolution, and the packet shows none."
-                    .to_owned(),
+                "No record in the packet is a resolution, and the packet shows none.".to_owned(),
             ),
         };
     };

@@ -14,7 +14,7 @@ const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
 /// That the terms shown are those in the ledger: the first by their hash, the others word for word.
 pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
     let shown: Vec<&FrozenTerms> = packet.former_terms.iter().chain([&packet.terms]).collect();
-    let (first, moved) = shown.split_first().ok_or("There are no terms.")?;
+    let (first, moved) = shown.split_first().ok_or("The packet holds no terms.")?;
     if first.hash() != state.terms_hash {
         return Err(
             "The terms shown are not the ones fixed when the booking was recorded.".to_owned(),

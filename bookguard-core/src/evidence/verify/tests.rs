@@ -497,7 +497,7 @@ fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
             Lie::Early,
             12,
             "booking",
-            "nothing recorded before it is what the event tells",
+            "no earlier record is what the event reports",
         ),
         (
             Lie::Text,

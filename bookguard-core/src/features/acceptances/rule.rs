@@ -11,7 +11,6 @@ use crate::evidence::Acceptance;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::cancellations::rule::owned;
-use crate::features::reschedules::rule::fault;
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
 use crate::model::{BookingStatus, Timestamp};
 use crate::policy::disclose;
@@ -107,7 +106,7 @@ fn admissible(state: &LoadedBooking) -> Result<(), Error> {
 fn sound_instant(state: &LoadedBooking, now: Timestamp, at: Timestamp) -> Result<(), Error> {
     let refuse = |code, message: String| {
         let fix = "Send the instant at which the party accepted.";
-        Err(fault("/at", code, message, fix))
+        Err(Error::fault("/at", code, message, fix))
     };
     if at > now.plus_ms(CLOCK_SKEW_MS) {
         return refuse(

@@ -7,13 +7,13 @@ use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
 use crate::engine::chain::Addition;
 use crate::engine::command::{Command, Decided, NewEvent};
 use crate::engine::needs::Needs;
-use crate::error::{Error, FieldError, Obstacle};
+use crate::error::{Error, Obstacle};
 use crate::evidence::facts::Resolved;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{
-    self, Cancellation, Decision, Evaluation, Recorded, Refusal, Resolution, ResolutionPath,
+    self, Cancellation, Evaluation, Recorded, Resolution, ResolutionDecision, ResolutionPath,
     ResolutionStatus,
 };
 use crate::webhook::body;
@@ -94,14 +94,14 @@ impl Command for DecideResolution {
             return Err(Error::conflict(
                 "resolution_final",
                 format!(
-                    "Resolution {} is final: the policy alone gave it, and there is nothing to decide. Only resolutions with \
-                     status pending_review can be decided.",
+                    "Resolution {} is final: it follows from the policy alone, and there is nothing to decide. Only \
+                     resolutions with status pending_review can be decided.",
                     latest.resolution_id
                 ),
             )
             .showing(obstacle(latest)));
         }
-        let decision = Decision {
+        let decision = ResolutionDecision {
             refund,
             decided_by: asked.decided_by.clone(),
             rationale: asked.rationale.clone(),
@@ -110,7 +110,7 @@ impl Command for DecideResolution {
         let new = &self.next;
         let resolution = latest
             .decided(decision, new.resolution_id, &state.terms)
-            .map_err(|refusal| field_error(refusal, "/refund", "Send at most what was paid."))?;
+            .map_err(|refusal| refusal.at_field("/refund", "Send at most what was paid."))?;
         let addition = Addition::to(batch, state, at, &new.seed)?;
         resolve(batch, partner, addition, new, resolution)
     }
@@ -181,7 +181,7 @@ fn evaluate(
     state: &LoadedBooking,
     recorded: Option<&Recorded>,
     cancellation: &Cancellation,
-) -> Result<Evaluation, Refusal> {
+) -> Result<Evaluation, Error> {
     let subject = state.subject(&state.terms, recorded);
     policy::evaluate(&subject, &cancellation.question())
 }
@@ -247,57 +247,41 @@ fn already_decided(latest: &Resolution) -> Error {
 }
 
 /// The policy's refusal with the field it is about, or with the resolution there is.
-fn refused(refusal: Refusal, state: &LoadedBooking) -> Error {
+fn refused(refusal: Error, state: &LoadedBooking) -> Error {
     if let Some(resolution) = state.resolution() {
         let message = format!(
             "{} Its resolution is {}.",
             refusal.message, resolution.resolution_id
         );
-        return Error::new(refusal.kind(), refusal.code, message).showing(obstacle(resolution));
+        return Error { message, ..refusal }.showing(obstacle(resolution));
     }
-    match refusal.code {
-        "effective_at_in_future" | "effective_at_before_booking" => field_error(
-            refusal,
+    let (field, fix) = match &*refusal.code {
+        "effective_at_in_future" | "effective_at_before_booking" => (
             "/effectiveAt",
             "Send an instant from the booking's creation until now, or leave it out.",
         ),
-        "no_show_before_event" => field_error(
-            refusal,
+        "no_show_before_event" => (
             "/reason",
             "Send another reason, or wait for the event to start.",
         ),
-        "agreed_refund_required" => field_error(
-            refusal,
-            "/agreedRefund",
-            "Add the refund both sides agreed on.",
-        ),
-        "agreed_refund_exceeds_paid" => {
-            field_error(refusal, "/agreedRefund", "Send at most what was paid.")
-        }
-        _ => refusal.into(),
-    }
-}
-
-pub(crate) fn field_error(refusal: Refusal, pointer: &str, fix: &str) -> Error {
-    Error::faults(vec![FieldError {
-        pointer: pointer.to_owned(),
-        code: refusal.code.to_owned(),
-        message: refusal.message,
-        fix: fix.to_owned(),
-    }])
+        "agreed_refund_required" => ("/agreedRefund", "Add the refund both sides agreed on."),
+        "agreed_refund_exceeds_paid" => ("/agreedRefund", "Send at most what was paid."),
+        _ => return refusal,
+    };
+    refusal.at_field(field, fix)
 }
 
 fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
     Amount::parse(digits, currency).map_err(|e| {
-        Error::faults(vec![FieldError {
-            pointer: pointer.to_owned(),
-            code: e.code().to_owned(),
-            message: format!("{} {e}", crate::input::shorten(digits)),
-            fix: format!(
+        Error::fault(
+            pointer,
+            e.code(),
+            format!("{} {e}", crate::input::shorten(digits)),
+            format!(
                 "Send a number from 0 with at most {} decimals ({currency}).",
                 currency.decimals()
             ),
-        }])
+        )
     })
 }
 

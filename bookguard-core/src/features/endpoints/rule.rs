@@ -10,9 +10,7 @@ use crate::features::attempts::AttemptRecord;
 use crate::features::endpoints::secrets::{RotateSecret, RotatedSecret};
 use crate::features::endpoints::testing::TestEndpoint;
 use crate::features::endpoints::update::UpdateEndpoint;
-use crate::features::endpoints::{
-    CreateEndpoint, DeleteEndpoint, EndpointKept, EndpointUpdate, NewSecret,
-};
+use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint, EndpointKept, NewSecret};
 use crate::features::partners::quota;
 use crate::limits;
 use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};
@@ -106,7 +104,7 @@ impl Command for UpdateEndpoint {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<EndpointKept> {
         let (partner_id, endpoint_id) = (self.partner_id, self.endpoint_id);
-        let update = &self.update;
+        let update = &self.changes;
         let old = find(batch, partner_id, endpoint_id)?;
         let mut new = old.clone();
         let other = update.url.as_ref().filter(|url| **url != old.url);
@@ -127,11 +125,11 @@ impl Command for UpdateEndpoint {
             old.health(),
             at,
             update.enabled,
-            other.map(|_| update.verifies),
+            other.map(|_| self.verifies),
         );
         let new = new.with_health(health);
         let mut changes = Vec::new();
-        let (new, given) = own_secret(at, new, update, &mut changes);
+        let (new, given) = own_secret(at, new, self, &mut changes);
         if health != old.health() {
             changes.push(Change::EndpointHealthChanged {
                 endpoint_id,
@@ -158,12 +156,16 @@ impl Command for UpdateEndpoint {
 fn own_secret<'u>(
     at: Timestamp,
     endpoint: Endpoint,
-    update: &'u EndpointUpdate,
+    update: &'u UpdateEndpoint,
     changes: &mut Vec<Change>,
 ) -> (Endpoint, Option<(&'u NewSecret, SecretTerm)>) {
     let owner = *endpoint.endpoint_id.as_bytes();
-    match (&update.own_secret, endpoint.own_secret) {
-        (Some(Some(new)), false) => {
+    match (
+        &update.secret,
+        update.changes.own_secret,
+        endpoint.own_secret,
+    ) {
+        (Some(new), _, false) => {
             // Its receiver knows the partner's secret and must learn this one first.
             let term = SecretTerm {
                 made: at,
@@ -180,7 +182,7 @@ fn own_secret<'u>(
             };
             (endpoint, Some((new, term)))
         }
-        (Some(None), true) => {
+        (None, Some(false), true) => {
             changes.push(Change::SecretsForgotten {
                 owner,
                 made_before: None,

@@ -85,9 +85,10 @@ impl Operation for RotatePartnerSecret {
         refusals: &[409],
         tag: "Webhooks",
         summary: "Replace the partner's signing secret",
-        description: "Answers the new secret, this once, and when it takes over. Until then `x-service-signature` is made with the old \
-                      secret and `webhook-signature` lists a signature of each, so receivers can change over one by one; from then on \
-                      only the new one signs. `\"overlapSeconds\": 0` ends the old secret at once, within three seconds on every node.",
+        description: "Returns the new secret, only this once, and when it takes over. Until then `x-service-signature` is made \
+                      with the old secret and `webhook-signature` lists a signature of each, so receivers can change over one \
+                      by one; from then on only the new one signs. `\"overlapSeconds\": 0` ends the old secret at once, within \
+                      three seconds on every node.",
     };
     type Output = RotatedSecret;
 

@@ -34,10 +34,12 @@ impl Operation for TestEndpoint {
         query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
-        summary: "Send an endpoint a test, now",
-        description: "Posts `{\"eventId\",\"type\":\"endpoint.test\",\"bookingId\":null,\"timestamp\",\"status\":\"pending\",\
-                      \"payload\":{\"partnerId\",\"endpointId\"}}` there, signed and checked as every delivery is, and answers the result of that one attempt, within fifteen seconds. It works for a disabled endpoint too, is listed \
-                      nowhere, and changes nothing about the endpoint, not even if it answers 410. One test of an endpoint at a time.",
+        summary: "Send a test to an endpoint, now",
+        description: "Posts \
+                      `{\"eventId\",\"type\":\"endpoint.test\",\"bookingId\":null,\"timestamp\",\"status\":\"pending\",\"payload\":{\"partnerId\",\"endpointId\"}}` \
+                      there, signed and checked as every delivery is, and returns the result of that one attempt, within \
+                      fifteen seconds. It works for a disabled endpoint too, is listed nowhere, and changes nothing about the \
+                      endpoint, not even if it answers 410. One test of an endpoint at a time.",
     };
     type Output = AttemptRecord;
 

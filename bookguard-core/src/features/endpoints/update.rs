@@ -1,15 +1,14 @@
 //! Changing a webhook endpoint, and bringing back one that was disabled.
 
-use super::{address, events, new_secret, rate_limit};
+use super::{ANYWHERE, Judge, NewSecret, address, events, new_secret, rate_limit};
 use crate::error::Error;
-use crate::features::endpoints::{EndpointKept, EndpointUpdate};
+use crate::features::endpoints::EndpointKept;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{EndpointId, EventType, PartnerId, Scope};
 use crate::operation::{
     Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
 };
-use crate::service::AddressRefused;
 use crate::session::{Access, Session};
 
 /// `PATCH /v1/webhook-endpoints/{endpointId}`
@@ -17,11 +16,15 @@ use crate::session::{Access, Session};
 pub struct UpdateEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint_id: EndpointId,
-    pub(crate) update: EndpointUpdate,
+    pub(crate) changes: EndpointChanges,
+    /// A secret of its own, used if it is to have one and has none.
+    pub(crate) secret: Option<NewSecret>,
+    /// Whether another address is to be verified.
+    pub(crate) verifies: bool,
 }
 
 /// Body of [`UpdateEndpoint`], read; what is left out stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointChanges {
     /// The address.
     pub url: Option<String>,
@@ -52,37 +55,29 @@ impl Operation for UpdateEndpoint {
         description: "A field that is left out stays as it is; null removes it. A new address takes effect on every node \
                       within three seconds, also for deliveries that already wait; its receiver must accept a delivery first \
                       (`unverifiedSince`), and no other endpoint of yours may have it. A disabled endpoint gets no new events, \
-                      and its waiting deliveries keep waiting; `\"enabled\": true` brings it back, also after an answer 410 or \
-                      a suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
-                      to send it again. \
-                      `\"ownSecret\": true` answers the endpoint's own secret, which takes over from the partner's after a day: see \
-                      `switchesAt` and the rotation of secrets.",
+                      and its waiting deliveries keep waiting; `\"enabled\": true` brings it back, also after a 410 or a \
+                      suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
+                      to send it again. `\"ownSecret\": true` returns the endpoint's own secret, which takes over from the \
+                      partner's after a day: see `switchesAt` and the rotation of secrets.",
     };
     type Output = EndpointKept;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let judge = session.service.endpoint_rule();
-        let said = EndpointChanges::read(&request.body, judge.as_ref())?;
+        let judge = session.service.endpoint_rule().as_ref();
+        let changes = input::read(&request.body, |form| EndpointChanges::form(form, judge))?;
         let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
             .filter(|(owner, _)| session.may_see(owner))
             .ok_or_else(|| Error::not_found("webhook endpoint"))?;
-        let secret = |own: bool| own.then(|| new_secret(session, endpoint_id.as_bytes()));
-        let update = EndpointUpdate {
-            url: said.url,
-            events: said.events,
-            description: said.description,
-            rate_limit_per_second: said.rate_limit_per_second,
-            enabled: said.enabled,
-            own_secret: said.own_secret.map(secret),
-            verifies: session.service.verifies_endpoints(),
-        };
+        let has_own = changes.own_secret == Some(true);
         Ok(write(
             session.service.clock().now(),
             Self {
                 partner_id: owner,
                 endpoint_id,
-                update,
+                changes,
+                secret: has_own.then(|| new_secret(session, endpoint_id.as_bytes())),
+                verifies: session.service.verifies_endpoints(),
             },
         ))
     }
@@ -92,30 +87,16 @@ impl EndpointChanges {
     /// Its declaration.
     pub const BODY: Declaration = Declaration {
         name: "EndpointChanges",
-        about: "What changes of a webhook endpoint; what is left out stays.",
+        about: "Changes to a webhook endpoint; what is left out stays.",
         example: r#"{"description": "Production, Frankfurt", "rateLimitPerSecond": null, "enabled": true}"#,
         reader: |v| {
-            v.object(|form| Self::form(form, &|url| Ok(url.to_owned())));
+            v.object(|form| Self::form(form, &ANYWHERE));
         },
     };
 
-    /// Reads the body of an endpoint's change; `judge` says where webhooks may go.
-    ///
-    /// # Errors
-    /// Those of [`input`], and `judge`'s.
-    pub fn read(
-        body: &[u8],
-        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Result<Self, Error> {
-        input::read(body, |form| Self::form(form, judge))
-    }
-
-    fn form(
-        form: &mut Form<'_, '_>,
-        judge: &dyn Fn(&str) -> Result<String, AddressRefused>,
-    ) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
         let url = form
-            .about("Where events are posted from now on, those included that still wait.")
+            .about("Where events are posted from now on, including those that still wait.")
             .optional("url", |v| address(v, judge));
         let events = form
             .about("The types to receive from now on; null for all of them.")
@@ -124,17 +105,16 @@ impl EndpointChanges {
             .about("Your own words; null removes them.")
             .nullable("description", |v| v.text(limits::TEXT_CHARS));
         let rate_limit_per_second = form
-            .about(
-                "Deliveries begun per second at most, on each node; null for as many as it takes.",
-            )
+            .about("Deliveries begun per second at most, on each node; null for no limit.")
             .nullable("rateLimitPerSecond", rate_limit);
         let enabled = form
             .about(
-                "Whether events that happen from now on go there. True brings back what was disabled, by you or by an answer 410.",
+                "Whether events that happen from now on go there. True brings back an endpoint that was disabled, by you or by \
+                 a 410.",
             )
             .optional("enabled", |v| v.boolean());
         let own_secret = form
-            .about("True gives it a signing secret of its own, shown this once; false goes back to the partner's, at once.")
+            .about("True gives it a signing secret of its own, shown only once; false goes back to the partner's, at once.")
             .optional("ownSecret", |v| v.boolean());
         Some(Self {
             url,
@@ -152,26 +132,21 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> EndpointChanges {
-        EndpointChanges::read(body.as_bytes(), &|url| Ok(url.to_owned())).unwrap()
+        input::read(body.as_bytes(), |form| {
+            EndpointChanges::form(form, &ANYWHERE)
+        })
+        .unwrap()
     }
 
     #[test]
     fn what_is_left_out_stays_and_null_removes_what_can_be_removed() {
-        let nothing = EndpointChanges {
-            url: None,
-            events: None,
-            description: None,
-            rate_limit_per_second: None,
-            enabled: None,
-            own_secret: None,
-        };
-        assert_eq!(read("{}"), nothing.clone());
+        assert_eq!(read("{}"), EndpointChanges::default());
         let nulls = r#"{"events":null,"description":null,"rateLimitPerSecond":null}"#;
         let removed = EndpointChanges {
             events: Some(vec![]),
             description: Some(None),
             rate_limit_per_second: Some(None),
-            ..nothing
+            ..EndpointChanges::default()
         };
         assert_eq!(read(nulls), removed);
     }

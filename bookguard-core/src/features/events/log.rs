@@ -32,7 +32,7 @@ pub struct ListEvents;
 pub struct EventLog {
     /// The events, oldest first. `seq` counts all of the partner's, without a gap.
     pub data: Vec<Event>,
-    /// Whether there may be more at once.
+    /// Whether more may be there already.
     pub has_more: bool,
     /// The number to send as `after` next time: everything up to it was examined.
     pub next_after: u64,
@@ -77,13 +77,13 @@ impl Operation for ListEvents {
         ],
         refusals: &[],
         tag: "Webhooks",
-        summary: "All events in their order, a log to read from",
+        summary: "All events in order, as a log to read from",
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
-                      missed 8. Events are here whether or not any endpoint took them. Read from `after=0`, continue with \
-                      `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or empty \
-                      after that time. With a filter that matches little, a page may hold fewer events than asked for, or \
-                      none; continue while `hasMore` is true. Old \
-                      events stay in the log when their payload is deleted (`prunedAt`).",
+                      missed 8. Events are listed whether or not an endpoint took them. Read from `after=0`, continue with \
+                      `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or is \
+                      empty after that time. With a filter that matches little, a page may hold fewer events than asked for, \
+                      or none; continue while `hasMore` is true. Old events stay in the log when their payload is deleted \
+                      (`prunedAt`).",
     };
     type Output = EventLog;
 

@@ -240,8 +240,8 @@ impl Retry<'_> {
             return Err(Error::conflict(
                 "too_many_deliveries",
                 format!(
-                    "Event {} was sent to {} endpoints, of {} that an event goes to at most. Read it from the log instead: \
-                     GET /v1/webhook-events/{}.",
+                    "Event {} was sent to {} endpoints; an event goes to at most {}. Read it from the log instead: GET \
+                     /v1/webhook-events/{}.",
                     self.event_id,
                     event.endpoints.len(),
                     limits::DELIVERIES_PER_EVENT,

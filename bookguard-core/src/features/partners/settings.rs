@@ -57,15 +57,15 @@ fn updated(partner: &PartnerState, update: &PartnerUpdate) -> Result<PartnerSett
     }
     let defaults = settings.default_policies.len();
     if defaults > limits::DEFAULT_POLICIES {
-        faults.push(FieldError {
-            pointer: "/defaultPolicies".to_owned(),
-            code: "too_many".to_owned(),
-            message: format!(
+        faults.push(FieldError::new(
+            "/defaultPolicies",
+            "too_many",
+            format!(
                 "would make {defaults} defaults; at most {} are allowed",
                 limits::DEFAULT_POLICIES
             ),
-            fix: "Remove some by sending null for them; \"*\" is the default of every other event type.".to_owned(),
-        });
+            "Remove some by sending null for them; \"*\" is the default of every other event type.",
+        ));
     }
     if let Some(zone) = &update.time_zone {
         settings.time_zone.clone_from(zone);
@@ -77,12 +77,12 @@ fn updated(partner: &PartnerState, update: &PartnerUpdate) -> Result<PartnerSett
 }
 
 fn unknown(partner: &PartnerState, default: &DefaultPolicy, policy_id: &str) -> FieldError {
-    FieldError {
-        pointer: format!("/defaultPolicies/{}", pointed(&default.said)),
-        code: "policy_unknown".to_owned(),
-        message: format!("there is no policy \"{}\"", shorten(policy_id)),
-        fix: fix_for(policy_id, partner.policies.keys().map(String::as_str)),
-    }
+    FieldError::new(
+        format!("/defaultPolicies/{}", pointed(&default.said)),
+        "policy_unknown",
+        format!("there is no policy \"{}\"", shorten(policy_id)),
+        fix_for(policy_id, partner.policies.keys().map(String::as_str)),
+    )
 }
 
 /// A name in a JSON pointer (RFC 6901 section 3).

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::error::{Error, FieldError};
-use crate::input::{self, Declaration, Node};
+use crate::input::{self, Declaration, Json};
 use crate::model::{Page, Scope};
 use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
 use crate::policy::{POLICY_SCHEMA, Policy};
@@ -20,7 +20,7 @@ pub struct PolicyTemplate {
     pub policy_id: String,
     /// `sha256:` and the hex SHA-256 of the policy's canonical JSON (RFC 8785).
     pub policy_hash: String,
-    /// The event types it is taken for when nobody chose; `*` is for those the library does not know.
+    /// The event types it applies to when nobody chose a policy; `*` is for those the library does not know.
     pub default_for: Vec<String>,
     /// The policy with every default written out; put it under an id of your own and change it.
     pub policy: Policy,
@@ -28,7 +28,7 @@ pub struct PolicyTemplate {
     pub english: Vec<String>,
 }
 
-/// What there is to say about a policy before it is used.
+/// What a check of a policy found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +38,7 @@ pub struct PolicyCheck {
     pub valid: bool,
     /// Every fault by JSON pointer, with a fix.
     pub errors: Vec<FieldError>,
-    /// What its author may not have meant; keeps nothing from being used.
+    /// What its author may not have meant; a warning does not keep the policy from being used.
     pub warnings: Vec<FieldError>,
     /// What it says in plain English, one sentence per rule; empty when it cannot be used.
     pub english: Vec<String>,
@@ -70,14 +70,14 @@ pub(super) const EXAMPLE: &str = r#"{
 }"#;
 const DRAFT: Declaration = Declaration {
     name: "PolicyDraft",
-    about: "What is to be a policy, right or wrong.",
+    about: "A policy to check, valid or not.",
     example: EXAMPLE,
-    reader: |mut v| {
+    reader: |v| {
         v.describe(|draft| {
             let policy = draft.part(None, |v| v.known_as(POLICY_SCHEMA).map(drop));
-            let about = "Anything: the answer says what is wrong with it.";
+            let about = "Any other JSON: the answer says what is wrong with it.";
             let faulty = json!({"title": "FaultyPolicy", "description": about});
-            draft.set("anyOf", Node::array([policy, faulty.into()]));
+            draft.set("anyOf", Json::array([policy, faulty.into()]));
         });
     },
 };

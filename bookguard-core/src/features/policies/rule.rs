@@ -89,7 +89,7 @@ fn may_begin(partner: &PartnerState, policy_id: &str) -> Result<(), Error> {
         return Err(Error::conflict(
             "policy_id_reserved",
             format!(
-                "\"{policy_id}\" is a policy of the library, and bookings that name it mean that one. Put yours under an id of its own, such as \"my-{policy_id}\"."
+                "\"{policy_id}\" is a policy of the library, and bookings that name it get that one. Put yours under an id of its own, such as \"my-{policy_id}\"."
             ),
         ));
     }
@@ -111,8 +111,8 @@ fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
             "Version {said} of policy \"{policy_id}\" was sent, which has no version yet. Send version 1, or leave it out."
         ),
         _ => format!(
-            "Version {said} of policy \"{policy_id}\" was sent, whose latest is {latest}: somebody may have changed it meanwhile. \
-             Read the latest, and send your change with version {latest} or without."
+            "Version {said} of policy \"{policy_id}\" was sent, whose latest is {latest}: somebody may have changed it in the \
+             meantime. Read the latest, and send your change with version {latest} or without."
         ),
     };
     Error::conflict("policy_version_conflict", message)

@@ -9,7 +9,7 @@ use crate::engine::batch::{BatchState, LoggedEvent, PartnerState};
 use crate::engine::change::{Change, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::features::deliveries::{fresh_delivery, in_flight};
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits;
@@ -73,13 +73,12 @@ fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(
 
 /// The refusal of an `endpointId` that names none of the caller's endpoints, however it is spelled.
 pub(crate) fn endpoint_unknown() -> Error {
-    Error::faults(vec![FieldError {
-        pointer: "/endpointId".to_owned(),
-        code: "endpoint_unknown".to_owned(),
-        message: "names no webhook endpoint".to_owned(),
-        fix: "Send the endpointId of one of your endpoints, or leave it out for all of them."
-            .to_owned(),
-    }])
+    Error::fault(
+        "/endpointId",
+        "endpoint_unknown",
+        "names no webhook endpoint",
+        "Send the endpointId of one of your endpoints, or leave it out for all of them.",
+    )
 }
 
 /// Fails while another recovery of the partner is under way, or when it began as many as it may.
@@ -109,7 +108,7 @@ fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Res
             "too_many_recoveries",
             format!(
                 "The partner began {begun} recoveries in the last 24 hours, the most allowed. One recovery examines any number \
-                 of events: ask for a longer time at once."
+                 of events: ask for a longer period in one request."
             ),
         ));
     }

@@ -7,14 +7,14 @@ use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::Addition;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{FrozenTerms, reschedule};
-use crate::features::cancellations::rule::{field_error, owned};
+use crate::features::cancellations::rule::owned;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
 use crate::model::{BookingStatus, Timestamp};
-use crate::policy::{PastReschedule, Refusal, Rule, Terms, effective_schedule};
+use crate::policy::{PastReschedule, Rule, Terms, effective_schedule};
 
 impl Command for RescheduleBooking {
     type Reply = Rescheduled;
@@ -130,7 +130,7 @@ fn agreed_at(
     };
     let refuse = |code, message: String| {
         let fix = "Send the instant at which both sides agreed, or leave it out.";
-        Err(fault("/at", code, message, fix))
+        Err(Error::fault("/at", code, message, fix))
     };
     if at > now.plus_ms(CLOCK_SKEW_MS) {
         return refuse(
@@ -194,28 +194,23 @@ fn new_date(state: &LoadedBooking, terms: &Terms, agreed_at: Timestamp) -> Resul
     if terms.anchor <= agreed_at {
         let message = format!("{} is not after the agreement ({agreed_at})", terms.anchor);
         let fix = "Send a date after the agreement.";
-        return Err(fault("/eventDate", "event_date_passed", message, fix));
+        return Err(Error::fault(
+            "/eventDate",
+            "event_date_passed",
+            message,
+            fix,
+        ));
     }
     Ok(())
 }
 
-pub(crate) fn fault(pointer: &str, code: &str, message: String, fix: &str) -> Error {
-    Error::faults(vec![FieldError {
-        pointer: pointer.to_owned(),
-        code: code.to_owned(),
-        message,
-        fix: fix.to_owned(),
-    }])
-}
-
-fn about_the_date(refusal: Refusal) -> Error {
-    match refusal.code {
-        "time_zone_unknown" | "time_zone_required" => field_error(
-            refusal,
+fn about_the_date(refusal: Error) -> Error {
+    match &*refusal.code {
+        "time_zone_unknown" | "time_zone_required" => refusal.at_field(
             "/timeZone",
             "Send an IANA name such as \"America/New_York\".",
         ),
-        _ => refusal.into(),
+        _ => refusal,
     }
 }
 

@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(resolution.status == ResolutionStatus::PendingReview, evaluation.refund.is_none());
         let paid = terms.paid.minor();
         let refund = Amount::from_minor(i64::try_from(i128::from(paid) * i128::from(share) / 10_000).unwrap(), terms.paid.currency());
-        let decision = Decision {
+        let decision = ResolutionDecision {
             refund: refund.unwrap(), decided_by: "d".to_owned(), rationale: "r".to_owned(), decided_at: asked.received_at,
         };
         let decided = resolution.decided(decision.clone(), ResolutionId::from_bytes([3; 16]), &terms).unwrap();
@@ -126,7 +126,7 @@ proptest! {
         prop_assert!(decided.summary.chars().count() <= 300 && decided.summary.contains("decided after review"));
         let too_much = Amount::from_minor(paid + 1, terms.paid.currency());
         if let Ok(refund) = too_much {
-            let decision = Decision { refund, ..decision };
+            let decision = ResolutionDecision { refund, ..decision };
             let refused = resolution.decided(decision, ResolutionId::from_bytes([3; 16]), &terms);
             prop_assert_eq!(refused.unwrap_err().code, "refund_exceeds_paid");
         }

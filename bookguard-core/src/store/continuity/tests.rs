@@ -3,18 +3,16 @@
 #![cfg(feature = "sqlite")]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::*;
-use crate::clock::Clock;
 use crate::engine::answers::ForgetAnswers;
 use crate::engine::command::Envelope;
 use crate::features::ledger::accept_rollback;
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
 use crate::ledger::Tree;
-use crate::model::{Quota, Timestamp};
-use crate::service::{Config, RegistrationMode, Service};
+use crate::model::Timestamp;
+use crate::service::{Service, ServiceConfig};
 use crate::store::conn::Statement;
 use crate::store::{Store, head};
 
@@ -35,24 +33,7 @@ impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("b.db");
-        let (service, closing) = Service::open(Config {
-            db: db.as_path().into(),
-            create: true,
-            ledger_key: None,
-            guard_file: None,
-            public_url: "http://127.0.0.1".to_owned(),
-            registration: RegistrationMode::Open,
-            library_policies: true,
-            clock: Clock::System,
-            outbox: None,
-            endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
-            verifies_endpoints: false,
-            report: |_| {},
-            min_free_disk: 0,
-            quota: Quota::GENEROUS,
-            commit_delay: std::time::Duration::ZERO,
-        })
-        .unwrap();
+        let (service, closing) = Service::open(ServiceConfig::of(db.as_path().into())).unwrap();
         let mut heads = Vec::new();
         for entries in [3, 7] {
             let mut seen = service.head().unwrap().seen();

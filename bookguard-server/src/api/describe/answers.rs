@@ -1,13 +1,13 @@
 //! The answers of operations: each its own success, and the refusals they share.
 
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 use bookguard_core::session::Access;
 
 use super::{JSON, component, examples, is_limited, schema, written};
 use crate::api::Offered;
 
 /// The answers of an operation.
-pub(super) fn of(entry: &Offered) -> Node {
+pub(super) fn of(entry: &Offered) -> Json {
     let route = &entry.route;
     let mut headers = vec![("x-request-id", "RequestId")];
     if is_limited(route) {
@@ -30,9 +30,9 @@ pub(super) fn of(entry: &Offered) -> Node {
         .map(|(header, name)| (header, component("headers", name)));
     let body = schema::reference(&(entry.output.reference)());
     let example = examples::of(route.id, schema::name(&body));
-    let mut success = Node::object([
+    let mut success = Json::object([
         ("description", success_text(route.status).into()),
-        ("headers", Node::object(headers)),
+        ("headers", Json::object(headers)),
         ("content", content(body, example)),
     ]);
     let links = written::links(route.id);
@@ -42,27 +42,27 @@ pub(super) fn of(entry: &Offered) -> Node {
     let mut answers = vec![(route.status.to_string(), success)];
     let unchanged = entry.is_tagged().then_some(304);
     answers.extend(unchanged.into_iter().chain(refusals(entry)).map(shared));
-    Node::object(answers)
+    Json::object(answers)
 }
 
 /// An answer that stands among the components.
-fn shared(status: u16) -> (String, Node) {
+fn shared(status: u16) -> (String, Json) {
     let status = status.to_string();
     let name = written::part("statuses")
         .get(&status)
-        .and_then(Node::as_str);
+        .and_then(Json::as_str);
     let name = name.expect("a test makes the document of every operation");
     let shared = component("responses", name);
     (status, shared)
 }
 
 /// A JSON body.
-pub(super) fn content(schema: Node, example: Option<Node>) -> Node {
-    let mut body = Node::object([("schema", schema)]);
+pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
+    let mut body = Json::object([("schema", schema)]);
     if let Some(example) = example {
         body.set("example", example);
     }
-    Node::object([(JSON, body)])
+    Json::object([(JSON, body)])
 }
 
 /// Every status a route may refuse with.

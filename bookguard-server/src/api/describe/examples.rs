@@ -6,17 +6,17 @@
 use std::sync::LazyLock;
 
 use bookguard_core::features::policies::{PolicyCheck, templates};
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 use bookguard_core::operation::to_json;
 use bookguard_core::policy::Policy;
 use serde::Serialize;
 use serde_json::json;
 
 const EXAMPLES: &str = include_str!("examples.json");
-static READ: LazyLock<Node> = LazyLock::new(|| Node::parse(EXAMPLES));
+static READ: LazyLock<Json> = LazyLock::new(|| Json::parse(EXAMPLES));
 
 /// What an operation answers, whose type has this name.
-pub(super) fn of(operation: &str, ty: &str) -> Option<Node> {
+pub(super) fn of(operation: &str, ty: &str) -> Option<Json> {
     let known = |name| READ.get(name).cloned();
     let item = || known(ty.strip_suffix("Page")?);
     match ty {
@@ -33,7 +33,7 @@ pub(super) fn of(operation: &str, ty: &str) -> Option<Node> {
 }
 
 /// The check of the policy that is put in the story.
-fn checked() -> Option<Node> {
+fn checked() -> Option<Json> {
     let put = READ.get("PolicyVersion")?.get("policy")?.to_string();
     let policy = Policy::from_json(&put).ok()?;
     PolicyCheck::of(policy.canonical_json().as_bytes())
@@ -42,15 +42,15 @@ fn checked() -> Option<Node> {
         .map(written)
 }
 
-fn page(item: Node) -> Node {
-    Node::object([
-        ("data", Node::array([item])),
+fn page(item: Json) -> Json {
+    Json::object([
+        ("data", Json::array([item])),
         ("hasMore", false.into()),
         ("nextCursor", json!(null).into()),
     ])
 }
 
 /// As an answer is written.
-fn written<T: Serialize>(answer: &T) -> Node {
-    Node::parse(&String::from_utf8_lossy(&to_json(answer)))
+fn written<T: Serialize>(answer: &T) -> Json {
+    Json::parse(&String::from_utf8_lossy(&to_json(answer)))
 }

@@ -1,7 +1,7 @@
 //! How the interface document is written out: what fits on a line is on one line, so that the document is short, and a change
 //! of it is a change of few lines.
 
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 use serde_json::Value;
 
 /// Columns of the document.
@@ -9,7 +9,7 @@ const WIDTH: usize = 120;
 const INDENT: usize = 1;
 
 /// The text of a document, which ends with a line feed.
-pub(super) fn text(node: &Node) -> String {
+pub(super) fn text(node: &Json) -> String {
     let mut text = String::new();
     write(node, 0, 0, &mut text);
     text.push('\n');
@@ -17,7 +17,7 @@ pub(super) fn text(node: &Node) -> String {
 }
 
 /// Writes the value; `before` columns of its first line are taken.
-fn write(node: &Node, indent: usize, before: usize, out: &mut String) {
+fn write(node: &Json, indent: usize, before: usize, out: &mut String) {
     let line = node.to_string();
     if before + line.chars().count() < WIDTH {
         out.push_str(&line);
@@ -29,7 +29,7 @@ fn write(node: &Node, indent: usize, before: usize, out: &mut String) {
         out.extend(std::iter::repeat_n(' ', indent));
     };
     match node {
-        Node::Object(members) => {
+        Json::Object(members) => {
             out.push('{');
             for (index, (name, member)) in members.iter().enumerate() {
                 out.push_str(if index == 0 { "" } else { "," });
@@ -41,7 +41,7 @@ fn write(node: &Node, indent: usize, before: usize, out: &mut String) {
             new_line(out, indent);
             out.push('}');
         }
-        Node::Array(items) => {
+        Json::Array(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 out.push_str(if index == 0 { "" } else { "," });
@@ -51,7 +51,7 @@ fn write(node: &Node, indent: usize, before: usize, out: &mut String) {
             new_line(out, indent);
             out.push(']');
         }
-        Node::Leaf(_) => out.push_str(&line),
+        Json::Leaf(_) => out.push_str(&line),
     }
 }
 
@@ -65,13 +65,13 @@ mod tests {
         let text = format!(
             r#"{{"b":1,"a":[true,null,-1,0.5,"\n"],"c":{{"z":"{long}","y":{{}},"d":[]}}}}"#
         );
-        let node = Node::parse(&text);
+        let node = Json::parse(&text);
         let written = format!(
             "{{\n \"b\": 1,\n \"a\": [true, null, -1, 0.5, \"\\n\"],\n \"c\": {{\n  \"z\": \"{long}\",\n  \"y\": {{}},\n  \
              \"d\": []\n }}\n}}\n"
         );
         assert_eq!(super::text(&node), written);
-        assert_eq!(Node::parse(&written), node);
+        assert_eq!(Json::parse(&written), node);
         let whole: Value = serde_json::from_str(&written).unwrap();
         assert_eq!(whole, serde_json::from_str::<Value>(&text).unwrap());
     }

@@ -3,7 +3,7 @@
 
 use bookguard_core::evidence::PACKET_TYPE;
 use bookguard_core::features::cancellations::SHA256;
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 use bookguard_core::limits;
 use bookguard_core::policy::{Actor, POLICY_ID_PATTERN};
 use bookguard_core::session::unauthorized;
@@ -51,7 +51,7 @@ pub(super) fn constants() -> [(&'static str, &'static str, Value); 5] {
 }
 
 /// Says of a member what its name does.
-pub(super) fn say(name: &str, member: &mut Node) {
+pub(super) fn say(name: &str, member: &mut Json) {
     let is = |kind: &str| member.get("type").is_some_and(|ty| holds(ty, kind));
     let (is_text, is_number) = (is("string"), is("integer"));
     if let Some((_, pattern)) = PATTERNS.iter().find(|(known, _)| *known == name && is_text) {
@@ -74,27 +74,27 @@ pub(super) fn say(name: &str, member: &mut Node) {
     }
 }
 
-fn holds(ty: &Node, kind: &str) -> bool {
+fn holds(ty: &Json, kind: &str) -> bool {
     match ty {
-        Node::Array(kinds) => kinds.iter().any(|known| known.as_str() == Some(kind)),
+        Json::Array(kinds) => kinds.iter().any(|known| known.as_str() == Some(kind)),
         ty => ty.as_str() == Some(kind),
     }
 }
 
 /// Both sides at once are nobody who does anything.
-fn one_side(member: &mut Node) {
+fn one_side(member: &mut Json) {
     let sides = Actor::WORDS
         .iter()
         .filter(|(_, side)| *side != Actor::Mutual);
     member.remove("$ref");
     member.set("type", "string".into());
-    member.set("enum", Node::array(sides.map(|(word, _)| *word)));
+    member.set("enum", Json::array(sides.map(|(word, _)| *word)));
 }
 
 /// What an event says, which is written down for its receivers; null once the event is pruned.
-fn any_payload(member: &mut Node) {
+fn any_payload(member: &mut Json) {
     let payloads = ["BookingCreated", "BookingProtected", "ResolutionCreated"];
     let payloads = payloads.map(|event| super::component("schemas", &format!("{event}Payload")));
-    let null = Node::from(json!({"type": "null"}));
-    member.set("anyOf", Node::array(payloads.into_iter().chain([null])));
+    let null = Json::from(json!({"type": "null"}));
+    member.set("anyOf", Json::array(payloads.into_iter().chain([null])));
 }

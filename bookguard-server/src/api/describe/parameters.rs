@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{component, written};
 use crate::api::Offered;
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 
 /// What a path can name, and the prefix of its ids.
 const IN_PATH: [(&str, &str, Option<&str>); 7] = [
@@ -33,9 +33,9 @@ const IN_PATH: [(&str, &str, Option<&str>); 7] = [
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
 
 /// The parameters of an operation.
-pub(super) fn of(entry: &Offered) -> Vec<Node> {
+pub(super) fn of(entry: &Offered) -> Vec<Json> {
     let route = &entry.route;
-    let mut parameters: Vec<Node> = route
+    let mut parameters: Vec<Json> = route
         .parameters()
         .map(|name| component("parameters", name))
         .collect();
@@ -57,8 +57,8 @@ pub(super) fn of(entry: &Offered) -> Vec<Node> {
 }
 
 /// What several operations share.
-pub(super) fn components(table: &[Offered]) -> Node {
-    let mut parameters: Vec<(String, Node)> = Vec::new();
+pub(super) fn components(table: &[Offered]) -> Json {
+    let mut parameters: Vec<(String, Json)> = Vec::new();
     for entry in table {
         for name in entry.route.parameters() {
             if !parameters.iter().any(|(known, _)| known == name) {
@@ -84,21 +84,21 @@ pub(super) fn components(table: &[Offered]) -> Node {
             json!({
                 "name": "If-None-Match",
                 "in": "header",
-                "description": "An ETag from before: 304 while nothing changed.",
+                "description": "An earlier ETag: 304 while nothing has changed.",
                 "schema": {"type": "string"},
             }),
         ),
     ];
     parameters.extend(headers.map(|(name, header)| (name.to_owned(), header.into())));
     parameters.extend(written::members("parameters"));
-    Node::Object(parameters)
+    Json::Object(parameters)
 }
 
-fn path_parameter(name: &str) -> Node {
+fn path_parameter(name: &str) -> Json {
     let known = IN_PATH.iter().find(|(known, ..)| *known == name);
     let (_, description, prefix) = known.expect("a test makes the document of every operation");
     let pattern = prefix.map_or_else(|| POLICY_ID_PATTERN.to_owned(), id_pattern);
-    Node::from(json!({
+    Json::from(json!({
         "name": name,
         "in": "path",
         "required": true,
@@ -121,8 +121,8 @@ fn once(least: usize) -> Value {
     })
 }
 
-fn query(parameter: &QueryParam) -> Node {
-    Node::object([
+fn query(parameter: &QueryParam) -> Json {
+    Json::object([
         ("name", parameter.name.into()),
         ("in", "query".into()),
         ("description", parameter.description.into()),

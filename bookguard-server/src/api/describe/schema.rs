@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bookguard_core::input::{Declaration, Node};
+use bookguard_core::input::{Declaration, Json};
 use bookguard_core::policy;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type as _;
@@ -22,7 +22,7 @@ const PUT_POLICY: &str = "NewPolicy";
 
 /// Every schema that has a name: the answers' types, as they describe themselves; what is written down; and over both, what
 /// the readers of requests say, who know the limits.
-pub(super) fn components(table: &[Offered]) -> Vec<(String, Node)> {
+pub(super) fn components(table: &[Offered]) -> Vec<(String, Json)> {
     let mut registry = Registry::new();
     ErrorBody::register(&mut registry);
     Problem::register(&mut registry);
@@ -33,7 +33,7 @@ pub(super) fn components(table: &[Offered]) -> Vec<(String, Node)> {
     let declared = table
         .iter()
         .filter_map(|entry| entry.route.body.declaration());
-    let declared: Vec<(String, Node)> = declared.flat_map(Declaration::schemas).collect();
+    let declared: Vec<(String, Json)> = declared.flat_map(Declaration::schemas).collect();
     let answers = table.iter().map(|entry| (entry.output.reference)());
     let refusals = [
         ErrorBody::schema_ref(),
@@ -52,27 +52,27 @@ pub(super) fn components(table: &[Offered]) -> Vec<(String, Node)> {
     let written = types
         .chain(policy_schemas())
         .chain(written::members("schemas"));
-    let mut components: BTreeMap<String, Node> = written.collect();
+    let mut components: BTreeMap<String, Json> = written.collect();
     for (name, member, value) in members::constants() {
-        let constant = Node::object([(member, Node::object([("const", value.into())]))]);
+        let constant = Json::object([(member, Json::object([("const", value.into())]))]);
         let component = components.get_mut(name).expect("a test finds them all");
-        component.patch(&Node::object([("properties", constant)]));
+        component.patch(&Json::object([("properties", constant)]));
     }
     for (name, schema) in declared {
         let component = components.entry(name);
-        component.or_insert(Node::Object(Vec::new())).patch(&schema);
+        component.or_insert(Json::Object(Vec::new())).patch(&schema);
     }
     components.into_iter().collect()
 }
 
 /// A schema where it is used.
-pub(super) fn reference(schema: &MetaSchemaRef) -> Node {
+pub(super) fn reference(schema: &MetaSchemaRef) -> Json {
     part(schema)
 }
 
 /// The name of the schema that one refers to.
-pub(super) fn name(reference: &Node) -> &str {
-    let target = reference.get("$ref").and_then(Node::as_str);
+pub(super) fn name(reference: &Json) -> &str {
+    let target = reference.get("$ref").and_then(Json::as_str);
     target.unwrap_or_default().trim_start_matches(COMPONENTS)
 }
 
@@ -110,16 +110,16 @@ fn names_within(schema: &MetaSchema, names: &mut Vec<String>) {
     }
 }
 
-fn part(schema: &MetaSchemaRef) -> Node {
+fn part(schema: &MetaSchemaRef) -> Json {
     match schema {
         MetaSchemaRef::Inline(schema) => whole(schema),
         MetaSchemaRef::Reference(name) => {
-            Node::object([("$ref", format!("{COMPONENTS}{name}").as_str().into())])
+            Json::object([("$ref", format!("{COMPONENTS}{name}").as_str().into())])
         }
     }
 }
 
-fn whole(schema: &MetaSchema) -> Node {
+fn whole(schema: &MetaSchema) -> Json {
     // How the registry says that a named schema is described anew where it is used: in 3.1 that may stand beside `$ref`.
     if let [
         named @ MetaSchemaRef::Reference(_),
@@ -128,104 +128,84 @@ fn whole(schema: &MetaSchema) -> Node {
     {
         return named_anew(part(named), schema);
     }
-    let mut node = Node::object(Vec::<(String, Node)>::new());
-    let mut say = |word: &str, value: Option<Node>| {
-        if let Some(value) = value {
-            node.set(word, value);
-        }
-    };
-    say("type", types(schema));
-    say("format", format(schema));
-    say("title", schema.title.as_deref().map(Into::into));
-    say("description", schema.description.map(one_line));
-    say("default", schema.default.clone().map(Into::into));
-    say(
-        "examples",
-        schema.example.clone().map(|example| Node::array([example])),
-    );
+    let what = [
+        ("type", types(schema)),
+        ("format", format(schema)),
+        ("title", schema.title.as_deref().map(Into::into)),
+        ("description", schema.description.map(one_line)),
+        ("default", schema.default.clone().map(Into::into)),
+        (
+            "examples",
+            schema.example.clone().map(|one| Json::array([one])),
+        ),
+    ];
+    let deprecated = schema.deprecated.then(|| true.into());
+    let words = what.into_iter().chain(limits(schema)).chain(parts(schema));
+    let words = words.chain([("deprecated", deprecated)]);
+    Json::object(words.filter_map(|(word, value)| Some((word, value?))))
+}
+
+type Words<const N: usize> = [(&'static str, Option<Json>); N];
+
+/// Which values of its type it takes.
+fn limits(schema: &MetaSchema) -> Words<12> {
     let (minimum, maximum) = bounds(schema);
-    let (exclusive_minimum, exclusive_maximum) = (
-        schema.exclusive_minimum == Some(true),
-        schema.exclusive_maximum == Some(true),
-    );
-    say(
-        if exclusive_minimum {
-            "exclusiveMinimum"
-        } else {
-            "minimum"
-        },
-        minimum.map(number),
-    );
-    say(
-        if exclusive_maximum {
-            "exclusiveMaximum"
-        } else {
-            "maximum"
-        },
-        maximum.map(number),
-    );
-    say("multipleOf", schema.multiple_of.map(number));
-    say("minLength", schema.min_length.map(Into::into));
-    say("maxLength", schema.max_length.map(Into::into));
-    say("pattern", schema.pattern.as_deref().map(Into::into));
-    say("minItems", schema.min_items.map(Into::into));
-    say("maxItems", schema.max_items.map(Into::into));
-    say("uniqueItems", schema.unique_items.map(Into::into));
-    say("minProperties", schema.min_properties.map(Into::into));
-    say("maxProperties", schema.max_properties.map(Into::into));
-    if !schema.enum_items.is_empty() {
-        let null = schema.nullable.then_some(Value::Null);
-        say(
+    let null = schema.nullable.then_some(Value::Null);
+    let choices = Some(&schema.enum_items).filter(|items| !items.is_empty());
+    let exclusive = |is: Option<bool>, word, other| if is == Some(true) { word } else { other };
+    let least = exclusive(schema.exclusive_minimum, "exclusiveMinimum", "minimum");
+    let most = exclusive(schema.exclusive_maximum, "exclusiveMaximum", "maximum");
+    [
+        (least, minimum.map(number)),
+        (most, maximum.map(number)),
+        ("multipleOf", schema.multiple_of.map(number)),
+        ("minLength", schema.min_length.map(Into::into)),
+        ("maxLength", schema.max_length.map(Into::into)),
+        ("pattern", schema.pattern.as_deref().map(Into::into)),
+        ("minItems", schema.min_items.map(Into::into)),
+        ("maxItems", schema.max_items.map(Into::into)),
+        ("uniqueItems", schema.unique_items.map(Into::into)),
+        ("minProperties", schema.min_properties.map(Into::into)),
+        ("maxProperties", schema.max_properties.map(Into::into)),
+        (
             "enum",
-            Some(Node::array(schema.enum_items.iter().cloned().chain(null))),
-        );
-    }
-    say("items", schema.items.as_deref().map(part));
-    let properties = schema.properties.iter();
-    let properties: Vec<(String, Node)> = properties
-        .map(|(name, schema)| {
-            let mut member = part(schema);
-            members::say(name, &mut member);
-            ((*name).to_owned(), member)
-        })
-        .collect();
-    let required = required(schema);
-    say(
-        "required",
-        Some(required)
-            .filter(|names| !names.is_empty())
-            .map(Node::array),
-    );
-    say(
-        "properties",
-        Some(properties)
-            .filter(|all| !all.is_empty())
-            .map(Node::object),
-    );
-    let additional = schema.additional_properties.as_deref();
-    say("additionalProperties", additional.map(part));
-    for (word, schemas) in [
-        ("allOf", &schema.all_of),
-        ("anyOf", &schema.any_of),
-        ("oneOf", &schema.one_of),
-    ] {
-        let parts: Vec<Node> = schemas.iter().map(part).collect();
-        say(
-            word,
-            Some(parts)
-                .filter(|parts| !parts.is_empty())
-                .map(Node::array),
-        );
-    }
-    say("deprecated", schema.deprecated.then(|| true.into()));
-    node
+            choices.map(|items| Json::array(items.iter().cloned().chain(null))),
+        ),
+    ]
+}
+
+/// The schemas within it.
+fn parts(schema: &MetaSchema) -> Words<7> {
+    let properties = schema.properties.iter().map(|(name, schema)| {
+        let mut member = part(schema);
+        members::say(name, &mut member);
+        ((*name).to_owned(), member)
+    });
+    let properties: Vec<(String, Json)> = properties.collect();
+    let required = Some(required(schema)).filter(|names| !names.is_empty());
+    let properties = Some(properties).filter(|all| !all.is_empty());
+    let several = |schemas: &[MetaSchemaRef]| {
+        (!schemas.is_empty()).then(|| Json::array(schemas.iter().map(part)))
+    };
+    [
+        ("items", schema.items.as_deref().map(part)),
+        ("required", required.map(Json::array)),
+        ("properties", properties.map(Json::object)),
+        (
+            "additionalProperties",
+            schema.additional_properties.as_deref().map(part),
+        ),
+        ("allOf", several(&schema.all_of)),
+        ("anyOf", several(&schema.any_of)),
+        ("oneOf", several(&schema.one_of)),
+    ]
 }
 
 /// A named schema with the description it has here, or null.
-fn named_anew(mut named: Node, schema: &MetaSchema) -> Node {
+fn named_anew(mut named: Json, schema: &MetaSchema) -> Json {
     if schema.nullable {
-        let null = Node::object([("type", "null".into())]);
-        named = Node::object([("anyOf", Node::array([named, null]))]);
+        let null = Json::object([("type", "null".into())]);
+        named = Json::object([("anyOf", Json::array([named, null]))]);
     }
     if let Some(description) = schema.description {
         named.set("description", one_line(description));
@@ -236,16 +216,16 @@ fn named_anew(mut named: Node, schema: &MetaSchema) -> Node {
     named
 }
 
-fn types(schema: &MetaSchema) -> Option<Node> {
+fn types(schema: &MetaSchema) -> Option<Json> {
     match schema.ty {
         "" => None,
-        ty if schema.nullable => Some(Node::array([ty, "null"])),
+        ty if schema.nullable => Some(Json::array([ty, "null"])),
         ty => Some(ty.into()),
     }
 }
 
 /// The format, in the words OpenAPI has.
-fn format(schema: &MetaSchema) -> Option<Node> {
+fn format(schema: &MetaSchema) -> Option<Json> {
     match schema.format? {
         "uint16" => Some("int32".into()),
         "uint32" | "uint64" => Some("int64".into()),
@@ -265,14 +245,14 @@ fn bounds(schema: &MetaSchema) -> (Option<f64>, Option<f64>) {
 }
 
 /// A number as people write it: whole ones without a point.
-fn number(value: f64) -> Node {
+fn number(value: f64) -> Json {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "it is whole, and far below 2^53"
     )]
     match value.fract() == 0.0 && value.abs() < 9e15 {
-        true => Node::Leaf((value as i64).into()),
-        false => Node::Leaf(value.into()),
+        true => Json::Leaf((value as i64).into()),
+        false => Json::Leaf(value.into()),
     }
 }
 
@@ -287,7 +267,7 @@ fn required(schema: &MetaSchema) -> Vec<&'static str> {
 }
 
 /// Documentation comments are broken into lines where the source is.
-fn one_line(text: &str) -> Node {
+fn one_line(text: &str) -> Json {
     let paragraphs = text
         .split("\n\n")
         .map(|paragraph| paragraph.replace('\n', " "));
@@ -297,15 +277,15 @@ fn one_line(text: &str) -> Node {
 
 /// The policies' schema, whose own text is JSON Schema already: what has a title there is a component here, and
 /// everything else is written out where it is used.
-fn policy_schemas() -> Vec<(String, Node)> {
-    let schema = Node::parse(policy::SCHEMA);
-    let parts = schema.get("$defs").map(Node::members).unwrap_or_default();
+fn policy_schemas() -> Vec<(String, Json)> {
+    let schema = Json::parse(policy::SCHEMA);
+    let parts = schema.get("$defs").map(Json::members).unwrap_or_default();
     let titled = parts
         .iter()
         .filter_map(|(_, part)| Some((title(part)?, part)));
     // A policy that is put gets its id from its address.
     let mut put = schema.clone();
-    put.set("required", Node::array(["organizer"]));
+    put.set("required", Json::array(["organizer"]));
     [(policy::POLICY_SCHEMA, &schema), (PUT_POLICY, &put)]
         .into_iter()
         .chain(titled)
@@ -319,15 +299,15 @@ fn policy_schemas() -> Vec<(String, Node)> {
         .collect()
 }
 
-fn policy_part(schema: &Node, parts: &[(String, Node)]) -> Node {
+fn policy_part(schema: &Json, parts: &[(String, Json)]) -> Json {
     let members = match schema {
-        Node::Object(members) => members,
-        Node::Array(items) => {
-            return Node::Array(items.iter().map(|item| policy_part(item, parts)).collect());
+        Json::Object(members) => members,
+        Json::Array(items) => {
+            return Json::Array(items.iter().map(|item| policy_part(item, parts)).collect());
         }
-        Node::Leaf(_) => return schema.clone(),
+        Json::Leaf(_) => return schema.clone(),
     };
-    let mut node = Node::object(Vec::<(String, Node)>::new());
+    let mut node = Json::object(Vec::<(String, Json)>::new());
     for (word, value) in members {
         match word.as_str() {
             "$ref" => {
@@ -342,7 +322,7 @@ fn policy_part(schema: &Node, parts: &[(String, Node)]) -> Node {
                 match found.and_then(title) {
                     Some(title) => node.set(word, format!("{COMPONENTS}{title}").as_str().into()),
                     None => found
-                        .map(Node::members)
+                        .map(Json::members)
                         .unwrap_or_default()
                         .iter()
                         .for_each(|(word, value)| {
@@ -356,6 +336,6 @@ fn policy_part(schema: &Node, parts: &[(String, Node)]) -> Node {
     node
 }
 
-fn title(schema: &Node) -> Option<&str> {
+fn title(schema: &Json) -> Option<&str> {
     schema.get("title")?.as_str()
 }

@@ -4,42 +4,42 @@
 
 use std::sync::LazyLock;
 
-use bookguard_core::input::Node;
+use bookguard_core::input::Json;
 
-static WRITTEN: LazyLock<Node> = LazyLock::new(|| Node::parse(include_str!("written.json")));
+static WRITTEN: LazyLock<Json> = LazyLock::new(|| Json::parse(include_str!("written.json")));
 
 /// A part of it.
-pub(super) fn part(name: &str) -> &'static Node {
+pub(super) fn part(name: &str) -> &'static Json {
     WRITTEN.get(name).expect("a test makes the document")
 }
 
 /// A part's members.
-pub(super) fn members(name: &str) -> impl Iterator<Item = (String, Node)> {
+pub(super) fn members(name: &str) -> impl Iterator<Item = (String, Json)> {
     part(name).members().iter().cloned()
 }
 
 /// The links of an operation's success.
-pub(super) fn links(id: &str) -> Node {
+pub(super) fn links(id: &str) -> Json {
     let rows = items(part("links").get(id));
     let links = rows.iter().flat_map(|row| {
-        let said = |name| row.get(name).and_then(Node::as_str).unwrap_or_default();
+        let said = |name| row.get(name).and_then(Json::as_str).unwrap_or_default();
         let value = format!("$response.body#{}", said("at"));
-        let parameters = Node::object([(said("parameter"), value.as_str().into())]);
+        let parameters = Json::object([(said("parameter"), value.as_str().into())]);
         let targets = items(row.get("to")).iter();
-        targets.filter_map(Node::as_str).map(move |target| {
+        targets.filter_map(Json::as_str).map(move |target| {
             let link = [
                 ("operationId", target.into()),
                 ("parameters", parameters.clone()),
             ];
-            (target, Node::object(link))
+            (target, Json::object(link))
         })
     });
-    Node::object(links)
+    Json::object(links)
 }
 
-fn items(list: Option<&Node>) -> &[Node] {
+fn items(list: Option<&Json>) -> &[Json] {
     match list {
-        Some(Node::Array(items)) => items,
+        Some(Json::Array(items)) => items,
         _ => &[],
     }
 }

@@ -62,7 +62,7 @@ impl Failure {
         Failure::new(
             phase,
             FailureClass::Timeout,
-            &format!("{} ms were over while {doing}", total.as_millis()),
+            &format!("timed out after {} ms, while {doing}", total.as_millis()),
         )
     }
 
@@ -72,7 +72,7 @@ impl Failure {
             Phase::Connect,
             FailureClass::OurFault,
             &format!(
-                "{} ms were over while the proxy of this service opened the connection",
+                "timed out after {} ms, while the proxy of this service was opening the connection",
                 total.as_millis()
             ),
         )

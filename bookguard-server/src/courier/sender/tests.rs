@@ -288,7 +288,7 @@ async fn a_receiver_that_stalls_costs_the_deadline_and_no_more() {
     );
     assert_eq!(
         headers.detail.as_deref(),
-        Some("150 ms were over while waiting for the answer to begin")
+        Some("timed out after 150 ms, while waiting for the answer to begin")
     );
     assert!(
         (150..5000).contains(&headers.duration_ms),

@@ -12,9 +12,9 @@ use bookguard_core::features::events::{EventWithAttempts, GetEvent};
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Quota, Scopes, Timestamp};
+use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Scopes, Timestamp};
 use bookguard_core::operation::{self, Action, Finished, Operation, Request};
-use bookguard_core::service::{self, Config};
+use bookguard_core::service::ServiceConfig;
 use bookguard_core::store::Database;
 use bookguard_core::webhook::Secret;
 use bookguard_test_postgres::Postgres;
@@ -87,23 +87,13 @@ impl Node {
         let (outbox, deliveries) = Outbox::new();
         let outbox = Arc::new(outbox);
         let key = place.folder.path().join("ledger.key");
-        let config = Config {
-            db: place.db.clone(),
-            create: true,
+        let config = ServiceConfig {
             ledger_key: Some(LedgerKeySource::File(key)),
-            guard_file: None,
-            public_url: "http://127.0.0.1".to_owned(),
-            registration: service::RegistrationMode::Open,
-            library_policies: true,
             clock: Clock::Set(Arc::clone(clock)),
             outbox: Some(Arc::clone(&outbox)),
-            // Whatever an endpoint's address was checked by when it was made, the courier checks it again.
-            endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
             verifies_endpoints: false,
             report: |_| {},
-            min_free_disk: 0,
-            quota: Quota::GENEROUS,
-            commit_delay: Duration::ZERO,
+            ..ServiceConfig::of(place.db.clone())
         };
         let (service, _) = waiting(|| Service::open(config)).await.unwrap();
         Node {

@@ -84,7 +84,7 @@ async fn accepted(target: &Target<'_>, folder: &Path) {
         let ran = verify_packet(folder, name, text, &vkey).await;
         let says = ran
             .stdout
-            .contains("not what the frozen terms say in words");
+            .contains("not the text made anew from the frozen terms");
         assert_eq!((ran.code, says), (Some(exit), exit == 6), "{ran:?}");
     }
     let packet = packet.json();

@@ -50,8 +50,9 @@ fn makes_an_error(before: &str) -> bool {
     let last = name.rsplit("::").next().unwrap_or_default();
     match last {
         "invalid" | "conflict" => name.contains("Error::") && arguments.is_empty(),
-        "new" if name == "Refusal::new" => arguments.is_empty(),
+        "new" if name == "FieldError::new" => arguments.matches(',').count() == 1,
         "new" => arguments.starts_with("Kind::") && arguments.ends_with(','),
+        "fault" if name == "Error::fault" => arguments.matches(',').count() == 1,
         "http" | "framing" => arguments.starts_with("StatusCode::") && arguments.ends_with(','),
         "fault" | "refused" | "fault_here" => arguments.is_empty(),
         "fault_at" | "query_fault" | "warning" => {
@@ -126,6 +127,8 @@ fn a_literal_is_a_code_where_an_error_is_made_of_it() {
         ("Err(Error::conflict(\n    ", true),
         ("Error::new(Kind::Forbidden, ", true),
         ("Refusal::http(StatusCode::NOT_FOUND, ", true),
+        ("Error::fault(\"/at\", ", true),
+        ("Error::fault(", false),
         ("return v.fault(", true),
         ("form.fault_at(\"since\", ", true),
         ("form.fault_at(", false),

@@ -110,11 +110,11 @@ async fn whatever_the_proxy_does_wrong_is_our_fault() {
         through(&proxy.url("user:hunter2@"), AddressRules::dev(), 200),
     );
     let says = |answer| (Way::Says(answer), &patient);
-    let no = "opened no connection";
+    let no = "did not open a connection";
     for ((way, sender), what) in [
         (
             says("HTTP/1.1 407 No\r\n\r\n"),
-            "wants other credentials (407)",
+            "refused the credentials (407)",
         ),
         (says("HTTP/1.1 403 No\r\n\r\n"), &format!("{no} (403)")),
         (says("HTTP/1.1 502 No\r\n\r\nbody"), &format!("{no} (502)")),
@@ -133,12 +133,12 @@ async fn whatever_the_proxy_does_wrong_is_our_fault() {
             "sent more than its answer",
         ),
         (says("HTTP/1.1 200 OK\r\nhalf"), "closed the connection"),
-        ((Way::Endless, &patient), "answered without an end"),
+        ((Way::Endless, &patient), "sent an answer that does not end"),
         ((Way::Closes, &patient), "closed the connection"),
         ((Way::Resets, &patient), "broke off"),
         (
             (Way::Silent, &impatient),
-            "200 ms were over while the proxy of this service opened",
+            "timed out after 200 ms, while the proxy of this service was opening",
         ),
     ] {
         proxy.way(way);

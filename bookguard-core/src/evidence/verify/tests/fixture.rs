@@ -20,8 +20,8 @@ use crate::ledger::{Checkpoint, Disclosure, EventBody, Leaf, Signer, TlogProof, 
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
-    self, Actor, Booked, Cancellation, Decision, EventDate, EvidenceItem, MissingZone,
-    PastReschedule, Policy, PolicySource, Reason, Resolution, Terms, TermsDisclosure,
+    self, Actor, Booked, Cancellation, EventDate, EvidenceItem, MissingZone, PastReschedule,
+    Policy, PolicySource, Reason, Resolution, ResolutionDecision, Terms, TermsDisclosure,
 };
 
 /// A ledger of a few bookings.
@@ -449,7 +449,7 @@ impl Fixture {
     fn decide(&mut self, which: usize, refund: &str) {
         let mut kept = self.kept.remove(which);
         let now = at("2026-05-27T10:00:00Z");
-        let decision = Decision {
+        let decision = ResolutionDecision {
             refund: Amount::parse(refund, Currency::USD).unwrap(),
             decided_by: "disputes".to_owned(),
             rationale: "The storm was local.".to_owned(),

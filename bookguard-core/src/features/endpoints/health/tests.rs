@@ -1,7 +1,6 @@
 //! Endpoints that fail, are suspended, tried again and resumed.
 
 use crate::engine::command::NewEvent;
-use crate::features::endpoints::EndpointUpdate;
 use crate::features::fixture::*;
 use crate::limits::{
     LEASE_MS, MOVED_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS,
@@ -312,15 +311,13 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         ("https://example.com/7", true, None),
     ] {
         let mut work = with_health(EndpointHealth::of(Active));
-        let update = EndpointUpdate {
+        let changes = EndpointChanges {
             url: Some(url.to_owned()),
-            verifies,
-            ..EndpointUpdate::default()
+            ..EndpointChanges::default()
         };
         let ask = UpdateEndpoint {
-            partner_id: id(1),
-            endpoint_id: id(7),
-            update,
+            verifies,
+            ..update(changes)
         };
         done(&mut work, &command(ask));
         assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
@@ -372,17 +369,12 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
         ),
     ] {
         let mut work = with_health(health);
-        let update = EndpointUpdate {
+        let changes = EndpointChanges {
             url: url.map(str::to_owned),
             enabled,
-            ..EndpointUpdate::default()
+            ..EndpointChanges::default()
         };
-        let ask = UpdateEndpoint {
-            partner_id: id(1),
-            endpoint_id: id(7),
-            update,
-        };
-        done(&mut work, &at(5, ask));
+        done(&mut work, &at(5, update(changes)));
         let endpoint = &work.partners[&id(1)].endpoints[0];
         assert_eq!(endpoint.health(), after, "{health:?} {enabled:?} {url:?}");
         assert_eq!(endpoint.enabled, after.status != Disabled);

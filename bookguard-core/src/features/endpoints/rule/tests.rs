@@ -1,8 +1,8 @@
 //! Endpoints changed and brought back, and secrets that replace each other.
 
+use crate::features::endpoints::NewSecret;
 use crate::features::endpoints::secrets::RotateSecret;
 use crate::features::endpoints::testing::TestEndpoint;
-use crate::features::endpoints::{EndpointUpdate, NewSecret};
 use crate::features::fixture::*;
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
 use crate::webhook::{Secret, SecretTerm};
@@ -20,11 +20,15 @@ fn secret(n: u8) -> NewSecret {
     }
 }
 
-fn update(update: EndpointUpdate) -> UpdateEndpoint {
+/// With a secret of its own, or without one.
+fn own(secret: Option<NewSecret>) -> UpdateEndpoint {
+    let changes = EndpointChanges {
+        own_secret: Some(secret.is_some()),
+        ..EndpointChanges::default()
+    };
     UpdateEndpoint {
-        partner_id: id(1),
-        endpoint_id: id(7),
-        update,
+        secret,
+        ..update(changes)
     }
 }
 
@@ -48,25 +52,24 @@ fn what_is_not_named_stays_and_what_says_nothing_new_writes_nothing() {
     let mut work = with_endpoint(EndpointStatus::Active);
     let before = work.partners[&id(1)].endpoints[0].clone();
     for same in [
-        EndpointUpdate::default(),
-        EndpointUpdate {
+        EndpointChanges::default(),
+        EndpointChanges {
             url: Some(before.url.clone()),
             events: Some(before.events.clone()),
             description: Some(None),
             rate_limit_per_second: Some(None),
             enabled: Some(true),
-            own_secret: Some(None),
-            verifies: true,
+            own_secret: Some(false),
         },
     ] {
         let (changes, reply) = done(&mut work, &at(5, update(same)));
         assert!(changes.is_empty(), "{changes:?}");
         assert_eq!(reply.endpoint, before);
     }
-    let words = EndpointUpdate {
+    let words = EndpointChanges {
         description: Some(Some("mine".to_owned())),
         rate_limit_per_second: Some(Some(9)),
-        ..EndpointUpdate::default()
+        ..EndpointChanges::default()
     };
     let (changes, reply) = done(&mut work, &at(5, update(words)));
     assert!(matches!(
@@ -96,9 +99,9 @@ fn an_endpoint_is_disabled_and_brought_back_and_since_when_is_kept() {
         let mut work = with_endpoint(from);
         let command = at(
             5,
-            update(EndpointUpdate {
+            update(EndpointChanges {
                 enabled: Some(enabled),
-                ..EndpointUpdate::default()
+                ..EndpointChanges::default()
             }),
         );
         let (changes, reply) = done(&mut work, &command);
@@ -126,8 +129,7 @@ fn nobody_changes_another_partners_endpoint_or_its_secret() {
     let work = with_endpoint(EndpointStatus::Active);
     let foreign = UpdateEndpoint {
         partner_id: id(2),
-        endpoint_id: id(7),
-        update: EndpointUpdate::default(),
+        ..update(EndpointChanges::default())
     };
     assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
     let foreign = RotateSecret {
@@ -148,21 +150,17 @@ fn nobody_changes_another_partners_endpoint_or_its_secret() {
 #[test]
 fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
     let mut work = with_endpoint(EndpointStatus::Active);
-    let own = |n| EndpointUpdate {
-        own_secret: Some(n),
-        ..EndpointUpdate::default()
-    };
     assert_eq!(
         refusal(decide(&work, &at(5, rotate(Some(7), 1, 0)))),
         "no_own_secret"
     );
-    let (_, reply) = done(&mut work, &at(5, update(own(Some(secret(1))))));
+    let (_, reply) = done(&mut work, &at(5, own(Some(secret(1)))));
     let first = reply;
     assert!(first.endpoint.own_secret);
     assert_eq!(first.secret.as_deref(), Some("secret 1"));
     let switch = NOW.plus_ms(5 + SECRET_OVERLAP_DEFAULT_MS);
     assert_eq!(first.switches_at, Some(switch));
-    let (changes, reply) = done(&mut work, &at(6, update(own(Some(secret(2))))));
+    let (changes, reply) = done(&mut work, &at(6, own(Some(secret(2)))));
     assert!(changes.is_empty(), "it has one: {changes:?}");
     let again = reply;
     assert_eq!((again.secret, again.switches_at), (None, None));
@@ -173,7 +171,7 @@ fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
         [SecretTerm::at_once(NOW.plus_ms(7))],
         "what signs nothing any more is forgotten"
     );
-    let (_, reply) = done(&mut work, &at(8, update(own(None))));
+    let (_, reply) = done(&mut work, &at(8, own(None)));
     assert!(!reply.endpoint.own_secret);
     assert!(work.secrets.values().all(Vec::is_empty));
 }
@@ -181,11 +179,7 @@ fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
 #[test]
 fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
     let mut work = with_endpoint(EndpointStatus::Active);
-    let given = EndpointUpdate {
-        own_secret: Some(Some(secret(1))),
-        ..EndpointUpdate::default()
-    };
-    done(&mut work, &at(5, update(given)));
+    done(&mut work, &at(5, own(Some(secret(1)))));
     let delete = DeleteEndpoint {
         partner_id: id(1),
         endpoint_id: id(7),
@@ -291,14 +285,13 @@ fn an_address_has_one_endpoint_of_a_partner() {
     assert!(refused.message.contains(&there[0].endpoint_id.to_string()));
     let moved = |n: u8| {
         let url = Some(format!("https://example.com/{n}"));
-        let update = EndpointUpdate {
+        let changes = EndpointChanges {
             url,
-            ..EndpointUpdate::default()
+            ..EndpointChanges::default()
         };
         command(UpdateEndpoint {
-            partner_id: id(1),
             endpoint_id: id(8),
-            update,
+            ..update(changes)
         })
     };
     assert_eq!(refusal(decide(&state(), &moved(7))), "duplicate_endpoint");

@@ -17,9 +17,9 @@ use crate::features::partners::{Registration, SetQuota};
 use crate::features::retention::Begin;
 use crate::guard::Guard;
 use crate::ledger::rollback::PublishedHead;
-use crate::model::{BookingId, Endpoint, Quota, QuotaChanges, Scopes, Timestamp};
+use crate::model::{BookingId, Endpoint, QuotaChanges, Scopes, Timestamp};
 use crate::operation::{self, Action, Operation, Request};
-use crate::service::{self, Closing, Config, OpenError, Service};
+use crate::service::{Closing, OpenError, Service, ServiceConfig};
 use crate::session::{Authority, Session};
 use crate::store::conn::{Row, Statement};
 use crate::store::load::event_type;
@@ -32,22 +32,11 @@ pub(in crate::store) fn open(
     db: &Path,
     clock: &Arc<AtomicI64>,
 ) -> Result<(Arc<Service>, Closing), OpenError> {
-    Service::open(Config {
-        db: db.into(),
-        create: true,
-        ledger_key: None,
-        guard_file: None,
+    Service::open(ServiceConfig {
         public_url: "https://api.example.com".to_owned(),
-        registration: service::RegistrationMode::Open,
-        library_policies: true,
         clock: Clock::Set(Arc::clone(clock)),
-        outbox: None,
-        endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
         verifies_endpoints: false,
-        report: |line| eprintln!("{line}"),
-        min_free_disk: 0,
-        quota: Quota::GENEROUS,
-        commit_delay: std::time::Duration::ZERO,
+        ..ServiceConfig::of(db.into())
     })
 }
 

@@ -7,24 +7,24 @@ use serde_json::Value;
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Node {
+pub enum Json {
     /// An object's members.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, Json)>),
     /// An array's items.
-    Array(Vec<Node>),
+    Array(Vec<Json>),
     /// Anything else.
     Leaf(Value),
 }
 
-impl Node {
+impl Json {
     /// An object of these members.
-    pub fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Node)>) -> Self {
+    pub fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Json)>) -> Self {
         let members = members.into_iter();
         Self::Object(members.map(|(name, node)| (name.into(), node)).collect())
     }
 
     /// An array of these items.
-    pub fn array<T: Into<Node>>(items: impl IntoIterator<Item = T>) -> Self {
+    pub fn array<T: Into<Json>>(items: impl IntoIterator<Item = T>) -> Self {
         Self::Array(items.into_iter().map(Into::into).collect())
     }
 
@@ -34,7 +34,7 @@ impl Node {
     }
 
     /// A member of an object.
-    pub fn get(&self, name: &str) -> Option<&Node> {
+    pub fn get(&self, name: &str) -> Option<&Json> {
         self.members()
             .iter()
             .find(|(known, _)| known == name)
@@ -42,7 +42,7 @@ impl Node {
     }
 
     /// The members of an object; none of anything else.
-    pub fn members(&self) -> &[(String, Node)] {
+    pub fn members(&self) -> &[(String, Json)] {
         match self {
             Self::Object(members) => members,
             Self::Array(_) | Self::Leaf(_) => &[],
@@ -50,7 +50,7 @@ impl Node {
     }
 
     /// Puts a member in its place, or at the end.
-    pub fn set(&mut self, name: &str, node: Node) {
+    pub fn set(&mut self, name: &str, node: Json) {
         if let Self::Object(members) = self {
             match members.iter_mut().find(|(known, _)| known == name) {
                 Some((_, place)) => *place = node,
@@ -60,7 +60,7 @@ impl Node {
     }
 
     /// Changes it as a JSON merge patch says (RFC 7386).
-    pub fn patch(&mut self, patch: &Node) {
+    pub fn patch(&mut self, patch: &Json) {
         for (name, change) in patch.members() {
             match change {
                 Self::Leaf(Value::Null) => self.remove(name),
@@ -94,7 +94,7 @@ impl Node {
 }
 
 /// On one line.
-impl fmt::Display for Node {
+impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(members) if members.is_empty() => f.write_str("{}"),
@@ -118,7 +118,7 @@ impl fmt::Display for Node {
     }
 }
 
-impl From<Value> for Node {
+impl From<Value> for Json {
     fn from(value: Value) -> Self {
         match value {
             Value::Object(members) => Self::object(
@@ -132,22 +132,22 @@ impl From<Value> for Node {
     }
 }
 
-impl From<Node> for Value {
-    fn from(node: Node) -> Self {
+impl From<Json> for Value {
+    fn from(node: Json) -> Self {
         match node {
-            Node::Object(members) => members
+            Json::Object(members) => members
                 .into_iter()
                 .map(|(name, node)| (name, Self::from(node)))
                 .collect(),
-            Node::Array(items) => items.into_iter().collect(),
-            Node::Leaf(leaf) => leaf,
+            Json::Array(items) => items.into_iter().collect(),
+            Json::Leaf(leaf) => leaf,
         }
     }
 }
 
 macro_rules! leaves {
     ($($leaf:ty),+) => {
-        $(impl From<$leaf> for Node {
+        $(impl From<$leaf> for Json {
             fn from(leaf: $leaf) -> Self {
                 Self::Leaf(leaf.into())
             }
@@ -157,47 +157,47 @@ macro_rules! leaves {
 
 leaves!(&str, String, bool, i32, i64, usize, f64);
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
 
         impl<'de> Visitor<'de> for Reader {
-            type Value = Node;
+            type Value = Json;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("JSON")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Node::Object(members))
+                Ok(Json::Object(members))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = seq.next_element()? {
                     items.push(item);
                 }
-                Ok(Node::Array(items))
+                Ok(Json::Array(items))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+            fn visit_str<E>(self, text: &str) -> Result<Json, E> {
                 Ok(text.into())
             }
-            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+            fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
                 Ok(value.into())
             }
-            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-                Ok(Node::Leaf(value.into()))
+            fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+                Ok(Json::Leaf(value.into()))
             }
-            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Leaf(value.into()))
+            fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+                Ok(Json::Leaf(value.into()))
             }
-            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-                Ok(Node::Leaf(value.into()))
+            fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+                Ok(Json::Leaf(value.into()))
             }
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Leaf(Value::Null))
+            fn visit_unit<E>(self) -> Result<Json, E> {
+                Ok(Json::Leaf(Value::Null))
             }
         }
 
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_patch_puts_changes_and_removes() {
-        let mut node = Node::parse(r#"{"a": {"b": 1, "c": 2}, "d": 3}"#);
-        node.patch(&Node::parse(
+        let mut node = Json::parse(r#"{"a": {"b": 1, "c": 2}, "d": 3}"#);
+        node.patch(&Json::parse(
             r#"{"a": {"b": null, "e": [1]}, "d": {"f": 4}, "g": 5}"#,
         ));
         assert_eq!(

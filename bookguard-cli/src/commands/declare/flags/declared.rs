@@ -1,0 +1,131 @@
+//! What an operation declares, as fields that can be typed: what they are called, what help says of them, how they are typed.
+
+use bookguard_core::input::Json;
+use bookguard_core::operation::{QueryForm, Route};
+use bookguard_core::policy::POLICY_SCHEMA;
+
+use super::field::{Field, Form, Place, kebab};
+
+const SCHEMAS: &str = "#/components/schemas/";
+
+/// What can be typed for a route.
+pub(super) fn fields(route: &Route) -> Vec<Field> {
+    let path = route.parameters().map(of_path);
+    let query = route.query.iter().map(|parameter| {
+        let form = match parameter.form {
+            QueryForm::Flag => Form::Says("true"),
+            _ => Form::Text,
+        };
+        Field::new(Place::Query, parameter.name, parameter.description, form)
+    });
+    let mut fields: Vec<Field> = path.chain(query).collect();
+    if let Some(body) = route.body.declaration() {
+        let schemas = body.schemas();
+        members(&schemas[0].1, &schemas, ("", "", true), &mut fields);
+    }
+    fields
+}
+
+fn of_path(name: &'static str) -> Field {
+    let noun = kebab(name.trim_end_matches("Id")).replace('-', " ");
+    let field = Field::new(Place::Path, name, &format!("The {noun}'s id"), Form::Text);
+    field.map(|arg| arg.required(true).long(None))
+}
+
+/// The fields of an object's members, and of those of an object within it. `outer` is what the object stands in: its path there,
+/// what is said of it, and whether it must be there.
+fn members(
+    object: &Json,
+    named: &[(String, Json)],
+    outer: (&str, &str, bool),
+    fields: &mut Vec<Field>,
+) {
+    let required = words(object.get("required"));
+    let properties = object.get("properties").map(Json::members);
+    for (name, member) in properties.unwrap_or_default() {
+        let (reference, schema) = followed(member, named);
+        let about = member.get("description").and_then(Json::as_str);
+        let about = about.unwrap_or(outer.1);
+        let is_required = required.contains(&name.as_str()) && outer.2;
+        let path = format!("{}{name}", outer.0);
+        if schema.get("properties").is_some() {
+            let within = (&*format!("{path}."), about, is_required);
+            members(schema, named, within, fields);
+            continue;
+        }
+        let form = match reference {
+            Some(POLICY_SCHEMA) => Form::File,
+            _ => form(schema),
+        };
+        let (about, null) = about.split_once("; null ").unwrap_or((about, ""));
+        // What follows is said of the value again.
+        let (null, more) = null.split_once(". ").unwrap_or((null, ""));
+        let about = format!("{} {more}", about.trim_end_matches('.'));
+        let about = limited(about.trim_end(), schema, named);
+        let field = Field::new(Place::Body, &path, &about, form);
+        fields.push(field.map(|arg| arg.required(is_required)));
+        fields.extend(opposite(schema).map(|form| {
+            let field = Field::new(Place::Body, &path, null.trim_start_matches("for "), form);
+            field.called(&format!("no-{}", kebab(&path)))
+        }));
+    }
+}
+
+/// How null is typed, where the value or those of its pairs may be null.
+fn opposite(schema: &Json) -> Option<Form> {
+    let nullable = |schema: &Json| words(schema.get("type")).contains(&"null");
+    match schema.get("additionalProperties").is_some_and(nullable) {
+        true => Some(Form::Nulls),
+        false => nullable(schema).then_some(Form::Says("null")),
+    }
+}
+
+/// The name that a schema refers to, and what that is if it is known.
+fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n str>, &'n Json) {
+    let reference = schema.get("$ref").and_then(Json::as_str);
+    let reference = reference.map(|path| path.trim_start_matches(SCHEMAS));
+    let found = named.iter().find(|(known, _)| Some(&**known) == reference);
+    (reference, found.map_or(schema, |(_, found)| found))
+}
+
+/// What a field is about, with its words, limits and default.
+fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
+    let mut about = about.trim_end_matches('.').to_owned();
+    let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);
+    let choices = words(choices.get("enum"));
+    if choices.first().is_some_and(|first| !about.contains(first)) {
+        about = format!("{about}: {}", choices.join(", "));
+    }
+    if let (Form::Whole, Some(least), Some(most)) =
+        (form(schema), schema.get("minimum"), schema.get("maximum"))
+    {
+        about = format!("{about}; {least} to {most}");
+    }
+    if matches!(form(schema), Form::List | Form::Pairs) {
+        about.push_str("; may be given several times");
+    }
+    match schema.get("default") {
+        Some(default) => format!("{about} [default: {default}]"),
+        None => about,
+    }
+}
+
+fn form(schema: &Json) -> Form {
+    let ty = schema.get("type");
+    let kind = ty.and_then(Json::as_str);
+    match kind.or_else(|| words(ty).first().copied()) {
+        Some("boolean") => Form::Says("true"),
+        Some("integer") => Form::Whole,
+        Some("number") => Form::Number,
+        Some("array") => Form::List,
+        Some("object") => Form::Pairs,
+        _ => Form::Text,
+    }
+}
+
+fn words(list: Option<&Json>) -> Vec<&str> {
+    match list {
+        Some(Json::Array(items)) => items.iter().filter_map(Json::as_str).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,211 @@
+//! One value of a request: the flag it is typed as, and the JSON that what was typed stands for.
+//!
+//! Invariant: no number passes through a float.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use serde_json::value::RawValue;
+
+use crate::commands::declare::members::{Members, text};
+use crate::failure::Failure;
+use crate::files::{self, REQUEST_BYTES};
+
+/// One value of a request.
+pub(super) struct Field {
+    pub(super) place: Place,
+    /// Its name there; of a member within a member, both.
+    pub(super) name: String,
+    pub(super) arg: Arg,
+    pub(super) form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Path,
+    Query,
+    Body,
+}
+
+/// How what is typed becomes JSON.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    Text,
+    Number,
+    Whole,
+    List,
+    Pairs,
+    /// Keys of pairs that are taken away.
+    Nulls,
+    /// A flag that says this.
+    Says(&'static str),
+    /// JSON in a file.
+    File,
+    /// Whatever its reader makes of it.
+    Read(Read),
+}
+
+/// Reads what was typed in a form of its own: the JSON it stands for, or why not.
+pub(super) type Read = fn(&str) -> Result<String, String>;
+
+impl Field {
+    pub(super) fn new(place: Place, name: &str, about: &str, form: Form) -> Self {
+        let about = about.trim_start_matches("true: ").trim_end_matches('.');
+        let arg = Arg::new("").help(capital(&in_flags(about)));
+        let arg = match form {
+            Form::Says(_) => arg.action(ArgAction::SetTrue),
+            Form::List => arg.action(ArgAction::Append).value_delimiter(','),
+            Form::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
+            Form::Nulls => arg.action(ArgAction::Append),
+            Form::File => arg.value_parser(value_parser!(PathBuf)).value_name("FILE"),
+            Form::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
+            Form::Whole => arg.allow_negative_numbers(true).value_name("N"),
+            Form::Text | Form::Read(_) => arg,
+        };
+        let field = Self {
+            place,
+            name: name.to_owned(),
+            arg,
+            form,
+        };
+        field.called(&kebab(name))
+    }
+
+    /// With its argument changed.
+    pub(super) fn map(self, change: impl FnOnce(Arg) -> Arg) -> Self {
+        Self {
+            arg: change(self.arg),
+            ..self
+        }
+    }
+
+    /// With another flag.
+    pub(super) fn called(self, flag: &str) -> Self {
+        let value = flag.trim_start_matches("no-").replace('-', "_");
+        self.map(|arg| {
+            let is_pair = |names: &[_]| {
+                names
+                    .iter()
+                    .any(|name: &clap::builder::Str| name.contains('='))
+            };
+            let is_pair = arg.get_value_names().is_some_and(is_pair);
+            let arg = arg.id(flag.to_owned()).long(flag.to_owned());
+            match is_pair {
+                true => arg,
+                false => arg.value_name(value.to_ascii_uppercase()),
+            }
+        })
+    }
+
+    fn id(&self) -> &str {
+        self.arg.get_id().as_str()
+    }
+
+    pub(super) fn typed<'m>(&self, matches: &'m ArgMatches) -> Option<&'m str> {
+        matches.get_one::<String>(self.id()).map(String::as_str)
+    }
+
+    fn all<'m>(&self, matches: &'m ArgMatches) -> impl Iterator<Item = &'m String> {
+        matches.get_many(self.id()).into_iter().flatten()
+    }
+
+    pub(super) fn in_query(&self, matches: &ArgMatches) -> Option<String> {
+        match self.form {
+            Form::Says(word) => matches.get_flag(self.id()).then(|| word.to_owned()),
+            _ => self.typed(matches).map(str::to_owned),
+        }
+    }
+
+    /// Puts the JSON of what was typed where it belongs, if it was.
+    pub(super) fn put(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), Failure> {
+        let read = |read: Read| self.typed(matches).map(read).transpose();
+        let json = match self.form {
+            Form::Text => Ok(self.typed(matches).map(text)),
+            Form::Number => read(digits),
+            Form::Whole => read(whole),
+            Form::Read(reader) => read(reader),
+            Form::Says(word) => Ok(matches.get_flag(self.id()).then(|| word.to_owned())),
+            Form::File => {
+                let file = matches.get_one::<PathBuf>(self.id());
+                Ok(file.map(|file| json(file)).transpose()?)
+            }
+            Form::List => {
+                let words: Vec<String> = self.all(matches).map(|word| text(word)).collect();
+                Ok((!words.is_empty()).then(|| format!("[{}]", words.join(","))))
+            }
+            Form::Pairs | Form::Nulls => self.put_pairs(matches, members).map(|()| None),
+        };
+        let json = json.map_err(|why| Failure::Usage(format!("--{} {why}", self.id())))?;
+        members.put(&self.name, json);
+        Ok(())
+    }
+
+    fn put_pairs(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), String> {
+        for typed in self.all(matches) {
+            let pair = match self.form {
+                Form::Nulls => Some((typed.as_str(), "null".to_owned())),
+                _ => typed.split_once('=').map(|(key, value)| (key, text(value))),
+            };
+            let (key, json) =
+                pair.ok_or_else(|| format!("is \"{typed}\"; write it like KEY=VALUE"))?;
+            if !members.put_pair(&self.name, key, json) {
+                return Err(format!(
+                    "names \"{key}\", which is named twice; give every key once"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number exactly as it was typed.
+fn digits(typed: &str) -> Result<String, String> {
+    let number = typed.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let json = number.then(|| RawValue::from_string(typed.to_owned()).ok());
+    let json = json.flatten().map(|json| json.get().to_owned());
+    json.ok_or_else(|| {
+        format!("is \"{typed}\", which is not a number; write it like 1200 or 1200.50")
+    })
+}
+
+fn whole(typed: &str) -> Result<String, String> {
+    let number = typed.parse::<i64>().map(|number| number.to_string());
+    number.map_err(|_| format!("is \"{typed}\"; it must be a whole number"))
+}
+
+/// JSON in a file, exactly as it is there.
+fn json(file: &Path) -> Result<String, Failure> {
+    let text = files::text(file, REQUEST_BYTES)?;
+    let json = RawValue::from_string(text)
+        .map_err(|e| Failure::Usage(format!("{} is not JSON: {e}", file.display())))?;
+    Ok(json.get().to_owned())
+}
+
+/// Names of fields between backticks, as flags.
+fn in_flags(about: &str) -> String {
+    let parts = about.split('`').enumerate();
+    let parts = parts.map(|(index, part)| match index % 2 {
+        0 => part.to_owned(),
+        _ => format!("--{}", kebab(part)),
+    });
+    parts.collect()
+}
+
+/// `eventDate` as `event-date`.
+pub(super) fn kebab(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        match c {
+            '.' => out.push('-'),
+            c if c.is_ascii_uppercase() => out.extend(['-', c.to_ascii_lowercase()]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}

@@ -1,0 +1,244 @@
+//! What a change does to the state of its batch.
+
+use std::collections::BTreeMap;
+
+use super::{BatchState, KeyState, LatestPolicy, PartnerState};
+use crate::engine::change::{Change, Content, DeliveryState, Entry, Pruned};
+use crate::engine::command::KeptPolicy;
+use crate::model::{
+    ApiKey, ApiKeyId, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Timestamp, Usage,
+};
+use crate::policy::PolicySetVersion;
+
+impl BatchState {
+    /// Makes a change visible to the commands that follow.
+    ///
+    /// `BookingAdded` and `Entry` need no trace here beyond counts and the size: nothing in the same batch can name a booking
+    /// whose id has not been answered yet, except through `chains`, which `Entry` updates.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::PartnerAdded { partner, .. } => {
+                let state = PartnerState::new((**partner).clone());
+                self.partners.insert(partner.partner_id, state);
+            }
+            Change::PartnerStatusChanged { partner_id, status } => {
+                self.with_partner(*partner_id, |state| state.partner.status = *status);
+            }
+            Change::KeyAdded { partner_id, key } => self.add_key(*partner_id, key.key.clone()),
+            Change::KeyRevoked { api_key_id, at } => self.revoke_key(api_key_id, *at),
+            Change::PolicyAdded {
+                partner_id,
+                kept,
+                versions,
+            } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
+            Change::PartnerDecided {
+                partner_id,
+                settings,
+            } => self.with_partner(*partner_id, |state| {
+                state.partner.settings = (**settings).clone();
+            }),
+            Change::Entry(entry) => self.append(entry),
+            Change::LogRenamed { origin, vkey } => {
+                self.origin.clone_from(origin);
+                self.vkey.clone_from(vkey);
+                self.rollback = None;
+            }
+            Change::BookingChanged(booking) => {
+                self.bookings
+                    .insert(booking.booking.booking_id, (**booking).clone());
+            }
+            Change::EventAdded(event) => {
+                self.with_partner(event.partner_id, |state| {
+                    state.events = event.seq;
+                    state.usage.count_event(event.event_id.made_at());
+                });
+            }
+            Change::DeliveryAdded {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                if let Some(event) = self.events.get_mut(event_id) {
+                    event.endpoints.push(*endpoint_id);
+                }
+                self.take_room(*endpoint_id, state);
+                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            }
+            Change::DeliveryUpdated {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                self.take_room(*endpoint_id, state);
+                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            }
+            // Whoever holds it holds it still.
+            Change::DeliveryRenewed {
+                event_id,
+                endpoint_id,
+                state,
+            } => {
+                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            }
+            Change::EventRetried { event_id, retries } => {
+                if let Some(event) = self.events.get_mut(event_id) {
+                    event.retries = *retries;
+                }
+            }
+            Change::EventPruned { event_id, pruned } => self.prune(event_id, *pruned),
+            Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::EndpointAdded {
+                partner_id,
+                endpoint,
+            } => {
+                self.with_partner(*partner_id, |state| {
+                    state.endpoints.push((**endpoint).clone())
+                });
+            }
+            Change::EndpointHealthChanged {
+                endpoint_id,
+                health,
+            } => {
+                if let Some(known) = self.health.get_mut(endpoint_id) {
+                    *known = *health;
+                }
+                self.with_endpoint(endpoint_id, |endpoint| {
+                    *endpoint = endpoint.clone().with_health(*health);
+                });
+            }
+            Change::EndpointChanged { endpoint, .. } => {
+                self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
+            }
+            Change::SecretAdded { owner, term, .. } => {
+                self.secrets.entry(*owner).or_default().push(*term);
+            }
+            Change::SecretsForgotten { owner, made_before } => {
+                if let Some(terms) = self.secrets.get_mut(owner) {
+                    terms.retain(|term| made_before.is_some_and(|before| term.made >= before));
+                }
+            }
+            Change::RecoveryAdded {
+                partner_id,
+                recovery,
+            }
+            | Change::RecoveryUpdated {
+                partner_id,
+                recovery,
+            } => {
+                let now = (*partner_id, (**recovery).clone());
+                self.recoveries.insert(recovery.recovery_id, now);
+            }
+            Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
+            Change::QuotaSet { partner_id, quota } => {
+                self.with_partner(*partner_id, |state| state.quota = *quota);
+            }
+            Change::BookingAdded(new) => self.with_partner(new.booking.partner_id, |state| {
+                state.usage.bookings += 1;
+                state.usage.bytes += new.bytes();
+            }),
+            Change::AttemptAdded { .. }
+            | Change::AnswerReplaced { .. }
+            | Change::AnswersForgotten { .. }
+            | Change::WriteTried => {}
+        }
+    }
+
+    fn add_key(&mut self, partner_id: PartnerId, key: ApiKey) {
+        self.with_partner(partner_id, |state| state.live_keys += 1);
+        let state = KeyState { partner_id, key };
+        self.keys.insert(state.key.api_key_id, state);
+    }
+
+    fn revoke_key(&mut self, api_key_id: &ApiKeyId, at: Timestamp) {
+        if let Some(state) = self.keys.get_mut(api_key_id) {
+            state.key.revoked_at = Some(at);
+            let partner_id = state.partner_id;
+            self.with_partner(partner_id, |state| {
+                state.live_keys = state.live_keys.saturating_sub(1);
+            });
+        }
+    }
+
+    fn append(&mut self, entry: &Entry) {
+        self.size = entry.index + 1;
+        self.written = entry.at;
+        let chain = entry.booking_id.and_then(|id| self.chains.get_mut(&id));
+        if let Some(chain) = chain {
+            chain.entries = entry.seq + 1;
+            chain.tip = entry.hash;
+        }
+    }
+
+    fn prune(&mut self, event_id: &EventId, pruned: Pruned) {
+        if let Some(event) = self.events.get_mut(event_id) {
+            event.content = Content::Pruned(pruned);
+            if let Some(logged) = self.log.get_mut(&(event.partner_id, event.seq)) {
+                logged.is_pruned = true;
+            }
+        }
+    }
+
+    fn with_partner(&mut self, partner_id: PartnerId, change: impl FnOnce(&mut PartnerState)) {
+        if let Some(state) = self.partners.get_mut(&partner_id) {
+            change(state);
+        }
+    }
+
+    fn with_endpoint(&mut self, endpoint_id: &EndpointId, change: impl Fn(&mut Endpoint)) {
+        let endpoints = self
+            .partners
+            .values_mut()
+            .flat_map(|state| &mut state.endpoints);
+        endpoints
+            .filter(|endpoint| endpoint.endpoint_id == *endpoint_id)
+            .for_each(change);
+    }
+
+    /// A delivery that goes into the courier's hands leaves less room for the next.
+    fn take_room(&mut self, endpoint_id: EndpointId, state: &DeliveryState) {
+        if state.lease.is_some()
+            && let Some(room) = self.room.get_mut(&endpoint_id)
+        {
+            *room = room.saturating_sub(1);
+        }
+    }
+
+    fn delete_endpoint(&mut self, endpoint_id: EndpointId) {
+        for state in self.partners.values_mut() {
+            state
+                .endpoints
+                .retain(|endpoint| endpoint.endpoint_id != endpoint_id);
+        }
+        self.due.remove(&endpoint_id);
+        self.health.remove(&endpoint_id);
+    }
+}
+
+impl PartnerState {
+    fn new(partner: Partner) -> Self {
+        Self {
+            partner,
+            events: 0,
+            usage: Usage::default(),
+            quota: Quota::default(),
+            live_keys: 0,
+            endpoints: Vec::new(),
+            policy_set_version: PolicySetVersion::default(),
+            policies: BTreeMap::new(),
+        }
+    }
+
+    fn put_policy(&mut self, kept: &KeptPolicy, versions: u64) {
+        let document = kept.policy.document();
+        let latest = LatestPolicy {
+            version: document.version,
+            hash: kept.policy.hash().to_owned(),
+            made_at: kept.made_at,
+        };
+        self.policies.insert(document.policy_id.clone(), latest);
+        self.policy_set_version = PolicySetVersion {
+            versions,
+            put_at: kept.made_at,
+        };
+    }
+}

@@ -1,0 +1,124 @@
+use super::*;
+use crate::limits::FAULTS;
+
+fn codes(body: &str) -> Vec<(String, String)> {
+    let error = read(body.as_bytes(), |form| {
+        let name = form.required("name", |v| v.text(5));
+        let size = form.optional("size", |v| v.integer(0, 9));
+        let tags = form.optional("tags", |v| v.array(2, |item| item.boolean()));
+        let inner = form.optional_object("inner", |form| {
+            form.required("x", |v| v.number().map(str::to_owned))
+        });
+        let map = form.optional("map", |v| v.text_map(2, 3, 3));
+        Some((name?, size, tags, inner, map))
+    });
+    error
+        .unwrap_err()
+        .details
+        .into_iter()
+        .map(|d| (d.pointer, d.code))
+        .collect()
+}
+
+#[test]
+fn an_unknown_name_is_repeated_only_in_part() {
+    let long = "x".repeat(60_000);
+    for body in [
+        format!(r#"{{"name":"a","{long}":1}}"#),
+        format!(r#"{{"name":"a","{long}":1,"{long}":2}}"#),
+        format!(r#"{{"name":"{long}"}}"#),
+    ] {
+        let error = read(body.as_bytes(), |form| {
+            form.required("name", |v| v.choice(&[("a", ())]))
+        });
+        let error = error.unwrap_err();
+        let shown: usize = error
+            .details
+            .iter()
+            .map(|fault| fault.pointer.len() + fault.message.len() + fault.fix.len())
+            .sum();
+        assert!(
+            shown < 700 && error.message.len() < 700,
+            "{shown}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn every_fault_has_its_pointer_and_code() {
+    for (body, faults) in [
+        (r#"{"name":null}"#, &[("/name", "null")][..]),
+        (r#"{"name":""}"#, &[("/name", "empty")]),
+        (r#"{"name":"123456"}"#, &[("/name", "too_long")]),
+        (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
+        (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
+        (r#"{"name":"a\u202e"}"#, &[("/name", "hidden_character")]),
+        (r#"{"name":"\u200b"}"#, &[("/name", "empty")]),
+        (
+            r#"{"name":"a","map":{"a\u200b":"1"}}"#,
+            &[("/map/a\u{200b}", "bad_key")],
+        ),
+        (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
+        (r#"{"name":"a","size":1.5}"#, &[("/size", "out_of_range")]),
+        (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),
+        (
+            r#"{"name":"a","tags":[true,3]}"#,
+            &[("/tags/1", "wrong_type")],
+        ),
+        (
+            r#"{"name":"a","tags":[true,true,true]}"#,
+            &[("/tags", "too_many")],
+        ),
+        (
+            r#"{"name":"a","inner":{"x":"1","y/~":2}}"#,
+            &[
+                ("/inner/x", "wrong_type"),
+                ("/inner/y~1~0", "unknown_field"),
+            ],
+        ),
+        (
+            r#"{"name":"a","map":{"a":"1","long":"1"}}"#,
+            &[("/map/long", "bad_key")],
+        ),
+        (
+            r#"{"name":"a","map":{"a":"1","b":"1","c":"1"}}"#,
+            &[("/map", "too_many")],
+        ),
+        (
+            r#"{"name":"a","name":"b","zz":1}"#,
+            &[("/name", "duplicate_key"), ("/zz", "unknown_field")],
+        ),
+    ] {
+        let expected: Vec<_> = faults
+            .iter()
+            .map(|(p, c)| ((*p).to_owned(), (*c).to_owned()))
+            .collect();
+        assert_eq!(codes(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn what_is_no_object_is_said_to_be_none() {
+    for (body, code) in [
+        ("", "invalid_json"),
+        ("{", "invalid_json"),
+        ("[]", "wrong_type"),
+        ("7", "wrong_type"),
+        ("{} {}", "invalid_json"),
+    ] {
+        let error = read(body.as_bytes(), |_| Some(())).unwrap_err();
+        assert_eq!(error.code, code, "{body}");
+    }
+    assert_eq!(
+        read(b"\xff{}", |_| Some(())).unwrap_err().code,
+        "invalid_json"
+    );
+}
+
+#[test]
+fn a_body_of_nothing_but_faults_is_answered_briefly() {
+    let many: String = (0..8_000).map(|n| format!("\"f{n}\":1,")).collect();
+    assert_eq!(codes(&format!("{{{many}\"name\":\"a\"}}")).len(), FAULTS);
+    let deep = format!("{{\"name\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
+    assert!(read(deep.as_bytes(), |form| form.required("name", |v| v.text(5))).is_err());
+}

@@ -1,0 +1,335 @@
+//! One JSON value, and what it can be read as.
+
+use serde_json::value::RawValue;
+
+use super::describe::Draft;
+use super::form::{Fields, Form};
+use super::json::Json;
+use super::{Path, nearest, shorten, whole};
+use crate::error::FieldError;
+use crate::limits::FAULTS;
+use crate::text::{self, is_blank, misplaced};
+
+/// One JSON value of the body and where to report its faults.
+pub struct Value<'a, 'f> {
+    pub(super) raw: &'a str,
+    pub(super) path: &'f Path<'f>,
+    pub(super) faults: &'f mut Vec<FieldError>,
+    /// Where to say what would be read, when there is nothing to read.
+    pub(super) draft: Option<&'f mut Draft>,
+}
+
+impl<'a> Value<'a, '_> {
+    /// Records a fault at this value. Always `None`, so that a reader can end with it.
+    pub fn fault<T>(
+        &mut self,
+        code: &str,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Option<T> {
+        if self.faults.len() >= FAULTS || self.draft.is_some() {
+            return None;
+        }
+        self.faults
+            .push(FieldError::new(self.path.to_string(), code, message, fix));
+        None
+    }
+
+    /// The value's own JSON text.
+    pub fn json(&self) -> &'a str {
+        self.raw
+    }
+
+    /// What the value is, in the words of JSON.
+    pub fn type_name(&self) -> &'static str {
+        match self.raw.as_bytes().first() {
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b'"') => "a string",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+    }
+
+    fn wrong_type<T>(&mut self, wanted: &str) -> Option<T> {
+        let got = self.type_name();
+        self.fault(
+            "wrong_type",
+            format!("is {got}; {wanted} is required"),
+            format!("Send {wanted}."),
+        )
+    }
+
+    /// A string, exactly as sent, with no rule on its content.
+    pub fn string(&mut self) -> Option<String> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("string");
+            return None;
+        }
+        if !self.raw.starts_with('"') {
+            return self.wrong_type("a string");
+        }
+        match serde_json::from_str(self.raw) {
+            Ok(text) => Some(text),
+            Err(_) => self.fault(
+                "invalid_string",
+                "holds an escape that is not a Unicode character",
+                "Send surrogate pairs whole, or the characters themselves as UTF-8.",
+            ),
+        }
+    }
+
+    /// Text for people: 1 to `max` characters, something to see among them, and none without a place in it
+    /// ([`text::misplaced`](crate::text::misplaced)).
+    pub fn text(&mut self, max: usize) -> Option<String> {
+        if let Some(draft) = &mut self.draft {
+            draft.text(max);
+            return None;
+        }
+        let text = self.string()?;
+        let chars = text.chars().count();
+        if is_blank(&text) {
+            return self.fault(
+                "empty",
+                "is empty",
+                format!("Send 1 to {max} characters, one of them visible."),
+            );
+        }
+        if chars > max {
+            return self.fault(
+                "too_long",
+                format!("has {chars} characters; at most {max} are allowed"),
+                format!("Shorten it to {max} characters."),
+            );
+        }
+        match misplaced(&text) {
+            None => Some(text),
+            Some(c) if c.is_control() => self.fault(
+                "control_character",
+                format!("holds the control character U+{:04X}", u32::from(c)),
+                "Remove control characters, line breaks and tabs included.",
+            ),
+            Some(c) => self.fault(
+                "hidden_character",
+                format!(
+                    "holds U+{:04X}, which is invisible there or changes how the text around it reads",
+                    u32::from(c)
+                ),
+                "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
+                 nothing before them.",
+            ),
+        }
+    }
+
+    /// One of a closed set of words.
+    pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
+        self.describe(|draft| {
+            draft.set("enum", Json::array(choices.iter().map(|(word, _)| *word)));
+        });
+        let text = self.string()?;
+        if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text) {
+            return Some(*value);
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let fix = match nearest(&text, &words) {
+            Some(word) => format!("Did you mean \"{word}\"? Allowed: {}.", words.join(", ")),
+            None => format!("Send one of: {}.", words.join(", ")),
+        };
+        self.fault(
+            "not_allowed",
+            format!("\"{}\" is not an allowed value", shorten(&text)),
+            fix,
+        )
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self) -> Option<bool> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("boolean");
+            return None;
+        }
+        match self.raw {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => self.wrong_type("true or false"),
+        }
+    }
+
+    /// The digits of a number as they were written.
+    pub fn number(&mut self) -> Option<&'a str> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("number");
+            return None;
+        }
+        if self.type_name() == "a number" {
+            Some(self.raw)
+        } else {
+            self.wrong_type("a number")
+        }
+    }
+
+    /// A whole number from `min` to `max`.
+    pub fn integer(&mut self, min: i64, max: i64) -> Option<i64> {
+        if let Some(draft) = &mut self.draft {
+            draft.kind("integer");
+            draft.set("format", "int64");
+            draft.set("minimum", min);
+            draft.set("maximum", max);
+            return None;
+        }
+        let digits = self.number()?;
+        match whole::whole(digits) {
+            Some(n) if (min..=max).contains(&n) => Some(n),
+            _ => self.fault(
+                "out_of_range",
+                format!(
+                    "{} is not a whole number from {min} to {max}",
+                    shorten(digits)
+                ),
+                format!("Send a whole number from {min} to {max}."),
+            ),
+        }
+    }
+
+    /// An object, read by `read`; unknown and repeated fields are faults.
+    pub fn object<T>(&mut self, read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>) -> Option<T> {
+        if let Some(draft) = &mut self.draft {
+            draft.object();
+            return read(&mut Form::new(self, Fields::default()));
+        }
+        if !self.raw.starts_with('{') {
+            return self.wrong_type("an object");
+        }
+        let Ok(fields) = serde_json::from_str(self.raw) else {
+            return self.fault(
+                "invalid_string",
+                "has a field name that is not Unicode text",
+                "Send surrogate pairs whole, or the characters themselves as UTF-8.",
+            );
+        };
+        let before = self.faults.len();
+        let mut form = Form::new(self, fields);
+        form.refuse_duplicates();
+        let read = read(&mut form);
+        form.refuse_unknown();
+        read.filter(|_| self.faults.len() == before)
+    }
+
+    /// An array of at most `max` items, each read by `read`.
+    pub fn array<T>(
+        &mut self,
+        max: usize,
+        mut read: impl FnMut(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if let Some(draft) = &mut self.draft {
+            let items = draft.part(None, read);
+            draft.kind("array");
+            draft.set("items", items);
+            draft.set("maxItems", max);
+            return None;
+        }
+        let items: Result<Vec<&'a RawValue>, _> = serde_json::from_str(self.raw);
+        let Ok(items) = items else {
+            return self.wrong_type("an array");
+        };
+        if items.len() > max {
+            return self.fault(
+                "too_many",
+                format!("has {} items; at most {max} are allowed", items.len()),
+                format!("Send at most {max} items."),
+            );
+        }
+        let mut out = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            // Every item is read, for its faults.
+            out.push(read(&mut Value {
+                raw: item.get(),
+                path: &Path::Item(self.path, index),
+                faults: self.faults,
+                draft: None,
+            }));
+        }
+        out.into_iter().collect()
+    }
+
+    /// An object of at most `max` pairs of text, as metadata is.
+    pub fn text_map(
+        &mut self,
+        max: usize,
+        key_chars: usize,
+        value_chars: usize,
+    ) -> Option<Vec<(String, String)>> {
+        self.pairs(max, key_chars, |name, v| {
+            if v.raw == "null" {
+                return v.fault("null", "is null", "Send text, or leave the pair out.");
+            }
+            Some((name.to_owned(), v.text(value_chars)?))
+        })
+    }
+
+    /// An object of at most `max` pairs whose names are free, each read by `read` with its name, null included.
+    pub fn pairs<T>(
+        &mut self,
+        max: usize,
+        key_chars: usize,
+        mut read: impl FnMut(&str, &mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if let Some(draft) = &mut self.draft {
+            let pair = draft.part(None, |v| read("", v));
+            let name = Json::object([
+                ("minLength", 1.into()),
+                ("maxLength", key_chars.into()),
+                ("pattern", text::key_pattern().into()),
+            ]);
+            draft.kind("object");
+            draft.set("maxProperties", max);
+            draft.set("propertyNames", name);
+            draft.set("additionalProperties", pair);
+            return None;
+        }
+        self.object(|form| {
+            let names = form.names();
+            if names.len() > max {
+                // Said once for all of them, not again for each as a field nobody knows.
+                form.clear();
+                return form.fault_here(
+                    "too_many",
+                    format!("has {} pairs; at most {max} are allowed", names.len()),
+                    format!("Send at most {max} pairs."),
+                );
+            }
+            let mut pairs = Vec::with_capacity(names.len());
+            for name in names {
+                let value = form.take_as_it_is(&name, |v| read(&name, v));
+                if name.is_empty() || name.chars().count() > key_chars || misplaced(&name).is_some() {
+                    form.fault_at(
+                        &name,
+                        "bad_key",
+                        format!("its name must have 1 to {key_chars} characters, and no control or hidden characters"),
+                        "Rename the key.",
+                    );
+                } else {
+                    pairs.extend(value);
+                }
+            }
+            Some(pairs)
+        })
+    }
+
+    /// What `read` gives, or `Some(None)` for null.
+    pub fn or_null<T>(
+        &mut self,
+        read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        if self.draft.is_some() {
+            read(self);
+            self.describe(Draft::allow_null);
+            return None;
+        }
+        match self.raw {
+            "null" => Some(None),
+            _ => read(self).map(Some),
+        }
+    }
+}
