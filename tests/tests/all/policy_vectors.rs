@@ -102,7 +102,7 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
     let adopted = policy.map(|policy| (policy, PolicySource::Booking));
     let reschedules = reschedules(&booking, &booked, &adopted);
     let frozen =
-        Terms::freeze(adopted, &booked, MissingZone::AssumeUtc).map_err(|e| e.code.to_owned())?;
+        Terms::freeze(adopted, &booked, MissingZone::AssumeUtc).map_err(|e| e.code.into_owned())?;
     // What is evaluated is what the store gives back.
     let stored = serde_json::to_string(&frozen).expect("terms are JSON");
     let terms: Terms = serde_json::from_str(&stored).expect("stored terms read back");
