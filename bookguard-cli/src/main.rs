@@ -33,10 +33,7 @@ fn main() -> ExitCode {
     let place = GlobalArgs::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let errors = output::error_format(place.output);
     let screen = Screen::new(place.output);
-    // One more than there are processors: all but one may be at a read of a file, which is soon done unless the disk hangs.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(processors + 1)
         .enable_all()
         .build()
     {
