@@ -1,6 +1,6 @@
 //! Where randomness enters: one generator per thread, in user space, seeded by the system.
 //!
-//! A booking takes over 400 random bytes; a system call for each salt would cost more than hashing it.
+//! A booking takes some 130 random bytes, in pieces; a system call for each would cost more than what is done with it.
 
 use std::cell::RefCell;
 
