@@ -91,7 +91,7 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
         let detail = told.text("detail");
         assert_eq!(
             detail,
-            "the proxy of this service wants other credentials (407)"
+            "the proxy of this service refused the credentials (407)"
         );
         proxy.way(Way::Open);
         let told = acme.post_nothing(&path).await.ok(200);

@@ -51,8 +51,13 @@ pub(super) type Read = fn(&str) -> Result<String, String>;
 impl Field {
     pub(super) fn new(place: Place, name: &str, about: &str, form: Form) -> Self {
         let about = about.trim_start_matches("true: ").trim_end_matches('.');
-        let arg = Arg::new("").help(capital(&in_flags(about)));
-        let arg = match form {
+        let field = Self {
+            place,
+            name: name.to_owned(),
+            arg: Arg::new("").help(capital(&in_flags(about))),
+            form,
+        };
+        field.called(&kebab(name)).map(|arg| match form {
             Form::Says(_) => arg.action(ArgAction::SetTrue),
             Form::List => arg.action(ArgAction::Append).value_delimiter(','),
             Form::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
@@ -61,14 +66,7 @@ impl Field {
             Form::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
             Form::Whole => arg.allow_negative_numbers(true).value_name("N"),
             Form::Text | Form::Read(_) => arg,
-        };
-        let field = Self {
-            place,
-            name: name.to_owned(),
-            arg,
-            form,
-        };
-        field.called(&kebab(name))
+        })
     }
 
     /// With its argument changed.
