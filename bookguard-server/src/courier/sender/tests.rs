@@ -134,18 +134,33 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 }
 
 fn sender() -> Sender {
-    Sender::new(AddressRules::dev(), None, Duration::from_secs(10), |_| {}).unwrap()
+    sender_under(AddressRules::dev(), 10_000)
 }
 
 /// A sender that gives up before anybody notices the wait.
 fn impatient() -> Sender {
-    Sender::new(
-        AddressRules::dev(),
-        None,
-        Duration::from_millis(150),
-        |_| {},
-    )
-    .unwrap()
+    sender_under(AddressRules::dev(), 150)
+}
+
+fn sender_under(rules: AddressRules, total_ms: u64) -> Sender {
+    Sender::new(rules, None, Duration::from_millis(total_ms), |_| {}).unwrap()
+}
+
+/// Somebody who listens, at an address of this scheme.
+async fn listener(scheme: &str) -> (TcpListener, Url) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, format!("{scheme}://{address}/").parse().unwrap())
+}
+
+/// One attempt at a receiver that answers this.
+async fn answered(answer: &str) -> Attempt {
+    attempt(&sender(), &Receiver::answering(answer).await.url).await
+}
+
+/// One attempt at a receiver that behaves so.
+async fn replied(reply: Reply) -> Attempt {
+    attempt(&sender(), &Receiver::start(reply).await.url).await
 }
 
 async fn attempt(sender: &Sender, url: &Url) -> Attempt {
@@ -236,7 +251,7 @@ async fn the_status_decides() {
             "HTTP/1.1 {status}\r\n{length}location: {}\r\n\r\n",
             elsewhere.url
         );
-        let attempt = attempt(&sender(), &Receiver::answering(&answer).await.url).await;
+        let attempt = answered(&answer).await;
         assert_eq!(
             outcome(&attempt),
             (Phase::Body, class, status[..3].parse().ok())
@@ -266,12 +281,12 @@ async fn retry_after_is_read_in_both_forms_from_429_and_503_only() {
     ] {
         let answer =
             format!("HTTP/1.1 {status}\r\nretry-after: {value}\r\ncontent-length: 0\r\n\r\n");
-        let attempt = attempt(&sender(), &Receiver::answering(&answer).await.url).await;
+        let attempt = answered(&answer).await;
         assert_eq!(attempt.retry_after_ms, expected, "{answer}");
     }
     // A date is a wait from when the answer came, a little after the start.
     let date = "HTTP/1.1 429 Too Many Requests\r\nretry-after: Sun, 06 Nov 1994 09:49:37 GMT\r\ncontent-length: 0\r\n\r\n";
-    let attempt = attempt(&sender(), &Receiver::answering(date).await.url).await;
+    let attempt = answered(date).await;
     assert_eq!(
         attempt.retry_after_ms,
         Some(3_600_000 - attempt.duration_ms)
@@ -280,68 +295,33 @@ async fn retry_after_is_read_in_both_forms_from_429_and_503_only() {
 
 #[tokio::test]
 async fn a_receiver_that_stalls_costs_the_deadline_and_no_more() {
-    let stall = |text: &str| Receiver::start(Reply::Stall(text.as_bytes().to_vec()));
-    let headers = attempt(&impatient(), &stall("").await.url).await;
-    assert_eq!(
-        outcome(&headers),
-        (Phase::Headers, Some(FailureClass::Timeout), None)
-    );
-    assert_eq!(
-        headers.detail.as_deref(),
-        Some("timed out after 150 ms, while waiting for the answer to begin")
-    );
-    assert!(
-        (150..5000).contains(&headers.duration_ms),
-        "{}",
-        headers.duration_ms
-    );
-
-    let half = attempt(
-        &impatient(),
-        &stall("HTTP/1.1 200 OK\r\ncontent-le").await.url,
-    )
-    .await;
-    assert_eq!(
-        outcome(&half),
-        (Phase::Headers, Some(FailureClass::Timeout), None)
-    );
-
-    let body = attempt(
-        &impatient(),
-        &stall("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
-            .await
-            .url,
-    )
-    .await;
-    assert_eq!(
-        outcome(&body),
-        (Phase::Body, Some(FailureClass::Timeout), Some(200))
-    );
-    assert_eq!(
-        (body.response_head.as_str(), body.response_len),
-        ("half", 4)
-    );
-
-    let refusal = attempt(
-        &impatient(),
-        &stall("HTTP/1.1 410 Gone\r\ncontent-length: 9\r\n\r\nhalf")
-            .await
-            .url,
-    )
-    .await;
-    assert_eq!(
-        outcome(&refusal),
-        (Phase::Body, Some(FailureClass::Gone), Some(410)),
-        "a refusal needs no whole answer"
-    );
+    let stalled = async |text: &str| {
+        let reply = Reply::Stall(text.as_bytes().to_vec());
+        attempt(&impatient(), &Receiver::start(reply).await.url).await
+    };
+    let nothing = stalled("").await;
+    let why = "timed out after 150 ms, while waiting for the answer to begin";
+    assert_eq!(nothing.detail.as_deref(), Some(why));
+    let took = nothing.duration_ms;
+    assert!((150..5000).contains(&took), "{took}");
+    let half = stalled("HTTP/1.1 200 OK\r\ncontent-le").await;
+    for headers in [nothing, half] {
+        let ended = (Phase::Headers, Some(FailureClass::Timeout), None);
+        assert_eq!(outcome(&headers), ended);
+    }
+    let body = stalled("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+    let ended = (Phase::Body, Some(FailureClass::Timeout), Some(200));
+    assert_eq!(outcome(&body), ended);
+    assert_eq!((&*body.response_head, body.response_len), ("half", 4));
+    // A refusal needs no whole answer.
+    let refusal = stalled("HTTP/1.1 410 Gone\r\ncontent-length: 9\r\n\r\nhalf").await;
+    let ended = (Phase::Body, Some(FailureClass::Gone), Some(410));
+    assert_eq!(outcome(&refusal), ended);
 }
 
 #[tokio::test]
 async fn a_handshake_that_stalls_is_a_timeout_of_tls() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/", listener.local_addr().unwrap())
-        .parse()
-        .unwrap();
+    let (_listener, url) = listener("https").await;
     let stalled = attempt(&impatient(), &url).await;
     assert_eq!(
         outcome(&stalled),
@@ -356,10 +336,7 @@ async fn a_handshake_that_stalls_is_a_timeout_of_tls() {
 
 #[tokio::test]
 async fn a_handshake_without_end_is_not_read_to_its_end() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/", listener.local_addr().unwrap())
-        .parse()
-        .unwrap();
+    let (listener, url) = listener("https").await;
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let _ = stream.read(&mut [0; 4096]).await.unwrap();
@@ -394,7 +371,7 @@ async fn what_comes_before_an_answer_is_read_to_an_end() {
             "512 pieces",
         ),
     ] {
-        let ended = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        let ended = replied(reply).await;
         assert_eq!(
             outcome(&ended),
             (Phase::Headers, Some(FailureClass::ExcessiveAnswer), None),
@@ -420,7 +397,7 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
     let fitting = format!("x-field: {}\r\n", "x".repeat(7_000));
     let ok = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n");
     for fields in [&fields, &long] {
-        let large = attempt(&sender(), &Receiver::answering(&ok(fields)).await.url).await;
+        let large = answered(&ok(fields)).await;
         assert_eq!(
             outcome(&large),
             (Phase::Headers, Some(FailureClass::HeadersTooLarge), None),
@@ -429,7 +406,7 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
         let detail = large.detail.unwrap();
         assert!(detail.contains("8192 bytes or 100 fields"), "{detail}");
     }
-    let fits = attempt(&sender(), &Receiver::answering(&ok(&fitting)).await.url).await;
+    let fits = answered(&ok(&fitting)).await;
     assert!(fits.delivered(), "{fits:?}");
 
     for text in [
@@ -440,7 +417,7 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
         "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
         "\u{15}\u{3}\u{1}\0\u{2}\u{2}F",
     ] {
-        let other = attempt(&sender(), &Receiver::answering(text).await.url).await;
+        let other = answered(text).await;
         assert_eq!(
             outcome(&other),
             (Phase::Headers, Some(FailureClass::ProtocolError), None),
@@ -454,7 +431,7 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
         );
     }
     let switch = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
-    let switch = attempt(&sender(), &Receiver::answering(switch).await.url).await;
+    let switch = answered(switch).await;
     assert_eq!(
         outcome(&switch),
         (Phase::Body, Some(FailureClass::ProtocolError), Some(101))
@@ -464,10 +441,7 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
 
 #[tokio::test]
 async fn a_receiver_that_speaks_first_is_no_http_either() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap())
-        .parse()
-        .unwrap();
+    let (listener, url) = listener("http").await;
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -496,7 +470,7 @@ async fn the_framing_of_a_body_costs_no_more_than_the_body() {
         Reply::Repeat(CHUNKED, b"1\r\nx\r\n".to_vec()),
         Reply::Drip(CHUNKED, b"1\r\nx\r\n".to_vec()),
     ] {
-        let tiny = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        let tiny = replied(reply).await;
         assert_eq!(outcome(&tiny), (Phase::Body, None, Some(200)), "{tiny:?}");
         let read = tiny.response_len as usize;
         assert!((1..RESPONSE_BYTES).contains(&read), "{read}");
@@ -508,7 +482,7 @@ async fn the_framing_of_a_body_costs_no_more_than_the_body() {
         Reply::Repeat(TRAILERS, b"x-trailer: 1\r\n".to_vec()),
         Reply::Repeat(CHUNKED, b"not a length\r\n".to_vec()),
     ] {
-        let broken = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        let broken = replied(reply).await;
         assert_eq!(
             outcome(&broken),
             (Phase::Body, Some(FailureClass::ProtocolError), Some(200)),
@@ -530,22 +504,17 @@ async fn an_answer_is_read_to_its_limit_and_kept_to_its_head() {
     );
 
     let escapes = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n\x1b[2J\0\u{202e}";
-    let short = attempt(&sender(), &Receiver::answering(escapes).await.url).await;
+    let short = answered(escapes).await;
     assert!(short.delivered());
     assert_eq!(short.response_head, "\\u{1b}[2J\\u{0}\\u{202e}");
 }
 
 #[tokio::test]
 async fn nobody_listening_is_a_refused_connection() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
     for scheme in ["http", "https"] {
-        let attempt = attempt(
-            &sender(),
-            &format!("{scheme}://{address}/").parse().unwrap(),
-        )
-        .await;
+        let (listener, url) = listener(scheme).await;
+        drop(listener);
+        let attempt = attempt(&sender(), &url).await;
         assert_eq!(
             outcome(&attempt),
             (Phase::Connect, Some(FailureClass::ConnectionRefused), None)
@@ -564,7 +533,7 @@ async fn a_connection_that_breaks_is_a_reset_in_its_phase() {
         (Reply::Close(b"HTTP/1.1 200".to_vec()), Phase::Headers, None),
         (Reply::Close(head), Phase::Body, Some(200)),
     ] {
-        let attempt = attempt(&sender(), &Receiver::start(reply).await.url).await;
+        let attempt = replied(reply).await;
         assert_eq!(
             outcome(&attempt),
             (phase, Some(FailureClass::ConnectionReset), status),
@@ -576,10 +545,7 @@ async fn a_connection_that_breaks_is_a_reset_in_its_phase() {
 
 #[tokio::test]
 async fn a_receiver_without_tls_or_with_a_broken_handshake_is_a_tls_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/", listener.local_addr().unwrap())
-        .parse()
-        .unwrap();
+    let (listener, url) = listener("https").await;
     let serving = tokio::spawn(async move {
         for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", ""] {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -630,15 +596,19 @@ async fn a_name_that_does_not_resolve_is_a_dns_error() {
 async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let port = receiver.url.port().unwrap();
-    let only_http = || AddressRules {
-        allow_http: true,
-        allowed: Vec::new(),
+    let only_http = || {
+        let allowed = Vec::new();
+        let rules = AddressRules {
+            allow_http: true,
+            allowed,
+        };
+        sender_under(rules, 10_000)
     };
-    let strict = Sender::new(only_http(), None, Duration::from_secs(10), |_| {}).unwrap();
+    let strict = only_http();
     // Here only the resolver stands between the name and the connection.
     let resolver_alone = Sender {
         rules: Arc::new(AddressRules::dev()),
-        ..Sender::new(only_http(), None, Duration::from_secs(10), |_| {}).unwrap()
+        ..only_http()
     };
     for (sender, host) in [
         (&strict, "127.0.0.1"),
@@ -666,27 +636,12 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
     );
     assert_eq!(receiver.connections(), 0);
 
-    let plain = attempt(
-        &Sender::new(
-            AddressRules::public(),
-            None,
-            Duration::from_secs(10),
-            |_| {},
-        )
-        .unwrap(),
-        &receiver.url,
-    )
-    .await;
+    let public = sender_under(AddressRules::public(), 10_000);
+    let plain = attempt(&public, &receiver.url).await;
     assert_eq!(plain.class, Some(FailureClass::BlockedAddress));
-    let named = attempt(
-        &sender(),
-        &format!("http://localhost:{port}/").parse().unwrap(),
-    )
-    .await;
-    assert_eq!(
-        named.class, None,
-        "the same name is fine where this machine is allowed: {named:?}"
-    );
+    // The same name is fine where this machine is allowed.
+    let named = attempt(&sender(), &url).await;
+    assert_eq!(named.class, None, "{named:?}");
 }
 
 #[tokio::test]
