@@ -1,7 +1,7 @@
-//! What something took of a processor.
+//! How much processor time something took.
 //!
-//! Time on the wall would charge a caller for whoever else kept the machine busy, so it is the thread's own, where the system
-//! tells it.
+//! Wall-clock time would charge a caller for whoever else kept the machine busy, so this is the thread's own time, where the
+//! system reports it.
 
 use std::future::poll_fn;
 use std::pin::pin;

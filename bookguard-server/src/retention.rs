@@ -1,7 +1,7 @@
 //! Prunes old events while the server runs: what happened stays, what was posted and how the attempts went does not.
 //!
-//! Which events are old is `features::retention`'s, what may be pruned the rulebook's; here it is asked now and then, on every node,
-//! apart from the deliveries so that it keeps none of them waiting. Invariant: it takes no more than a twentieth of the time,
+//! `features::retention` finds the old events, and its rule says which may be pruned; this module asks now and then, on every
+//! node, apart from the deliveries so that none of them waits for it. Invariant: it takes no more than a twentieth of the time,
 //! and a store that does not answer has reported itself and is left alone until the next turn.
 
 use std::sync::Arc;

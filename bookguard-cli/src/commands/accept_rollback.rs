@@ -1,6 +1,6 @@
 //! `ledger accept-rollback`: shows which published entries the database lost, asks, and lets the log continue.
 //!
-//! The rule is the core's; here it is shown and asked. Invariant: nothing is accepted that was not shown.
+//! The rule is the core's; this file shows the loss and asks. Invariant: nothing is accepted that was not shown.
 
 use bookguard_core::Error;
 use bookguard_core::engine::command::Answer;

@@ -1,6 +1,6 @@
 //! `backup`: copies a database file into another file, while it stays in use.
 //!
-//! The store does it; here it is asked for and shown.
+//! The store does it; this file asks for it and shows the result.
 
 use std::path::{Path, PathBuf};
 

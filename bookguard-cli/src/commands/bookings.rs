@@ -1,4 +1,4 @@
-//! `bookings`: recorded, read and protected; what else happens to one has a file of its own.
+//! `bookings`: recorded, read and protected; everything else that happens to a booking has a file of its own.
 
 use bookguard_core::features::bookings::{
     BookingCreated, CreateBooking, GetBooking, ListBookings, ProtectBooking, Protected,

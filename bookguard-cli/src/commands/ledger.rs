@@ -1,4 +1,4 @@
-//! `ledger`: the log's texts; what is checked and accepted of it has files of its own.
+//! `ledger`: the log's texts; checking it and accepting a loss have files of their own.
 
 use bookguard_core::Error;
 use bookguard_core::features::ledger::{checkpoint, vkey};

@@ -1,6 +1,6 @@
 //! `webhook-events prune`: deletes payloads and attempts of old events now, or counts what would be deleted.
 //!
-//! The core says what may go; here it is asked for until nothing is left, and counted.
+//! The core says what may go; this file asks until nothing is left, and counts.
 
 use bookguard_core::engine::command::Answer;
 use bookguard_core::features::retention::{Begin, look, old_before};

@@ -1,4 +1,4 @@
-//! `webhook-events recover` and `recoveries`: deliver again what was not received, and show how far that is.
+//! `webhook-events recover` and `recoveries`: deliver again what was not received, and show the progress.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! `transfer`: moves everything to another database, with a progress bar; and undoes a move that failed.
 //!
-//! What may be moved and how is the store's; here it is asked for and shown.
+//! The store knows what may be moved and how; this file asks for it and shows the result.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! `ledger verify`: the whole ledger and every row against it, with a bar for whoever watches and a rate at the end.
 //!
-//! What is checked is the store's; here it is shown.
+//! The store does the checking; this file shows the result.
 
 use bookguard_core::store::fsck::LedgerReport;
 use clap::Args;

@@ -1,6 +1,6 @@
 //! A copy of a database file in one file, made while others read and write it: what `bookguard backup` does.
 //!
-//! What is copied and how is the engine's; this looks after the file. Invariants: the file appears under its name whole,
+//! The engine knows what to copy and how; this module looks after the file. Invariants: the file appears under its name whole,
 //! durable and readable by nobody but its owner, or not at all; nothing that is there is written over.
 
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! `/.well-known/security.txt`: whom to tell about a vulnerability (RFC 9116), as the operator configured it.
 //!
-//! What may be configured is `config`'s to check. Invariant: whenever it is read it is valid for half a year
-//! more, because a running server says what its operator configured it with.
+//! `config` checks what may be configured. Invariant: it is always valid for another half year, because a running server says
+//! what its operator configured it with.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

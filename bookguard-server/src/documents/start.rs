@@ -1,7 +1,7 @@
 //! `/`: a page for people, the same as JSON for programs, and where to go on from here for both.
 //!
-//! Invariant: who does not ask for a page gets JSON, whatever else the request accepts, and both say that it depends on
-//! that.
+//! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers say that they depend
+//! on that.
 
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};

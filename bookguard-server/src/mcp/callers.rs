@@ -1,4 +1,4 @@
-//! From where the path may be called: the Host and Origin that a page cannot forge.
+//! Who may call the path, judged by the Host and Origin, which a page cannot forge.
 //!
 //! A page of another site, whose name was made to lead to this machine, still sends that name. Both are read as what they
 //! are, an authority and an origin, and not as addresses, of which they could be a part. Invariant: what is not the service's

@@ -1,4 +1,4 @@
-//! Who may knock at the protocol's path, and with how much.
+//! Who may send a message to the protocol's path, and how large it may be.
 //!
 //! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
 //! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: of a stranger's

@@ -1,7 +1,7 @@
 //! The flags of an operation, from its own declaration: the parameters of its path and query, the fields of its body. The same
 //! list gives clap what can be typed, and makes the request of what was typed.
 //!
-//! What a value may be is the operation's to say: it goes out as it was typed.
+//! The operation judges the values: they go out as they were typed.
 
 mod declared;
 mod field;

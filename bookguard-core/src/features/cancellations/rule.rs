@@ -1,6 +1,6 @@
 //! Cancellations: a booking ends once, with one resolution; where that leaves something open, a person decides it once.
 //!
-//! What a cancellation comes to is the policy's to say. Invariant: whatever is canceled has its resolution, its entries and
+//! The policy says what a cancellation comes to. Invariant: whatever is canceled has its resolution, its entries and
 //! its event in the same batch, and nothing but a decision about a pending one follows.
 
 use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};

@@ -1,5 +1,5 @@
-//! A partner's events as one log in the order of their numbers: what a partner without an endpoint reads, and what one
-//! with endpoints checks that it missed nothing with.
+//! A partner's events as one log in the order of their numbers: a partner without an endpoint reads it, and one with endpoints
+//! checks with it that nothing was missed.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,4 +1,4 @@
-//! The library of policies, and what there is to say about a policy before it is used. Neither needs anybody's data.
+//! The library of policies, and the check of a policy before it is used. Neither needs anybody's data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

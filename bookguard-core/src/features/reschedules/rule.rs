@@ -1,6 +1,6 @@
 //! Changes of an event's date: agreed on by both sides, with the terms compiled anew and what was reached before kept.
 //!
-//! What a new date does to the terms is the policy's to say. Invariant: the terms that were in force stay where they were
+//! The policy says what a new date does to the terms. Invariant: the terms that were in force stay where they were
 //! recorded, and no change of date reaches behind another one.
 
 use crate::engine::batch::{BatchState, LoadedBooking};
