@@ -38,8 +38,11 @@ use crate::engine::change::DeliveryPhase;
 use crate::ledger::jcs::differences;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
-use crate::model::{BookingStatus, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
+use crate::model::{
+    BookingStatus, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
+};
 use crate::seal::Seal;
+use page::Brought;
 
 /// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
@@ -188,6 +191,7 @@ pub(crate) fn verify(
         counts: Counts::default(),
         gone: HashMap::new(),
         forgotten: HashSet::new(),
+        brought: HashMap::new(),
         absent: HashMap::new(),
     };
     check.run(store)?;
@@ -223,6 +227,8 @@ struct Check<'a> {
     gone: HashMap<EndpointId, i64>,
     /// Endpoints of which an attempt may have said so that was pruned with its event.
     forgotten: HashSet<EndpointId>,
+    /// What the bookings of each partner come to.
+    brought: HashMap<PartnerId, Brought>,
     /// As [`Findings::absent`], over all pages.
     absent: HashMap<EndpointId, EventId>,
 }

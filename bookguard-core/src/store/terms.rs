@@ -7,7 +7,7 @@ use super::conn::{Row, StoreError};
 use crate::evidence::FrozenTerms;
 use crate::evidence::frozen;
 use crate::model::Booking;
-use crate::policy::{Policy, Terms};
+use crate::policy::{Policy, PolicySource, Terms};
 
 /// Policies remembered: some kilobytes each.
 const KNOWN_POLICIES: usize = 256;
@@ -24,6 +24,15 @@ pub(crate) fn recorded(row: &Row, terms: usize, hash: usize) -> Result<FrozenTer
         frozen.adopted = Some(row.text(hash)?.to_owned());
     }
     Ok(frozen)
+}
+
+/// Where the policy of those terms came from, if they have one, without reading the rest of them.
+pub(crate) fn source(row: &Row, terms: usize) -> Result<Option<PolicySource>, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct Source {
+        source: Option<PolicySource>,
+    }
+    Ok(row.json::<Source>(terms)?.source)
 }
 
 /// The hash by which facts name those terms.

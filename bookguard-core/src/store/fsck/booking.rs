@@ -6,13 +6,23 @@ use super::{Findings, event};
 use crate::evidence::BookingState;
 use crate::evidence::frozen::policy_summary;
 use crate::ledger::Hash;
-use crate::model::PolicySummary;
+use crate::model::{PartnerId, PolicySummary};
 use crate::policy::Adopted;
 use crate::store::conn::Row;
 use crate::store::{projection, terms};
 
 /// The columns of a booking's row that are the hash's to check, behind those that are projected.
 const TERMS: usize = projection::BOOKING.len();
+/// The column of an entry's row that holds its facts.
+const FACTS: usize = 6;
+
+/// The partner that a booking's row names, and what the booking counts for in that partner's quota.
+pub(super) fn counted(row: &Row, entries: &[Row]) -> Option<(PartnerId, u64)> {
+    let first = entries.first().filter(|row| row.int(2) == Ok(0))?;
+    let facts = first.text(FACTS).ok()?;
+    let terms = row.text(TERMS).ok()?;
+    Some((row.id(1).ok()?, (facts.len() + terms.len()) as u64))
+}
 
 /// Checks a booking with everything that belongs to it.
 pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
@@ -69,12 +79,11 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
 
 /// What the booking shows of its policy: what its terms name, whose hash the ledger says.
 fn policy(row: &Row, belongings: &Belongings<'_>) -> Option<PolicySummary> {
-    let terms = terms::recorded(row, TERMS, TERMS + 1).ok()?;
-    let policy_hash = terms.adopted?;
+    let policy_hash = row.text(TERMS + 1).ok()?;
     let adopted = Adopted {
-        document: belongings.policy(&policy_hash)?.clone(),
-        policy_hash,
-        policy_source: terms.source?,
+        document: belongings.policy(policy_hash)?.clone(),
+        policy_hash: policy_hash.to_owned(),
+        policy_source: terms::source(row, TERMS).ok()??,
     };
     Some(policy_summary(&adopted))
 }

@@ -5,6 +5,7 @@
 //! can make, a count counts what is there.
 
 use super::endpoint::ENDPOINTS;
+use super::page::Brought;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
@@ -184,12 +185,7 @@ impl Check<'_> {
         if !spelled(row, 11, &quota) {
             self.findings.add("partner", place("quota"), MISSPELLED);
         }
-        let bookings = self.count_of("SELECT COUNT(*) FROM booking WHERE partner_id = $1", id)?;
-        let bytes = self.count_of(
-            "SELECT COALESCE(SUM(OCTET_LENGTH(e.facts) + OCTET_LENGTH(b.terms)), 0) FROM booking b \
-             JOIN entry e ON e.booking_id = b.id AND e.seq = 0 WHERE b.partner_id = $1",
-            id,
-        )?;
+        let Brought { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
         // The day never goes back: from its first event on, every event is one of it.
         // No id tells a later time than its 48 bits can.
         let last = Timestamp::from_ms((1 << 48) - 1);

@@ -115,6 +115,14 @@ struct Checked {
     counts: Counts,
     gone: HashMap<EndpointId, i64>,
     forgotten: HashSet<EndpointId>,
+    brought: HashMap<PartnerId, Brought>,
+}
+
+/// What a partner has brought in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Brought {
+    pub bookings: u64,
+    pub bytes: u64,
 }
 
 impl Check<'_> {
@@ -185,6 +193,11 @@ impl Check<'_> {
             *last = at.max(*last);
         }
         self.forgotten.extend(checked.forgotten);
+        for (partner_id, more) in checked.brought {
+            let all = self.brought.entry(partner_id).or_default();
+            all.bookings += more.bookings;
+            all.bytes += more.bytes;
+        }
         for (endpoint_id, event_id) in checked.findings.absent.iter() {
             self.absent.entry(*endpoint_id).or_insert(*event_id);
         }
@@ -344,6 +357,7 @@ impl Page {
             attempts: self.attempts.len() as u64,
             ..Counts::default()
         };
+        let mut brought: HashMap<PartnerId, Brought> = HashMap::new();
         for row in &self.bookings {
             let id = row.blob(0).unwrap_or_default();
             let belongings = Belongings {
@@ -356,6 +370,11 @@ impl Page {
             counts.entries += belongings.entries.len() as u64;
             counts.events += belongings.events.len() as u64;
             counts.resolutions += belongings.resolutions.len() as u64;
+            if let Some((partner_id, bytes)) = booking::counted(row, belongings.entries) {
+                let theirs = brought.entry(partner_id).or_default();
+                theirs.bookings += 1;
+                theirs.bytes += bytes;
+            }
             booking::check(row, &belongings, &mut findings);
         }
         let mut gone = HashMap::new();
@@ -371,6 +390,7 @@ impl Page {
             counts,
             gone,
             forgotten: self.forgotten(),
+            brought,
         }
     }
 
