@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 pub use self::describe::Declaration;
 pub use self::describe::Draft;
 pub use self::form::Form;
+#[cfg(feature = "internals")]
 pub use self::json::Json;
 pub use self::value::Value;
 use crate::error::Error;
