@@ -151,7 +151,7 @@ type Words<const N: usize> = [(&'static str, Option<Json>); N];
 fn limits(schema: &MetaSchema) -> Words<12> {
     let (minimum, maximum) = bounds(schema);
     let null = schema.nullable.then_some(Value::Null);
-    let choices = Some(&schema.enum_items).filter(|items| !items.is_empty());
+    let choices = (!schema.enum_items.is_empty()).then_some(&schema.enum_items);
     let exclusive = |is: Option<bool>, word, other| if is == Some(true) { word } else { other };
     let least = exclusive(schema.exclusive_minimum, "exclusiveMinimum", "minimum");
     let most = exclusive(schema.exclusive_maximum, "exclusiveMaximum", "maximum");
