@@ -48,7 +48,7 @@ pub(crate) fn update(changes: EndpointChanges) -> UpdateEndpoint {
         endpoint_id: id(7),
         changes,
         secret: None,
-        verifies: true,
+        verifies: false,
     }
 }
 

@@ -62,7 +62,11 @@ fn what_is_not_named_stays_and_what_says_nothing_new_writes_nothing() {
             own_secret: Some(false),
         },
     ] {
-        let (changes, reply) = done(&mut work, &at(5, update(same)));
+        let same = UpdateEndpoint {
+            verifies: true,
+            ..update(same)
+        };
+        let (changes, reply) = done(&mut work, &at(5, same));
         assert!(changes.is_empty(), "{changes:?}");
         assert_eq!(reply.endpoint, before);
     }
