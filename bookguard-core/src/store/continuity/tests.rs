@@ -163,7 +163,7 @@ fn under_one_name_the_head_seen_must_be_part_of_the_one_found() {
 fn a_continuation_that_was_made_up_leads_nowhere() {
     for sql in [
         "UPDATE entry SET facts = replace(facts, 'bookguard-', 'bookguard_')",
-        "UPDATE entry SET salt = zeroblob(32)",
+        "UPDATE entry SET seed = zeroblob(32)",
         "UPDATE entry SET leaf = CAST(replace(CAST(leaf AS TEXT), '\"seq\":0', '\"seq\":1') AS BLOB)",
         "UPDATE entry SET kind = 'booking.created'",
         "UPDATE entry SET idx = idx + 7",
