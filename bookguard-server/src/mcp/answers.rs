@@ -18,6 +18,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::call::{ToolRefusal, Tools};
@@ -106,15 +107,25 @@ impl ServerHandler for Answers {
             let message = "There is no such tool. tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
-        let read = match called {
-            Ok(body) => self.tools.structured(body, &parts.headers, &sent.tab).await,
+        let written = match called {
+            Ok(body) => {
+                let members = |body: String| {
+                    let content = to_raw_value(&[ContentBlock::text(&*body)])?;
+                    let structured = RawValue::from_string(body)?;
+                    Ok(vec![
+                        ("content", content),
+                        ("structuredContent", structured),
+                    ])
+                };
+                let written = self.tools.write(body, members, &parts.headers, &sent.tab);
+                written.await
+            }
             Err(refused) => Err(refused),
         };
-        let result = match read {
-            Ok((body, structured)) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
-                result.structured_content = Some(structured);
-                result
+        let result = match written {
+            Ok(written) => {
+                sent.answer_with(written);
+                CallToolResult::success(vec![])
             }
             // No structured content: it would have to be the tool's output.
             Err(refused) => CallToolResult::error(vec![ContentBlock::text(refused.body)]),
@@ -176,11 +187,25 @@ impl ServerHandler for Answers {
             .unwrap_or_default();
         let arguments = json!({ "bookingId": booking_id });
         let answered = self.call("get_evidence", Some(arguments), &context).await;
-        match answered.ok_or_else(unknown)? {
+        let (Some(answered), Some((parts, sent))) = (answered, sent(&context)) else {
+            return Err(unknown());
+        };
+        let written = match answered {
             Ok(packet) => {
-                let contents = ResourceContents::text(packet, request.uri);
-                let contents = contents.with_mime_type("application/json");
-                Ok(ReadResourceResult::new(vec![contents]).into())
+                let members = |packet: String| {
+                    let contents = ResourceContents::text(packet, request.uri);
+                    let contents = contents.with_mime_type("application/json");
+                    Ok(vec![("contents", to_raw_value(&[contents])?)])
+                };
+                let written = self.tools.write(packet, members, &parts.headers, &sent.tab);
+                written.await
+            }
+            Err(refused) => Err(refused),
+        };
+        match written {
+            Ok(written) => {
+                sent.answer_with(written);
+                Ok(ReadResourceResult::new(vec![]).into())
             }
             Err(refused) if refused.status == StatusCode::NOT_FOUND => Err(unknown()),
             Err(refused) => Err(error(&refused)),

@@ -12,10 +12,10 @@ use bookguard_core::operation::{Operation, Request, Route};
 use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
-use serde_json::Value;
 
 use super::MESSAGE_BYTES;
 use super::arguments;
+use super::endpoint::Written;
 use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
 use crate::api;
@@ -127,23 +127,24 @@ impl Tools {
         answer.transpose()
     }
 
-    /// An answer's body and what it says. A large one is read where it may take its time.
-    pub(super) async fn structured(
+    /// Writes an answer's body into the members of a result. A large one is written where it may take its time.
+    pub(super) async fn write(
         &self,
         body: String,
+        members: impl FnOnce(String) -> serde_json::Result<Written> + Send + 'static,
         headers: &HeaderMap,
         tab: &Arc<Tab>,
-    ) -> Result<(String, Value), ToolRefusal> {
+    ) -> Result<Written, ToolRefusal> {
         let large = body.len() > BODY_BYTES;
-        let read = move || match serde_json::from_str(&body) {
-            Ok(said) => Ok((body, said)),
-            Err(e) => Err(Error::internal(format!("our own answer is not JSON: {e}"))),
+        let write = move || {
+            let fault = |e| Error::internal(format!("our own answer is not JSON: {e}"));
+            members(body).map_err(fault)
         };
-        let read = match large {
-            true => self.app.read(tab, ReadClass::Long, read).await,
-            false => tab.at_once(read),
+        let written = match large {
+            true => self.app.read(tab, ReadClass::Long, write).await,
+            false => tab.at_once(write),
         };
-        read.map_err(|error| self.refuse(error.into(), headers))
+        written.map_err(|error| self.refuse(error.into(), headers))
     }
 
     /// The operation's input. Large arguments are read where it may take its time.

@@ -5,9 +5,10 @@
 //! message at most [`STRANGER_BYTES`] are read; a message no larger than other requests waits for nobody; larger ones have
 //! [`LargeMessages`], of which nobody has more than a share and which nobody keeps who does not send; what all that takes is charged.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bookguard_core::limits::BODY_BYTES;
@@ -21,6 +22,8 @@ use poem::{Endpoint, Request, Response};
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::answers::Answers;
 use super::arrival::{ARRIVAL, NotReceived, STRANGERS_ARRIVAL, receive};
@@ -41,12 +44,25 @@ const STRANGER_BYTES: usize = 8 * 1024;
 const LATE: Duration = Duration::from_millis(250);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A tool's arguments on their way past the protocol's crate, and on whose tab they are.
+/// A tool's arguments on their way past the protocol's crate, on whose tab they are, and what goes past it on the way back.
 #[derive(Clone)]
 pub(super) struct Arguments {
     pub(super) text: Arc<str>,
     pub(super) tab: Arc<Tab>,
+    pub(super) written: Arc<OnceLock<Written>>,
 }
+
+impl Arguments {
+    /// Puts these members into the result, in the place of its own of the same name.
+    pub(super) fn answer_with(&self, written: Written) {
+        // One call has one result.
+        let _ = self.written.set(written);
+    }
+}
+
+/// Members of a result, as they stand in it. The crate would write them on a thread that answers others, which wait for as
+/// long as that takes.
+pub(super) type Written = Vec<(&'static str, Box<RawValue>)>;
 
 /// The endpoint at the path.
 pub(crate) struct McpEndpoint {
@@ -155,6 +171,7 @@ impl McpEndpoint {
         if let Some(fault) = not_offered(&headers, &message) {
             return Ok(faulty(&fault));
         }
+        let written = Arc::default();
         let (text, id, arguments) = match message {
             Message::Notification(text) => (text, None, None),
             Message::Request(ask) if !identified && needs_key(&ask) => {
@@ -166,6 +183,7 @@ impl McpEndpoint {
                 Some(Arguments {
                     text: ask.arguments.into(),
                     tab: Arc::clone(tab),
+                    written: Arc::clone(&written),
                 }),
             ),
         };
@@ -191,7 +209,7 @@ impl McpEndpoint {
         if let Some(arguments) = arguments {
             request.extensions_mut().insert(arguments);
         }
-        Ok(respond(id, self.protocol.handle(request).await).await)
+        Ok(respond(id, self.protocol.handle(request).await, &written).await)
     }
 }
 
@@ -264,8 +282,12 @@ fn json(status: StatusCode, body: impl Into<poem::Body>) -> Response {
     response
 }
 
-/// The crate's answer as it leaves; what it refuses in plain text becomes a message of the protocol.
-async fn respond<B>(id: Option<String>, response: http::Response<B>) -> Response
+/// The crate's answer as it leaves, with what was written past it; what it refuses in plain text becomes a message of the protocol.
+async fn respond<B>(
+    id: Option<String>,
+    response: http::Response<B>,
+    written: &OnceLock<Written>,
+) -> Response
 where
     B: http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
 {
@@ -278,7 +300,8 @@ where
         }
     }
     if head.headers.get(CONTENT_TYPE) == Some(&JSON) {
-        return json(head.status, bytes);
+        let joined = written.get().and_then(|written| join(&bytes, written));
+        return json(head.status, joined.unwrap_or(bytes));
     }
     if head.status.is_success() {
         let mut response = Response::from(bytes);
@@ -300,4 +323,28 @@ where
         status => status,
     };
     json(status, fault.to_json())
+}
+
+/// A message that answers with a result.
+#[derive(Serialize, Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    jsonrpc: &'a RawValue,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    result: BTreeMap<&'a str, &'a RawValue>,
+}
+
+/// The message with these members in its result; `None` if it has none.
+fn join(message: &[u8], written: &Written) -> Option<Vec<u8>> {
+    let mut answer: Answer<'_> = serde_json::from_slice(message).ok()?;
+    let mut length = message.len();
+    for (name, value) in written {
+        length += name.len() + value.get().len() + 4;
+        answer.result.insert(name, value);
+    }
+    let mut joined = Vec::with_capacity(length);
+    serde_json::to_writer(&mut joined, &answer).ok()?;
+    Some(joined)
 }
