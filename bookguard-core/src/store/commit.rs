@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
+use super::terms::hash_bytes;
 use super::{endpoints, keys, policies, projection, recoveries, retention};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -348,7 +349,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
     for (hash, body) in texts {
         statements.push(Statement::new(
             "INSERT INTO policy (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING",
-            vec![hash.into(), body.into()],
+            vec![hash_bytes(hash), body.into()],
         ));
     }
     for (partner_id, kept) in &writes.policies {
@@ -368,7 +369,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 (&new.stream).into(),
                 Arg::Int(1),
                 entry.hash.as_bytes().into(),
-                new.terms.policy_hash().map_or(Arg::Null, Arg::from),
+                new.terms.policy_hash().map_or(Arg::Null, hash_bytes),
                 new.body.as_str().into(),
                 new.terms_body.as_str().into(),
             ]);

@@ -5,7 +5,7 @@
 use super::conn::{Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
-use super::terms::known_policy;
+use super::terms::{hash_bytes, known_policy, policy_hash};
 use crate::engine::batch::{BatchState, LatestPolicy};
 use crate::engine::command::KeptPolicy;
 use crate::model::{PartnerId, Timestamp};
@@ -23,7 +23,7 @@ pub(super) fn read_latest(
     let latest = LatestPolicy {
         version: number(row, 2)?,
         made_at: Timestamp::from_ms(row.int(3)?),
-        hash: row.text(4)?.to_owned(),
+        hash: policy_hash(row, 4)?,
     };
     if let Some(state) = work.partners.get_mut(&row.id(0)?) {
         state.policies.insert(row.text(1)?.to_owned(), latest);
@@ -55,7 +55,7 @@ pub(super) fn push<'a>(
             policy_id.into(),
             i64::from(document.version).into(),
             kept.made_at.ms().into(),
-            kept.policy.hash().into(),
+            hash_bytes(kept.policy.hash()),
         ],
     ));
 }

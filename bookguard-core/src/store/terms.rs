@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use super::conn::{Row, StoreError};
+use super::conn::{Arg, Row, StoreError};
 use crate::evidence::FrozenTerms;
 use crate::evidence::frozen;
 use crate::model::Booking;
@@ -21,7 +21,7 @@ pub(crate) fn write(terms: &Terms) -> String {
 pub(crate) fn recorded(row: &Row, terms: usize, hash: usize) -> Result<FrozenTerms, StoreError> {
     let mut frozen: FrozenTerms = row.json(terms)?;
     if frozen.source.is_some() {
-        frozen.adopted = Some(row.text(hash)?.to_owned());
+        frozen.adopted = Some(policy_hash(row, hash)?);
     }
     Ok(frozen)
 }
@@ -37,7 +37,28 @@ pub(crate) fn source(row: &Row, terms: usize) -> Result<Option<PolicySource>, St
 
 /// The hash by which facts name those terms.
 pub(crate) fn hash(row: &Row, terms: usize, hash: usize) -> Result<String, StoreError> {
-    Ok(frozen::hash_of(row.text(terms)?, row.maybe_text(hash)?))
+    let policy_hash = match row.is_null(hash) {
+        true => None,
+        false => Some(policy_hash(row, hash)?),
+    };
+    Ok(frozen::hash_of(row.text(terms)?, policy_hash.as_deref()))
+}
+
+/// What a policy's hash, `sha256:` and hex digits, begins with.
+const HASH: &str = "sha256:";
+
+/// A policy's hash as it is stored: its bytes.
+pub(super) fn hash_bytes(policy_hash: &str) -> Arg<'static> {
+    let digits = policy_hash.strip_prefix(HASH);
+    let bytes = digits.and_then(|digits| hex::decode(digits).ok());
+    // Where one belongs, the engine refuses a row without it.
+    bytes.map_or(Arg::Null, Arg::from)
+}
+
+/// A policy's hash as everybody else knows it, from its column.
+pub(super) fn policy_hash(row: &Row, column: usize) -> Result<String, StoreError> {
+    let bytes: [u8; 32] = row.bytes(column)?;
+    Ok(format!("{HASH}{}", hex::encode(bytes)))
 }
 
 /// The terms `booking` is under, with their policy from column `policy`.

@@ -58,7 +58,7 @@ fn values_come_back_as_they_went() {
         for (n, text) in (0..).zip(texts) {
             conn.run(&[Statement::new(
                 "INSERT INTO policy (hash, body) VALUES ($1, $2)",
-                vec![n.to_string().into(), text.into()],
+                vec![n.to_string().into_bytes().into(), text.into()],
             )])
             .unwrap();
         }
@@ -106,18 +106,23 @@ fn text_sorts_by_its_bytes() {
     on_every_store(|store| {
         let mut conn = store.writer().unwrap();
         let sorted = ["", "A", "B", "_", "a", "a b", "ab", "b", "z", "ä"];
-        let insert = |hash: &&'static str| {
+        let insert = |(size, note): (i64, &&'static str)| {
             Statement::new(
-                "INSERT INTO policy (hash, body) VALUES ($1, $2)",
-                vec![(*hash).into(), "".into()],
+                "INSERT INTO checkpoint (size, at_ms, note) VALUES ($1, 0, $2)",
+                vec![size.into(), (*note).into()],
             )
         };
         conn.begin(&[]).unwrap();
-        conn.commit(&sorted.iter().rev().map(insert).collect::<Vec<_>>())
-            .unwrap();
+        conn.commit(
+            &(0..)
+                .zip(sorted.iter().rev())
+                .map(insert)
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
         let rows = conn
             .one(Statement::new(
-                "SELECT hash FROM policy ORDER BY hash",
+                "SELECT note FROM checkpoint ORDER BY note",
                 vec![],
             ))
             .unwrap();

@@ -79,10 +79,10 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
 
 /// What the booking shows of its policy: what its terms name, whose hash the ledger says.
 fn policy(row: &Row, belongings: &Belongings<'_>) -> Option<PolicySummary> {
-    let policy_hash = row.text(TERMS + 1).ok()?;
+    let policy_hash = terms::policy_hash(row, TERMS + 1).ok()?;
     let adopted = Adopted {
-        document: belongings.policy(policy_hash)?.clone(),
-        policy_hash: policy_hash.to_owned(),
+        document: belongings.policy(&policy_hash)?.clone(),
+        policy_hash,
         policy_source: terms::source(row, TERMS).ok()??,
     };
     Some(policy_summary(&adopted))

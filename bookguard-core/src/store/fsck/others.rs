@@ -14,6 +14,7 @@ use crate::model::{EventId, Id, PartnerId, PartnerSettings, PartnerStatus, Quota
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
+use crate::store::terms::policy_hash;
 use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention};
 use crate::webhook::SecretTerm;
 
@@ -334,17 +335,17 @@ impl Check<'_> {
     }
 
     fn policies(&mut self) -> Result<(), StoreError> {
-        let mut after = String::new();
+        let mut after = Vec::new();
         let mut met = 0;
         loop {
             let rows = self.rows(Statement::new(
                 "SELECT hash, body FROM policy WHERE hash > $1 ORDER BY hash LIMIT $2",
-                vec![after.as_str().into(), PAGE.into()],
+                vec![after.as_slice().into(), PAGE.into()],
             ))?;
             let Some(last) = rows.last() else { break };
             met += rows.len() as u64;
             for row in &rows {
-                let (hash, body) = (row.text(0)?, row.text(1)?);
+                let (hash, body) = (policy_hash(row, 0)?, row.text(1)?);
                 let good = Policy::from_json(body)
                     .is_ok_and(|policy| policy.hash() == hash && policy.canonical_json() == body);
                 if !good {
@@ -353,7 +354,7 @@ impl Check<'_> {
                         .add("policy", format!("policy {hash}"), detail);
                 }
             }
-            after = last.text(0)?.to_owned();
+            after = last.blob(0)?.to_vec();
         }
         if self.count("SELECT COUNT(*) FROM policy")? != met {
             let detail = "a row has an invalid hash";

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::policy::Policy;
 use crate::store::conn::{Conn, Row, Statement, StoreError};
-use crate::store::terms::known_policy;
+use crate::store::terms::{known_policy, policy_hash};
 use crate::store::{endpoints, recoveries};
 use crate::webhook::{Attempt, FailureClass};
 
@@ -276,8 +276,8 @@ fn read_page(
     let mut policies = HashMap::new();
     // One that cannot be read is reported with its own table.
     for row in ask(POLICIES, range())? {
-        if let (Ok(hash), Ok(policy)) = (row.text(0), row.text(1).and_then(known_policy)) {
-            policies.insert(hash.to_owned(), policy);
+        if let (Ok(hash), Ok(policy)) = (policy_hash(&row, 0), row.text(1).and_then(known_policy)) {
+            policies.insert(hash, policy);
         }
     }
     let mut partners = Partners::new();

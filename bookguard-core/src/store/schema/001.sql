@@ -46,9 +46,9 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_by_partner ON api_key (partner_id, id);
 CREATE INDEX api_key_live ON api_key (partner_id) WHERE revoked_ms IS NULL;
 
--- Policies by the hash of their canonical text: a thousand bookings under one policy keep it once.
+-- Policies by the SHA-256 of their canonical text: a thousand bookings under one policy keep it once.
 CREATE TABLE policy (
-    hash  TEXT NOT NULL PRIMARY KEY,
+    hash  BLOB NOT NULL PRIMARY KEY,
     body  TEXT NOT NULL
 ) STRICT;
 
@@ -59,7 +59,7 @@ CREATE TABLE policy_version (
     version     INTEGER NOT NULL,
     made_ms     INTEGER NOT NULL,
     latest      INTEGER NOT NULL,
-    hash        TEXT    NOT NULL REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
+    hash        BLOB    NOT NULL REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
     PRIMARY KEY (partner_id, policy_id, version)
 ) STRICT;
 CREATE UNIQUE INDEX policy_latest ON policy_version (partner_id, policy_id) WHERE latest = 1;
@@ -79,7 +79,7 @@ CREATE TABLE booking (
     stream           BLOB    NOT NULL,
     entries          INTEGER NOT NULL,
     tip              BLOB    NOT NULL,
-    policy_hash      TEXT    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
+    policy_hash      BLOB    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
     body             TEXT    NOT NULL,
     terms            TEXT    NOT NULL
 ) STRICT;

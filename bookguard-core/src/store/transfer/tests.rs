@@ -183,7 +183,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "begun.db")), "target_not_empty");
     // No log, but a row.
     let some = Store::open(&bench.db("some.db"), true).unwrap();
-    let sql = "INSERT INTO policy (hash, body) VALUES ('x', '{}')";
+    let sql = "INSERT INTO policy (hash, body) VALUES (x'00', '{}')";
     (some.writer().unwrap().one(Statement::new(sql, vec![]))).unwrap();
     assert_eq!(code(bench.go("old.db", "some.db")), "target_not_empty");
     Store::open(&bench.db("empty.db"), true).unwrap();
@@ -268,8 +268,8 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
             "UPDATE event SET retries = retries - 1",
         ),
         (
-            "INSERT INTO policy (hash, body) VALUES ('x', '{}')",
-            "DELETE FROM policy WHERE hash = 'x'",
+            "INSERT INTO policy (hash, body) VALUES (x'00', '{}')",
+            "DELETE FROM policy WHERE hash = x'00'",
         ),
     ] {
         change(sql);
